@@ -1,0 +1,1 @@
+"""What it costs: each figure is a ratio within one run."""

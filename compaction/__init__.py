@@ -1,0 +1,1 @@
+"""Merging of small segments, retention and vacuum."""

@@ -1,0 +1,1 @@
+"""The brains of the coordinators: pure, without I/O, clock or chance."""

@@ -1,0 +1,170 @@
+"""Batch ids: which runs of a transactional id have committed.
+
+The memory is rows of their own, so it outlives the id's expiry.  An integer is a sequence (one row
+per transactional id holds the last, for ever); a string is a name (a row each, kept ``batch.retention``).
+A row is written by the very commit that decides the transaction.  Must not know of states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from coordinator.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, DamagedDataError, InvalidRequestError
+from coordinator.row_json import Fields, check_name, decode_row, encode_key, encode_row
+
+BatchId: TypeAlias = str | int
+
+
+def check_batch_id(batch_id: BatchId) -> BatchId:
+    """Return `batch_id` when it is one.
+
+    Raises
+    ------
+    InvalidRequestError
+        Neither an integer from 0 on nor a non-empty string: give another.
+    """
+    if isinstance(batch_id, str):
+        return check_name(batch_id, "a batch name")
+    if isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0:
+        raise InvalidRequestError("a batch id is a string or an integer from 0 on", batch_id=repr(batch_id))
+    return batch_id
+
+
+def batch_key(transactional_id: str, batch_id: BatchId) -> str:
+    """Return the key of the row that remembers `batch_id`: integers of one id share one row."""
+    return encode_key(transactional_id) if isinstance(batch_id, int) else encode_key(transactional_id, batch_id)
+
+
+_REQUIRED: Fields = {
+    "transactional_id": str,
+    "batch_id": (str, int),
+    "producer_id": int,
+    "epoch": int,
+    "position": int,
+}
+_OPTIONAL: Fields = {"decided_at_ms": int}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """One committed batch id.
+
+    Attributes
+    ----------
+    transactional_id : str
+        The scope of the batch id.
+    batch_id : str or int
+        The name, or the last committed integer.
+    producer_id, epoch : int
+        The transaction that committed it.
+    position : int
+        Its decision position.
+    decided_at_ms : int, optional
+        The store's time of the decision, milliseconds since 1970; ``None``: unknown, never forgotten.
+    """
+
+    transactional_id: str
+    batch_id: BatchId
+    producer_id: int
+    epoch: int
+    position: int
+    decided_at_ms: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The row's key in the transaction log."""
+        return batch_key(self.transactional_id, self.batch_id)
+
+    def to_json(self) -> str:
+        """Return the stored form."""
+        return encode_row(
+            {
+                "transactional_id": self.transactional_id,
+                "batch_id": self.batch_id,
+                "producer_id": self.producer_id,
+                "epoch": self.epoch,
+                "position": self.position,
+                "decided_at_ms": self.decided_at_ms,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> BatchRow:
+        """Return the row that `text` stores.
+
+        Raises
+        ------
+        DamagedDataError
+            It contradicts the format.
+        UnsupportedFormatError
+            It is of a format that this version does not know.
+        """
+        row = cls(**decode_row(text, "batch", _REQUIRED, _OPTIONAL))
+        try:
+            check_name(row.transactional_id, "a transactional id")
+            check_batch_id(row.batch_id)
+        except InvalidRequestError as error:
+            raise DamagedDataError("a stored batch row has no valid key", row="batch", key=row.key) from error
+        return row
+
+
+def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -> None:
+    """Return when `batch_id` may still be committed; asked at begin, and again when deciding.
+
+    Parameters
+    ----------
+    last_integer : int, optional
+        The last committed integer of the transactional id.
+    name_known : bool
+        Whether the name has a row.
+    batch_id : str or int
+        What the transaction carries.
+
+    Raises
+    ------
+    BatchAlreadyCommittedError
+        It was committed: skip the run.
+    BatchOutOfOrderError
+        An integer below the last committed one: go on from the last.
+    InvalidRequestError
+        It is no batch id.
+    """
+    check_batch_id(batch_id)
+    if isinstance(batch_id, str):
+        if name_known:
+            raise BatchAlreadyCommittedError("this batch was committed before: skip the run", batch_id=repr(batch_id))
+    elif last_integer is not None and batch_id == last_integer:
+        raise BatchAlreadyCommittedError("this batch was committed before: skip the run", batch_id=batch_id)
+    elif last_integer is not None and batch_id < last_integer:
+        raise BatchOutOfOrderError(
+            "a later batch was committed before: go on after the last one", batch_id=batch_id, last=last_integer
+        )
+
+
+def check_batch_row(remembered: BatchRow | None, batch_id: BatchId) -> None:
+    """Do as :func:`check_batch`, with the row that the log has under the key of `batch_id`."""
+    last = remembered.batch_id if remembered is not None else None
+    check_batch(last if isinstance(last, int) else None, isinstance(last, str), batch_id)
+
+
+def is_batch_forgotten(row: BatchRow, now_ms: int, retention_ms: int) -> bool:
+    """Return whether the row may be removed.
+
+    Parameters
+    ----------
+    row : BatchRow
+        What is remembered.
+    now_ms : int
+        The store's time, milliseconds since 1970.
+    retention_ms : int
+        ``batch.retention`` in milliseconds.
+
+    Returns
+    -------
+    bool
+        Only a name is ever forgotten: without the last integer a stream would commit all over again.
+    """
+    if isinstance(row.batch_id, int) or row.decided_at_ms is None:
+        return False
+    return now_ms - row.decided_at_ms >= retention_ms

@@ -1,0 +1,271 @@
+"""The one tree of errors, with Kafka's names and what the caller does about each.
+
+::
+
+    TxnTableError
+    ├── RetriableError            call again: nothing is wrong with the call
+    ├── AbortableError            abort the transaction, then begin another
+    ├── FatalError                close this producer and make a new one
+    ├── InvalidCallError          mend the call: state is as it was
+    └── DamagedDataError          stop: what is stored contradicts the format
+
+Owns the codes and the predicates.  A message is lower case and ends with its facts as
+``key=value``; the remedy is part of the message.  Must not know of storage, Spark or time.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TxnTableError(Exception):
+    """Base of every error that this project raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        Lower case; says what happened and what the caller can do.
+    **facts : object
+        Appended as ``key=value``; kept in :attr:`facts`.  ``None`` is left out.
+
+    Attributes
+    ----------
+    code : str
+        Kafka's canonical name where Kafka has one (KIP-1050), e.g. ``PRODUCER_FENCED``.
+    retriable, txn_requires_abort, fatal : bool
+        What the caller does: call again; abort the transaction; close the producer.
+    """
+
+    code: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
+    retriable: ClassVar[bool] = False
+    txn_requires_abort: ClassVar[bool] = False
+    fatal: ClassVar[bool] = False
+
+    def __init__(self, message: str, **facts: object) -> None:
+        self.message = message
+        self.facts = {key: value for key, value in facts.items() if value is not None}
+        super().__init__(" ".join([message, *(f"{key}={value}" for key, value in self.facts.items())]))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.message, self.facts))
+
+
+def _rebuild(kind: type[TxnTableError], message: str, facts: dict[str, object]) -> TxnTableError:
+    return kind(message, **facts)
+
+
+class RetriableError(TxnTableError):
+    """Call again; nothing is wrong with the call."""
+
+    retriable = True
+
+
+class AbortableError(TxnTableError):
+    """Abort the transaction; the producer may begin another."""
+
+    txn_requires_abort = True
+
+
+class FatalError(TxnTableError):
+    """Close this producer; a new one may go on."""
+
+    fatal = True
+
+
+class InvalidCallError(TxnTableError):
+    """Mend the call; nothing was changed."""
+
+
+class DamagedDataError(TxnTableError):
+    """What is stored contradicts the format; the message names the object."""
+
+    code = "CORRUPT_MESSAGE"
+    fatal = True
+
+
+# -- producers and transactions -------------------------------------------------------------
+
+
+class ProducerFencedError(FatalError):
+    """A newer producer with the same transactional id exists."""
+
+    code = "PRODUCER_FENCED"
+
+
+class InvalidProducerEpochError(AbortableError):
+    """A partition log or the enrolment refused the epoch: timed out, or fenced."""
+
+    code = "INVALID_PRODUCER_EPOCH"
+
+
+class InvalidPidMappingError(FatalError):
+    """The transactional id is unknown, expired, or belongs to another producer id."""
+
+    code = "INVALID_PRODUCER_ID_MAPPING"
+
+
+class InvalidTxnStateError(FatalError):
+    """The transaction is not in a state that allows the operation."""
+
+    code = "INVALID_TXN_STATE"
+
+
+class ConcurrentTransactionsError(RetriableError):
+    """The previous transaction of this id is still being completed."""
+
+    code = "CONCURRENT_TRANSACTIONS"
+
+
+class InvalidTransactionTimeoutError(FatalError):
+    """The transaction timeout is not between 1 and ``transaction.max.timeout.ms``."""
+
+    code = "INVALID_TRANSACTION_TIMEOUT"
+
+
+class OutOfOrderSequenceError(AbortableError):
+    """A sequence gap, or a duplicate older than the five batches remembered."""
+
+    code = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
+class TransactionAbortedError(AbortableError):
+    """The transaction was aborted while the call was under way."""
+
+    code = "TRANSACTION_ABORTED"
+
+
+class TransactionAbortableError(AbortableError):
+    """Something in this transaction failed; only abort is possible."""
+
+    code = "TRANSACTION_ABORTABLE"
+
+
+class CommitStateUnknownError(RetriableError):
+    """The store could not be reached: the write may or may not have happened.
+
+    Make the same call again; it finds out.  Never treat it as a failure: files that the
+    write names must stay.
+    """
+
+    code = "COMMIT_STATE_UNKNOWN"
+
+
+class IllegalStateError(InvalidCallError):
+    """The client object is not in a state that allows the call; nothing is harmed."""
+
+    code = "ILLEGAL_STATE"
+
+
+class BatchAlreadyCommittedError(InvalidCallError):
+    """The batch id was committed before: the run's work is done, skip it."""
+
+    code = "BATCH_ALREADY_COMMITTED"
+
+
+class BatchOutOfOrderError(InvalidCallError):
+    """An integer batch id is lower than the last committed one."""
+
+    code = "BATCH_OUT_OF_ORDER"
+
+
+# -- calls, topics, schemas -----------------------------------------------------------------
+
+
+class InvalidRequestError(InvalidCallError):
+    """An argument is not acceptable; the message names it."""
+
+    code = "INVALID_REQUEST"
+
+
+class UnknownTopicOrPartitionError(InvalidCallError):
+    """No such topic, partition, or no longer the same topic id."""
+
+    code = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+class TopicAlreadyExistsError(InvalidCallError):
+    """A topic of that name exists with other settings."""
+
+    code = "TOPIC_ALREADY_EXISTS"
+
+
+class InvalidTopicError(InvalidCallError):
+    """The topic's name is not acceptable."""
+
+    code = "INVALID_TOPIC_EXCEPTION"
+
+
+class InvalidPartitionsError(InvalidCallError):
+    """The number of partitions is not acceptable."""
+
+    code = "INVALID_PARTITIONS"
+
+
+class InvalidConfigError(InvalidCallError):
+    """A setting is unknown or its value is not acceptable."""
+
+    code = "INVALID_CONFIG"
+
+
+class SchemaMismatchError(InvalidCallError):
+    """Columns, types or nullability differ from the topic's schema, or it can not be stored."""
+
+    code = "INVALID_RECORD"
+
+
+class RecordTooLargeError(AbortableError):
+    """A record or batch is larger than allowed."""
+
+    code = "MESSAGE_TOO_LARGE"
+
+
+class OffsetOutOfRangeError(InvalidCallError):
+    """The offset, position or time is outside what the log still holds."""
+
+    code = "OFFSET_OUT_OF_RANGE"
+
+
+# -- warehouses, stores and the machine -----------------------------------------------------
+
+
+class WarehouseNotFoundError(InvalidCallError):
+    """There is no warehouse at that place."""
+
+    code = "WAREHOUSE_NOT_FOUND"
+
+
+class WarehouseAlreadyExistsError(InvalidCallError):
+    """There is a warehouse at that place already, or something that is none."""
+
+    code = "WAREHOUSE_ALREADY_EXISTS"
+
+
+class UnsupportedFormatError(InvalidCallError):
+    """The warehouse or a log was written under a format that this version does not know."""
+
+    code = "UNSUPPORTED_VERSION"
+    fatal = True
+
+
+class StoreUnsuitableError(InvalidCallError):
+    """The store failed the capability probe."""
+
+    code = "STORE_UNSUITABLE"
+
+
+class StoreUnavailableError(RetriableError):
+    """The store did not answer; of a write it is not known whether it happened."""
+
+    code = "STORE_UNAVAILABLE"
+
+
+class StorePermissionError(TxnTableError):
+    """The store refused the request for these credentials."""
+
+    code = "CLUSTER_AUTHORIZATION_FAILED"
+
+
+class MissingDependencyError(TxnTableError):
+    """Something that must be installed is not; the message says how to get it."""
+
+    code = "MISSING_DEPENDENCY"

@@ -1,0 +1,261 @@
+"""The row of a transactional id: what the transaction log keeps of it, and how it moves on.
+
+A row is a value.  ``prepare_*`` proposes the row that follows; it is true only once it is durable
+at the position it names.  Invariants, checked whenever a row comes to be (from code or from a store):
+
+* a (producer id, epoch) names one transaction: deciding raises the epoch, and the decision keeps
+  the epoch that it ended;
+* a decided row's decision is of the epoch just below its own;
+* something is enrolled exactly while a transaction is open or decided and not complete.
+
+Whether a *request* is to be granted is not known here: see ``coordinator.transaction_shard``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from coordinator.batch_memory import BatchId
+from coordinator.decision import Decision, Outcome, decode_decision, encode_decision
+from coordinator.enrolment import Topics, decode_topics, encode_topics, enrolled_union
+from coordinator.errors import DamagedDataError, IllegalStateError, InvalidRequestError
+from coordinator.row_json import Fields, check_name, decode_row, encode_key, encode_row
+from coordinator.transaction_state import Operation, TransactionState, next_state
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMetadata:
+    """The row of one transactional id.
+
+    Attributes
+    ----------
+    transactional_id : str
+        The key.
+    producer_id, producer_epoch : int
+        Who may act now; while a row is decided, the epoch is already the raised one.
+    timeout_ms : int
+        The transaction timeout, milliseconds from the first enrolment on.
+    state : TransactionState
+        Where it stands.
+    position : int
+        The version of the transaction log that wrote this row.
+    topics : Mapping[str, EnrolledTopic]
+        What is enrolled, by topic id.
+    groups : tuple of str
+        Consumer groups whose offsets are part of the transaction, ascending.
+    started_position : int, optional
+        The position of the first enrolment: the timeout counts from its time.
+    decision : Decision, optional
+        The last decision; kept until the next one.
+    token : str, optional
+        While PREPARED: who holds it decides.
+    batch_id : str or int, optional
+        While PREPARED: the batch id to commit; the process that decides may not know it.
+
+    Raises
+    ------
+    InvalidRequestError
+        The transactional id is no valid name.
+    DamagedDataError
+        The fields contradict one another.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    position: int
+    topics: Topics = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    started_position: int | None = None
+    decision: Decision | None = None
+    token: str | None = None
+    batch_id: BatchId | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.transactional_id, "a transactional id")
+        for name, holds in _invariants(self).items():
+            if not holds:
+                raise DamagedDataError(
+                    f"a transaction's row contradicts itself: {name}",
+                    transactional_id=self.transactional_id,
+                    state=self.state.value,
+                    position=self.position,
+                )
+
+    @property
+    def key(self) -> str:
+        """The row's key in the transaction log."""
+        return transaction_key(self.transactional_id)
+
+    def prepare_init(self, timeout_ms: int, position: int) -> TransactionMetadata:
+        """Return the row of the next producer: no transaction, under a raised epoch."""
+        epoch = self.producer_epoch + 1
+        return self._moved(Operation.INIT, position, producer_epoch=epoch, timeout_ms=timeout_ms)
+
+    def prepare_enrol(self, topics: Topics, groups: tuple[str, ...], position: int) -> TransactionMetadata:
+        """Return the row with `topics` and `groups` added; a new transaction starts at `position`."""
+        return self._moved(
+            Operation.ENROL,
+            position,
+            topics=enrolled_union(self.topics, topics),
+            groups=tuple(sorted({*self.groups, *groups})),
+            started_position=position if self.started_position is None else self.started_position,
+        )
+
+    def prepare_token(self, token: str, batch_id: BatchId | None, position: int) -> TransactionMetadata:
+        """Return the row prepared for a two-phase commit with `token`."""
+        started = position if self.started_position is None else self.started_position
+        return self._moved(Operation.PREPARE, position, token=token, batch_id=batch_id, started_position=started)
+
+    def prepare_decision(
+        self, operation: Operation, outcome: Outcome, batch_id: BatchId | None, position: int
+    ) -> tuple[TransactionMetadata, Decision]:
+        """Return the row that decides the transaction at `position`, under a raised epoch, and the decision."""
+        decision = Decision(self.producer_epoch, outcome, position, batch_id)
+        decided = self._moved(
+            operation, position, producer_epoch=decision.next_epoch, decision=decision, token=None, batch_id=None
+        )
+        return decided, decision
+
+    def prepare_complete(self, position: int) -> TransactionMetadata:
+        """Return the row of the same decision with nothing owed."""
+        return self._moved(Operation.COMPLETE, position, topics={}, groups=(), started_position=None)
+
+    def prepare_expire(self, position: int) -> TransactionMetadata:
+        """Return the dead row: an order to remove the key, never stored itself."""
+        return self._moved(Operation.EXPIRE, position)
+
+    def _moved(self, operation: Operation, position: int, **changes: Any) -> TransactionMetadata:
+        state = next_state(self.state, operation)
+        if position <= self.position:
+            raise IllegalStateError(
+                "a row can only be written above the version that it was read from: read the log again",
+                position=position,
+                read=self.position,
+            )
+        return replace(self, state=state, position=position, **changes)
+
+    def to_json(self) -> str:
+        """Return the stored form (column ``_row``).
+
+        Raises
+        ------
+        IllegalStateError
+            The row is dead: remove its key instead.
+        """
+        if self.state is TransactionState.DEAD:
+            raise IllegalStateError("a dead row is removed, not written", transactional_id=self.transactional_id)
+        decision = self.decision
+        return encode_row(
+            {
+                "transactional_id": self.transactional_id,
+                "producer_id": self.producer_id,
+                "producer_epoch": self.producer_epoch,
+                "timeout_ms": self.timeout_ms,
+                "state": self.state.value,
+                "partitions": encode_topics(self.topics) or None,
+                "groups": list(self.groups) or None,
+                "started_position": self.started_position,
+                "decision": None if decision is None else encode_decision(decision),
+                "token": self.token,
+                "batch_id": self.batch_id,
+                "position": self.position,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> TransactionMetadata:
+        """Return the row that `text` stores.
+
+        Raises
+        ------
+        DamagedDataError
+            It contradicts the format or itself.
+        UnsupportedFormatError
+            It is of a format that this version does not know.
+        """
+        fields = decode_row(text, _WHAT, _REQUIRED, _OPTIONAL)
+        decision = fields.pop("decision")
+        try:
+            return cls(
+                state=_decode_state(fields.pop("state")),
+                topics=decode_topics(fields.pop("partitions") or {}, _WHAT),
+                groups=_decode_groups(fields.pop("groups") or []),
+                decision=None if decision is None else decode_decision(decision, _WHAT),
+                **fields,
+            )
+        except InvalidRequestError as error:
+            raise DamagedDataError("a stored row holds a name that no call accepts", row=_WHAT) from error
+
+
+def first_row(transactional_id: str, producer_id: int, timeout_ms: int, position: int) -> TransactionMetadata:
+    """Return the first row of an id: EMPTY under epoch 0."""
+    return TransactionMetadata(transactional_id, producer_id, 0, timeout_ms, TransactionState.EMPTY, position)
+
+
+def transaction_key(transactional_id: str) -> str:
+    """Return the key of the row of `transactional_id` in the transaction log."""
+    return encode_key(transactional_id)
+
+
+_WHAT = "transactional id"
+_REQUIRED: Fields = {
+    "transactional_id": str,
+    "producer_id": int,
+    "producer_epoch": int,
+    "timeout_ms": int,
+    "state": str,
+    "position": int,
+}
+_OPTIONAL: Fields = {
+    "partitions": dict,
+    "groups": list,
+    "started_position": int,
+    "decision": dict,
+    "token": str,
+    "batch_id": (str, int),
+}
+_DECIDED_OUTCOME = {
+    TransactionState.PREPARE_COMMIT: Outcome.COMMIT,
+    TransactionState.COMPLETE_COMMIT: Outcome.COMMIT,
+    TransactionState.PREPARE_ABORT: Outcome.ABORT,
+    TransactionState.COMPLETE_ABORT: Outcome.ABORT,
+}
+
+
+def _invariants(row: TransactionMetadata) -> dict[str, bool]:
+    """Return what must hold of a row, each with whether it does."""
+    state, decision = row.state, row.decision
+    enrolled, busy = bool(row.topics or row.groups), state.is_open or state.is_decided
+    lasts = decision is not None and decision.next_epoch == row.producer_epoch
+    return {
+        "ids, epochs and positions are not negative, the timeout is positive": (
+            min(row.producer_id, row.producer_epoch, row.position) >= 0 and row.timeout_ms > 0
+        ),
+        "groups are ascending, none twice": list(row.groups) == sorted(set(row.groups)),
+        "only a transaction under way has partitions or groups": busy or not enrolled,
+        "an ongoing transaction has partitions or groups": enrolled or state is not TransactionState.ONGOING,
+        "a transaction under way, and no other, has a started position": busy == (row.started_position is not None),
+        "a prepared transaction, and no other, has a token": (state is TransactionState.PREPARED) == bool(row.token),
+        "only a prepared transaction has a batch id of its own": row.batch_id is None or row.token is not None,
+        "a decision is of an epoch below the row's": decision is None or 0 <= decision.epoch < row.producer_epoch,
+        "no position is above the row's": max(row.started_position or 0, 0 if decision is None else decision.position)
+        <= row.position,
+        "a decided state is that of the last epoch's decision": state not in _DECIDED_OUTCOME
+        or (decision is not None and lasts and decision.outcome is _DECIDED_OUTCOME[state]),
+        "a decided row that is owed markers stands at its decision position": not state.is_decided
+        or (decision is not None and decision.position == row.position),
+    }
+
+
+def _decode_state(name: str) -> TransactionState:
+    if name not in TransactionState.__members__ or name == TransactionState.DEAD.name:
+        raise DamagedDataError("a stored row has an unknown state", row=_WHAT, state=name)
+    return TransactionState[name]
+
+
+def _decode_groups(document: list[str]) -> tuple[str, ...]:
+    return tuple(check_name(group, "a group") for group in document)

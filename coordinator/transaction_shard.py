@@ -1,0 +1,245 @@
+"""The brain of the transaction coordinator: a row and a producer's request make a transition, or an error.
+
+Pure: no clock, no store, no ids made here.  There is no server: every client runs these functions
+on the row at the head of the transaction log and writes the result at the next slot, so each
+decision is made on the whole history below it.  Rules, which are Kafka's (transaction version 2)
+unless marked:
+
+* A (producer id, epoch) names one transaction.  A request with an epoch whose transaction is decided
+  is a retry of that decision and never touches a later transaction.
+* A refused epoch is :class:`InvalidProducerEpochError` for data, :class:`ProducerFencedError` for
+  offsets, decisions and init.  A wrong producer id is :class:`InvalidPidMappingError`.
+* A commit is recognised for as long as the row keeps its decision, even after a newer producer's init
+  (ours: the truth helps, and the caller is fenced at its next request).  An abort is not: it would
+  tell a zombie that it may go on.
+* Whoever meets a decided row that is not complete is told to complete it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.batch_memory import BatchRow, batch_key, check_batch_row
+from coordinator.decision import Decision, Outcome
+from coordinator.errors import InvalidProducerEpochError, InvalidTxnStateError, ProducerFencedError
+from coordinator.transaction import TransactionMetadata, first_row
+from coordinator.transaction_guard import owned_row, refused, require_complete
+from coordinator.transaction_request import (
+    EndRequest,
+    EnrolRequest,
+    InitRequest,
+    PrepareRequest,
+    ProducerIdentity,
+    Transition,
+)
+from coordinator.transaction_state import Operation, TransactionState
+from coordinator.transaction_upkeep import abort_open
+
+
+def init_producer(row: TransactionMetadata | None, request: InitRequest) -> Transition[ProducerIdentity | Decision]:
+    """Let a producer take the id.
+
+    Parameters
+    ----------
+    row : TransactionMetadata, optional
+        The row of the id; ``None`` when there is none.
+    request : InitRequest
+        What the producer asks.
+
+    Returns
+    -------
+    Transition
+        With a :class:`ProducerIdentity`: done.  With a :class:`Decision`: an open transaction
+        was met and aborted by that decision; complete it, then make the request again.
+
+    Raises
+    ------
+    ConcurrentTransactionsError
+        A decided transaction is not complete: complete it, then call again.
+    InvalidTxnStateError
+        A transaction is prepared: complete it with its token, or init with `keep_prepared`.
+    ProducerFencedError
+        Someone else is the producer by now.
+    """
+    if row is None:
+        fresh = first_row(request.transactional_id, request.next_producer_id, request.timeout_ms, request.position)
+        identity = ProducerIdentity(fresh.producer_id, fresh.producer_epoch)
+        return Transition(fresh, identity, next_producer_id=fresh.producer_id + 1)
+    if request.expected is not None and request.expected != (row.producer_id, row.producer_epoch):
+        raise refused(ProducerFencedError, row, request.expected[1])
+    require_complete(row)
+    if row.state is TransactionState.PREPARED:
+        return _take_over_prepared(row, request)
+    if row.state is TransactionState.ONGOING:
+        return abort_open(row, Operation.FENCE, request.position)
+    following = row.prepare_init(request.timeout_ms, request.position)
+    return Transition(following, ProducerIdentity(following.producer_id, following.producer_epoch))
+
+
+def enrol(row: TransactionMetadata | None, request: EnrolRequest) -> Transition[TransactionMetadata]:
+    """Let partitions and groups join the producer's transaction.
+
+    Parameters
+    ----------
+    row : TransactionMetadata, optional
+        The row of the id; ``None`` when there is none.
+    request : EnrolRequest
+        What the producer asks.
+
+    Returns
+    -------
+    Transition
+        With the row that holds the enrolment; nothing is written when all of it was known.
+
+    Raises
+    ------
+    InvalidPidMappingError
+        The id is unknown, expired, or of another producer id: make a new producer.
+    InvalidProducerEpochError
+        Timed out or fenced, met with data: abort.
+    ProducerFencedError
+        The same, met with offsets: close the producer.
+    ConcurrentTransactionsError
+        The previous transaction is not complete: complete it, then call again.
+    InvalidTxnStateError
+        The transaction is prepared.
+    """
+    row = owned_row(row, request.producer_id)
+    if request.epoch != row.producer_epoch:
+        raise refused(ProducerFencedError if request.groups else InvalidProducerEpochError, row, request.epoch)
+    require_complete(row)
+    grown = row.prepare_enrol(request.topics, request.groups, request.position)
+    # EMPTY and COMPLETE_* hold nothing, so an enrolment always adds to them: this is ONGOING met again.
+    if grown.topics == row.topics and grown.groups == row.groups:
+        return Transition(None, row)
+    return Transition(grown, grown)
+
+
+def prepare(row: TransactionMetadata | None, request: PrepareRequest) -> Transition[ProducerIdentity]:
+    """Make the transaction wait for its token's holder; from here on it never times out.
+
+    Parameters
+    ----------
+    row : TransactionMetadata, optional
+        The row of the id; ``None`` when there is none.
+    request : PrepareRequest
+        What the producer asks; it must not have an append of unknown outcome.
+
+    Returns
+    -------
+    Transition
+        With the identity and the token; nothing is written when it was prepared with this token.
+
+    Raises
+    ------
+    InvalidPidMappingError, ProducerFencedError, ConcurrentTransactionsError
+        As :func:`end`.
+    InvalidTxnStateError
+        It is prepared with another token.
+    """
+    row = owned_row(row, request.producer_id)
+    if request.epoch != row.producer_epoch:
+        raise refused(ProducerFencedError, row, request.epoch)
+    require_complete(row)
+    identity = ProducerIdentity(row.producer_id, row.producer_epoch, request.token)
+    if row.token == request.token:
+        return Transition(None, identity)
+    return Transition(row.prepare_token(request.token, request.batch_id, request.position), identity)
+
+
+def end(
+    row: TransactionMetadata | None, request: EndRequest, recall: Callable[[str], BatchRow | None]
+) -> Transition[Decision]:
+    """Decide the producer's transaction, or find how it was decided.
+
+    Parameters
+    ----------
+    row : TransactionMetadata, optional
+        The row of the id; ``None`` when there is none.
+    request : EndRequest
+        What the producer, or the holder of the token, asks.
+    recall : callable
+        Finds the batch row of a key in the log as it was when `row` was read.
+
+    Returns
+    -------
+    Transition
+        With the decision; the producer goes on with its `next_epoch`.  Nothing is written for a retry.
+
+    Raises
+    ------
+    InvalidPidMappingError
+        The id is unknown, expired, or of another producer id: make a new producer.
+    ProducerFencedError
+        A newer producer has the id: close this one.
+    InvalidTxnStateError
+        Nothing to commit, decided otherwise, prepared and no token (or another): close the producer.
+    ConcurrentTransactionsError
+        The previous transaction is not complete: complete it, then call again.
+    BatchAlreadyCommittedError, BatchOutOfOrderError
+        The batch id may not be committed: abort.
+    """
+    row = owned_row(row, request.producer_id)
+    if row.decision is not None and row.decision.epoch == request.epoch:
+        return Transition(None, _decided_before(row, row.decision, request))
+    if request.epoch != row.producer_epoch:
+        raise refused(ProducerFencedError, row, request.epoch)
+    require_complete(row)
+    if request.token != row.token:
+        raise InvalidTxnStateError(
+            "only the token of a prepared transaction ends it, and a token ends no other: use the stored token",
+            transactional_id=row.transactional_id,
+            state=row.state.value,
+        )
+    return _decide(row, request, recall)
+
+
+def _take_over_prepared(row: TransactionMetadata, request: InitRequest) -> Transition[ProducerIdentity]:
+    if not request.keep_prepared:
+        raise InvalidTxnStateError(
+            "a transaction is prepared: init with keep_prepared and use its token, or let an admin abort it",
+            transactional_id=row.transactional_id,
+            producer_epoch=row.producer_epoch,
+        )
+    # Its segments carry this epoch and its markers will end it: it can not be raised before the decision.
+    return Transition(None, ProducerIdentity(row.producer_id, row.producer_epoch, row.token))
+
+
+def _decided_before(row: TransactionMetadata, decision: Decision, request: EndRequest) -> Decision:
+    superseded = row.producer_epoch != decision.next_epoch
+    told_anyway = request.outcome is Outcome.COMMIT or request.token is not None
+    if decision.outcome is request.outcome and (told_anyway or not superseded):
+        return decision
+    if superseded and request.token is None:
+        raise refused(ProducerFencedError, row, request.epoch)
+    raise InvalidTxnStateError(
+        "the transaction was decided otherwise: close the producer and make a new one",
+        transactional_id=row.transactional_id,
+        epoch=request.epoch,
+        requested=request.outcome.value,
+        decided=decision.outcome.value,
+        position=decision.position,
+    )
+
+
+def _decide(
+    row: TransactionMetadata, request: EndRequest, recall: Callable[[str], BatchRow | None]
+) -> Transition[Decision]:
+    batch_id = row.batch_id if request.batch_id is None else request.batch_id
+    operation = Operation.COMMIT if request.outcome is Outcome.COMMIT else Operation.ABORT
+    committed_batch = batch_id if operation is Operation.COMMIT else None
+    if committed_batch is not None and not row.state.is_open:
+        operation = Operation.COMMIT_EMPTY_BATCH
+    following, decision = row.prepare_decision(operation, request.outcome, batch_id, request.position)
+    if committed_batch is None:
+        return Transition(following, decision)
+    check_batch_row(recall(batch_key(row.transactional_id, committed_batch)), committed_batch)
+    remembered = BatchRow(
+        row.transactional_id,
+        committed_batch,
+        row.producer_id,
+        decision.epoch,
+        decision.position,
+        request.decided_at_ms,
+    )
+    return Transition(following, decision, batch_row=remembered)

@@ -1,0 +1,1 @@
+"""CloudFormation, policies and deployment; imports nothing of this project."""

@@ -1,0 +1,35 @@
+"""What every test gets: a process that knows no cloud account, marks by folder, and settled Hypothesis runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Examples are the same in each run, so that a red build is red again on the next machine; deadlines would be timing.
+settings.register_profile(
+    "settled", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+# For looking further than a build does: HYPOTHESIS_PROFILE=explore.
+settings.register_profile("explore", settings.get_profile("settled"), derandomize=False, max_examples=5_000)
+
+SPARK_TESTS = Path(__file__).parent / "spark"
+
+
+def pytest_configure() -> None:
+    """Take the machine's accounts and settings from this process: no test can reach a real store by accident."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "TXNTABLE_")):
+            del os.environ[name]
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "settled"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what stands below tests/spark: `make test` runs it in one process, with one JVM."""
+    for item in items:
+        if item.path.is_relative_to(SPARK_TESTS):
+            item.add_marker(pytest.mark.spark)

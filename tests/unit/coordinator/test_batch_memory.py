@@ -1,0 +1,123 @@
+"""Which batch ids may be committed, and how they are remembered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from coordinator.batch_memory import (
+    BatchId,
+    BatchRow,
+    batch_key,
+    check_batch,
+    check_batch_row,
+    is_batch_forgotten,
+)
+from coordinator.errors import (
+    BatchAlreadyCommittedError,
+    BatchOutOfOrderError,
+    DamagedDataError,
+    InvalidRequestError,
+    TxnTableError,
+)
+
+_NAMED = BatchRow("etl", "2026-11-20", producer_id=7, epoch=4, position=11, decided_at_ms=1_000)
+
+
+@pytest.mark.parametrize(
+    ("last_integer", "name_known", "batch_id", "error"),
+    [
+        (None, False, 0, None),
+        (None, False, 7, None),
+        (6, False, 7, None),
+        (6, False, 9, None),
+        (6, False, 6, BatchAlreadyCommittedError),
+        (6, False, 5, BatchOutOfOrderError),
+        (0, False, 0, BatchAlreadyCommittedError),
+        (None, True, 3, None),
+        (None, False, "run", None),
+        (6, False, "6", None),
+        (None, True, "run", BatchAlreadyCommittedError),
+        (None, False, "", InvalidRequestError),
+        (None, False, -1, InvalidRequestError),
+        (None, False, True, InvalidRequestError),
+        (None, False, 1.0, InvalidRequestError),
+    ],
+)
+def test_batch_is_accepted_or_refused_by_what_was_committed(
+    last_integer: int | None, name_known: bool, batch_id: BatchId, error: type[TxnTableError] | None
+) -> None:
+    if error is None:
+        check_batch(last_integer, name_known, batch_id)
+        return
+    with pytest.raises(error):
+        check_batch(last_integer, name_known, batch_id)
+
+
+def test_batch_out_of_order_names_the_last_one() -> None:
+    with pytest.raises(BatchOutOfOrderError, match="batch_id=5 last=6"):
+        check_batch(6, False, 5)
+
+
+@pytest.mark.parametrize(
+    ("remembered", "batch_id", "error"),
+    [
+        (None, 5, None),
+        (None, "run", None),
+        (replace(_NAMED, batch_id=4), 5, None),
+        (replace(_NAMED, batch_id=5), 5, BatchAlreadyCommittedError),
+        (_NAMED, "2026-11-20", BatchAlreadyCommittedError),
+    ],
+)
+def test_batch_is_checked_against_the_row_of_its_key(
+    remembered: BatchRow | None, batch_id: BatchId, error: type[TxnTableError] | None
+) -> None:
+    if error is None:
+        check_batch_row(remembered, batch_id)
+        return
+    with pytest.raises(error):
+        check_batch_row(remembered, batch_id)
+
+
+def test_integers_share_a_key_and_names_have_their_own() -> None:
+    assert batch_key("etl", 1) == batch_key("etl", 2) == '["etl"]'
+    assert batch_key("etl", "1") == '["etl","1"]'
+    assert _NAMED.key == '["etl","2026-11-20"]'
+
+
+@pytest.mark.parametrize("row", [_NAMED, replace(_NAMED, batch_id=3), replace(_NAMED, decided_at_ms=None)])
+def test_batch_row_reads_as_written(row: BatchRow) -> None:
+    assert BatchRow.from_json(row.to_json()) == row
+
+
+def test_batch_row_has_this_spelling() -> None:
+    assert _NAMED.to_json() == (
+        '{"v":1,"transactional_id":"etl","batch_id":"2026-11-20","producer_id":7,"epoch":4,"position":11,'
+        '"decided_at_ms":1000}'
+    )
+
+
+@pytest.mark.parametrize("change", [{"batch_id": ""}, {"batch_id": -1}, {"transactional_id": ""}])
+def test_batch_row_is_damage_when_its_key_is_invalid(change: dict[str, BatchId]) -> None:
+    stored = replace(_NAMED, **change).to_json()  # type: ignore[arg-type]
+
+    with pytest.raises(DamagedDataError, match="no valid key"):
+        BatchRow.from_json(stored)
+
+
+@pytest.mark.parametrize(
+    ("batch_id", "decided_at_ms", "now_ms", "forgotten"),
+    [
+        ("run", 1_000, 1_999, False),
+        ("run", 1_000, 2_000, True),
+        ("run", None, 9_999, False),
+        (3, 1_000, 9_999, False),
+    ],
+)
+def test_only_a_name_is_forgotten_and_only_after_its_retention(
+    batch_id: BatchId, decided_at_ms: int | None, now_ms: int, forgotten: bool
+) -> None:
+    row = replace(_NAMED, batch_id=batch_id, decided_at_ms=decided_at_ms)
+
+    assert is_batch_forgotten(row, now_ms, retention_ms=1_000) is forgotten

@@ -1,0 +1,36 @@
+"""Errors keep their facts, their code and what the caller does about them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from coordinator import errors
+
+
+def _kinds(kind: type[errors.TxnTableError]) -> list[type[errors.TxnTableError]]:
+    return [kind, *(found for below in kind.__subclasses__() for found in _kinds(below))]
+
+
+_KINDS = [kind for kind in _kinds(errors.TxnTableError) if kind.__module__ == errors.__name__]
+
+
+def test_message_ends_with_its_facts_and_leaves_out_what_is_none() -> None:
+    error = errors.ProducerFencedError("a newer producer has the id: close this one", epoch=4, stored=None)
+
+    assert str(error) == "a newer producer has the id: close this one epoch=4"
+    assert error.facts == {"epoch": 4}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_error_survives_pickling_with_its_kind_and_facts(kind: type[errors.TxnTableError]) -> None:
+    copy = pickle.loads(pickle.dumps(kind("something failed: try again", position=3)))
+
+    assert type(copy) is kind
+    assert (str(copy), copy.facts) == ("something failed: try again position=3", {"position": 3})
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_error_tells_at_most_one_thing_to_do(kind: type[errors.TxnTableError]) -> None:
+    assert kind.retriable + kind.txn_requires_abort + kind.fatal <= 1

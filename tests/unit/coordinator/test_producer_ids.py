@@ -1,0 +1,28 @@
+"""Producer ids only rise."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.errors import InvalidRequestError
+from coordinator.producer_ids import PRODUCER_ID_BLOCK_SIZE, allocate_producer_ids
+
+
+def test_ids_begin_at_zero_when_none_was_given() -> None:
+    block = allocate_producer_ids(None)
+
+    assert block.ids == range(PRODUCER_ID_BLOCK_SIZE)
+    assert block.next_producer_id == PRODUCER_ID_BLOCK_SIZE
+
+
+def test_ids_go_on_without_overlap_when_asked_again() -> None:
+    first = allocate_producer_ids(40, count=2)
+
+    second = allocate_producer_ids(first.next_producer_id, count=1)
+
+    assert [*first.ids, *second.ids] == [40, 41, 42]
+
+
+def test_ids_are_refused_when_none_is_asked_for() -> None:
+    with pytest.raises(InvalidRequestError, match="count=0"):
+        allocate_producer_ids(0, count=0)

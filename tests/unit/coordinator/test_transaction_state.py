@@ -1,0 +1,89 @@
+"""The table of transitions, cell by cell, against the rules written a second time as a grid."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.errors import InvalidTxnStateError
+from coordinator.transaction_state import (
+    VALID_TRANSITIONS,
+    Operation,
+    TransactionState,
+    next_state,
+    state_diagram,
+)
+
+# One row per state, one column per operation; "-" is illegal.
+_COLUMNS = "INIT  FENCE ENROL PREPARE  COMMIT ABORT TIME_OUT COMPLETE EXPIRE COMMIT_EMPTY_BATCH"
+_SHORT = {
+    "E": TransactionState.EMPTY,
+    "O": TransactionState.ONGOING,
+    "P": TransactionState.PREPARED,
+    "pc": TransactionState.PREPARE_COMMIT,
+    "pa": TransactionState.PREPARE_ABORT,
+    "CC": TransactionState.COMPLETE_COMMIT,
+    "CA": TransactionState.COMPLETE_ABORT,
+    "D": TransactionState.DEAD,
+}
+_GRID = """
+    EMPTY            E  -   O  P   -   CA  -   -   D  CC
+    ONGOING          -  pa  O  P   pc  pa  pa  -   -  -
+    PREPARED         -  pa  -  -   pc  pa  -   -   -  -
+    PREPARE_COMMIT   -  -   -  -   -   -   -   CC  -  -
+    PREPARE_ABORT    -  -   -  -   -   -   -   CA  -  -
+    COMPLETE_COMMIT  E  -   O  P   -   CA  -   -   D  CC
+    COMPLETE_ABORT   E  -   O  P   -   CA  -   -   D  CC
+    DEAD             -  -   -  -   -   -   -   -   -  -
+"""
+_CELLS = [
+    (TransactionState[line.split()[0]], Operation[operation], _SHORT.get(cell))
+    for line in _GRID.strip().splitlines()
+    for operation, cell in zip(_COLUMNS.split(), line.split()[1:], strict=True)
+]
+
+
+def test_grid_has_every_state_and_every_operation() -> None:
+    assert len(_CELLS) == len(TransactionState) * len(Operation)
+    assert len({(state, operation) for state, operation, _ in _CELLS}) == len(_CELLS)
+
+
+@pytest.mark.parametrize(("state", "operation", "following"), _CELLS)
+def test_next_state_follows_the_grid_for_every_cell(
+    state: TransactionState, operation: Operation, following: TransactionState | None
+) -> None:
+    if following is not None:
+        assert next_state(state, operation) is following
+        return
+    with pytest.raises(InvalidTxnStateError) as caught:
+        next_state(state, operation)
+    assert caught.value.facts == {"state": state.value, "operation": operation.value}
+
+
+@pytest.mark.parametrize("state", TransactionState)
+def test_open_states_alone_allow_commit_and_decided_ones_alone_complete(state: TransactionState) -> None:
+    allowed = {operation for known, operation in VALID_TRANSITIONS if known is state}
+
+    is_open = state in {TransactionState.ONGOING, TransactionState.PREPARED}
+    is_decided = state in {TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT}
+
+    assert (state.is_open, state.is_decided) == (is_open, is_decided)
+    assert (Operation.COMPLETE in allowed) == is_decided
+    assert (Operation.COMMIT in allowed) == is_open
+
+
+def test_state_diagram_has_every_transition_of_the_table() -> None:
+    arrows = set()
+    for line in state_diagram().splitlines()[2:-1]:
+        states, operations = line.split(": ")
+        source, target = states.split(" --> ")
+        arrows |= {(source.strip(), operation, target) for operation in operations.split(", ")}
+
+    assert arrows == {(state.value, op.value, to.value) for (state, op), to in VALID_TRANSITIONS.items()}
+
+
+def test_state_diagram_begins_at_empty_and_ends_at_dead() -> None:
+    lines = state_diagram().splitlines()
+
+    assert lines[:2] == ["stateDiagram-v2", "    [*] --> EMPTY: INIT"]
+    assert lines[-1] == "    DEAD --> [*]"
+    assert state_diagram().endswith("\n")

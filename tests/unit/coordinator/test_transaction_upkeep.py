@@ -1,0 +1,116 @@
+"""What others than the producer do to every kind of row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from coordinator.batch_memory import BatchRow
+from coordinator.decision import Decision, Outcome
+from coordinator.errors import InvalidTxnStateError, ProducerFencedError
+from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_request import EndRequest, Transition
+from coordinator.transaction_shard import end
+from coordinator.transaction_state import TransactionState as S
+from coordinator.transaction_upkeep import complete, expire, terminate, time_out
+
+RowBuilder = Callable[..., TransactionMetadata]
+_STATES = [state for state in S if state is not S.DEAD]
+_SLOT = 20
+
+
+def _nothing(key: str) -> BatchRow | None:
+    return None
+
+
+@pytest.mark.parametrize("state", _STATES)
+@pytest.mark.parametrize(("elapsed_ms", "passed"), [(59_999, False), (60_000, False), (60_001, True), (None, True)])
+def test_time_out_aborts_only_an_ongoing_transaction_whose_timeout_has_passed(
+    a_row: RowBuilder, state: S, elapsed_ms: int | None, passed: bool
+) -> None:
+    row = a_row(state)
+
+    transition = time_out(row, elapsed_ms, _SLOT)
+
+    if state is S.ONGOING and passed:
+        decision = Decision(5, Outcome.ABORT, _SLOT)
+        aborted = replace(row, state=S.PREPARE_ABORT, producer_epoch=6, decision=decision, position=_SLOT)
+        assert transition == Transition(aborted, decision)
+    else:
+        assert transition == Transition(None, None)
+
+
+def test_producer_goes_on_after_a_timeout_by_its_abort_but_not_by_its_commit(a_row: RowBuilder) -> None:
+    timed_out = time_out(a_row(S.ONGOING), None, _SLOT).row
+    abort, commit = (EndRequest(7, 5, outcome, _SLOT + 1) for outcome in (Outcome.ABORT, Outcome.COMMIT))
+
+    assert end(timed_out, abort, _nothing).answer.next_epoch == 6
+    with pytest.raises(InvalidTxnStateError):
+        end(timed_out, commit, _nothing)
+
+
+@pytest.mark.parametrize("state", _STATES)
+def test_terminate_aborts_only_an_open_transaction_prepared_or_not(a_row: RowBuilder, state: S) -> None:
+    row = a_row(state)
+    if not state.is_open:
+        with pytest.raises(InvalidTxnStateError):
+            terminate(row, _SLOT)
+        return
+
+    transition = terminate(row, _SLOT)
+
+    decision = Decision(5, Outcome.ABORT, _SLOT)
+    aborted = replace(row, state=S.PREPARE_ABORT, producer_epoch=6, decision=decision, token=None, position=_SLOT)
+    assert transition == Transition(aborted, decision)
+
+
+def test_terminated_producer_cannot_commit_and_a_higher_epoch_is_fenced(a_row: RowBuilder) -> None:
+    terminated = terminate(a_row(S.ONGOING), _SLOT).row
+
+    with pytest.raises(InvalidTxnStateError):
+        end(terminated, EndRequest(7, 5, Outcome.COMMIT, _SLOT + 1), _nothing)
+    with pytest.raises(ProducerFencedError):
+        end(terminated, EndRequest(7, 9, Outcome.COMMIT, _SLOT + 1), _nothing)
+
+
+@pytest.mark.parametrize(
+    ("state", "following"), [(S.PREPARE_COMMIT, S.COMPLETE_COMMIT), (S.PREPARE_ABORT, S.COMPLETE_ABORT)]
+)
+def test_complete_ends_a_decided_transaction_once(a_row: RowBuilder, state: S, following: S) -> None:
+    row = a_row(state)
+
+    first = complete(row, decision_position=11, position=_SLOT)
+    second = complete(first.row, decision_position=11, position=_SLOT + 1)
+
+    done = replace(row, state=following, topics={}, groups=(), started_position=None, position=_SLOT)
+    assert first == Transition(done, done)
+    assert second == Transition(None, done)
+
+
+@pytest.mark.parametrize("state", _STATES)
+def test_complete_writes_nothing_when_the_decision_is_another(a_row: RowBuilder, state: S) -> None:
+    row = a_row(state)
+
+    assert complete(row, decision_position=9, position=_SLOT) == Transition(None, row)
+
+
+def test_complete_writes_nothing_when_the_id_is_gone() -> None:
+    assert complete(None, decision_position=11, position=_SLOT) == Transition(None, None)
+
+
+@pytest.mark.parametrize("state", _STATES)
+@pytest.mark.parametrize(("idle_ms", "passed"), [(6_999, False), (7_000, True), (None, True)])
+def test_expire_lets_go_only_of_an_idle_id_without_a_transaction(
+    a_row: RowBuilder, state: S, idle_ms: int | None, passed: bool
+) -> None:
+    row = a_row(state)
+
+    transition = expire(row, idle_ms, 7_000, _SLOT)
+
+    if passed and state in {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}:
+        dead = replace(row, state=S.DEAD, position=_SLOT)
+        assert transition == Transition(dead, dead)
+    else:
+        assert transition == Transition(None, None)

@@ -1,0 +1,109 @@
+"""A world of several processes over one store, each with its own view of one log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from txntable.log.actions import Action, Add, Commit, Metadata, Txn, guard_protocol
+from txntable.log.delta_log import DeltaLog, LogContext
+from txntable.log.outcome import Committed, Outcome
+from txntable.log.table_state import TableState
+from txntable.storage.object_store import ObjectStore
+from txntable.storage.store_clock import StoreClock
+from txntable.testing.fault_plan import Rule
+from txntable.testing.manual_environment import ManualEnvironment, StoreTime
+from txntable.testing.memory_store import MemoryObjects, MemoryStore
+from txntable.testing.stepping_store import SteppingStore
+
+ROOT = "table"
+GUARD_MS = 300_000
+DAY_MS = 86_400_000
+
+
+class Nothing:
+    """A fold that keeps nothing."""
+
+    def restore(self, table: TableState) -> None:
+        """Keep nothing."""
+
+    def apply(self, commit: Commit, table: TableState) -> None:
+        """Keep nothing."""
+
+
+@dataclass
+class World:
+    """One store and its time; every process has clocks of its own that run with it."""
+
+    time: ManualEnvironment = field(default_factory=ManualEnvironment)
+    processes: list[Process] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.objects = MemoryObjects(StoreTime(self.time))
+
+    def process(self, *plan: Rule) -> Process:
+        """Start a process whose store follows `plan`."""
+        process = Process(self, SteppingStore(MemoryStore(self.objects), plan), len(self.processes) + 1)
+        self.processes.append(process)
+        return process
+
+    def advance_ms(self, milliseconds: int) -> None:
+        """Let time pass for the store and for every process."""
+        self.time.advance_ms(milliseconds)
+        for process in self.processes:
+            process.environment.advance_ms(milliseconds)
+
+    def paths(self) -> set[str]:
+        """The paths of all objects."""
+        return set(self.objects.snapshot())
+
+
+@dataclass
+class Process:
+    """A process with one view of the log."""
+
+    world: World
+    store: SteppingStore
+    number: int
+
+    def __post_init__(self) -> None:
+        self.environment = ManualEnvironment(seed=self.number)
+        self.log = self.open_log(self.store)
+
+    def open_log(self, store: ObjectStore) -> DeltaLog[Nothing]:
+        """Open another view."""
+        self.context = LogContext(store, self.environment, StoreClock(store, self.environment), GUARD_MS)
+        return DeltaLog(self.context, ROOT, Nothing())
+
+    def create(self) -> None:
+        """Write version 0."""
+        outcome = self.log.commit("CREATE", lambda table: [] if table.version is not None else creation())
+        assert isinstance(outcome, Committed)
+
+    def count(self) -> Outcome:
+        """Raise the number ``counter`` by one: lost updates show."""
+        return self.log.commit("COUNT", lambda table: [Txn("counter", table.number("counter") + 1)])
+
+    def add_file(self, path: str) -> Outcome:
+        """Make a file live."""
+        return self.log.commit("ADD", lambda table: [file(path)])
+
+    def counter(self) -> int:
+        """The number as a fresh reader sees it."""
+        return DeltaLog(self.context, ROOT, Nothing()).refresh().number("counter")
+
+
+def creation() -> Sequence[Action]:
+    """The actions of version 0."""
+    schema = '{"type":"struct","fields":[{"name":"x","type":"long","nullable":true,"metadata":{}}]}'
+    return [guard_protocol(), Metadata("id", "table", schema, (), {"delta.enableInCommitTimestamps": "true"}, 0)]
+
+
+def file(path: str, size: int = 1) -> Add:
+    """A live file."""
+    return Add(path, {}, size, 0, True, '{"numRecords":1}', '{"v":1}')
+
+
+def slot(version: int) -> str:
+    """The path of a version's entry."""
+    return f"{ROOT}/_delta_log/{version:020d}.json"

@@ -1,0 +1,150 @@
+"""The contract of ``object_store``, on every store."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from txntable.errors import InvalidRequestError
+from txntable.storage.object_store import ObjectStore, PutOutcome
+
+
+def paths(store: ObjectStore, prefix: str = "") -> list[str]:
+    return [meta.path for meta in store.list(prefix)]
+
+
+def test_get_and_head_return_none_when_there_is_no_object(store):
+    assert store.get("a/b") is None
+    assert store.head("a/b") is None
+    assert paths(store) == []
+
+
+def test_get_returns_what_put_if_absent_created(store):
+    outcome = store.put_if_absent("a/b.json", b"bytes")
+
+    found, meta = store.get("a/b.json"), store.head("a/b.json")
+    assert outcome is PutOutcome.CREATED
+    assert found is not None
+    assert meta is not None
+    assert (found.data, meta.path, meta.size) == (b"bytes", "a/b.json", 5)
+    assert found.last_modified_ms == meta.last_modified_ms > 0
+
+
+def test_put_if_absent_says_exists_and_keeps_the_object_when_another_won(store):
+    store.put_if_absent("a", b"first")
+
+    assert store.put_if_absent("a", b"second") is PutOutcome.EXISTS
+    assert store.get("a").data == b"first"
+
+
+def test_put_if_absent_creates_once_when_many_race(store):
+    barrier = threading.Barrier(8)
+
+    def race(number: int) -> PutOutcome:
+        barrier.wait()
+        return store.put_if_absent("log/00.json", b"%d" % number)
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(race, range(8)))
+
+    assert outcomes.count(PutOutcome.CREATED) == 1
+    assert store.get("log/00.json").data == b"%d" % outcomes.index(PutOutcome.CREATED)
+
+
+def test_put_replaces_the_object(store):
+    store.put("a", b"first")
+    store.put("a", b"")
+
+    assert store.get("a").data == b""
+
+
+def test_get_many_keeps_the_order_and_says_none_for_absent_ones(store):
+    for number in range(12):
+        store.put(f"n/{number}", b"%d" % number)
+
+    found = store.get_many([*(f"n/{number}" for number in range(11, -1, -1)), "n/none"])
+
+    assert [None if one is None else one.data for one in found] == [*(b"%d" % n for n in range(11, -1, -1)), None]
+
+
+def test_list_yields_the_folder_sorted_by_path(store):
+    written = ["a/b/c", "a-b", "a/b-c/d", "a/b.c", "ab/x", "a/é b=1"]
+    for path in written:
+        store.put(path, b"12")
+
+    assert paths(store) == sorted(written)
+    assert paths(store, "a") == paths(store, "a/") == sorted(path for path in written if path.startswith("a/"))
+    assert paths(store, "a/b") == ["a/b/c"]
+    assert paths(store, "nothing") == []
+    assert {meta.size for meta in store.list("")} == {2}
+
+
+def test_delete_removes_objects_and_bears_absent_ones(store):
+    for path in ("a/1", "a/2", "a/3"):
+        store.put(path, b"")
+
+    store.delete(["a/1", "none/none", "a/3"])
+
+    assert paths(store) == ["a/2"]
+    assert store.put_if_absent("a/1", b"again") is PutOutcome.CREATED
+
+
+@pytest.mark.parametrize("path", ["", "/a", "a//b", "a/", "../a", "a/./b", "a\\b", "a\0b", "a/.unfinished-7"])
+def test_every_call_refuses_a_path_that_is_none(store, path):
+    for call in (store.get, store.head, store.writer, lambda p: store.put(p, b""), lambda p: store.delete([p])):
+        with pytest.raises(InvalidRequestError):
+            call(path)
+    with pytest.raises(InvalidRequestError):
+        store.put_if_absent(path, b"")
+
+
+@pytest.mark.parametrize("size", [0, 10, 3_000_000, 20_000_000])
+def test_writer_makes_the_object_appear_whole_when_closed(store, size):
+    block = bytes(range(250)) * 4000
+    written = (block * 20)[:size]
+
+    file = store.writer("w/big")
+    for start in range(0, size, 999_999):
+        file.write(memoryview(written)[start : start + 999_999])
+    before = store.get("w/big"), paths(store)
+    file.close()
+    file.close()
+
+    assert before == (None, [])
+    assert store.get("w/big").data == written
+    assert store.head("w/big").size == size
+
+
+@pytest.mark.parametrize("size", [10, 20_000_000])
+@pytest.mark.parametrize("how", ["exception", "collected"])
+def test_writer_leaves_nothing_when_given_up(store, size, how):
+    def give_up() -> None:
+        file = store.writer("w/big")
+        file.write(b"x" * size)
+        if how == "exception":
+            with file:
+                raise KeyError
+
+    if how == "exception":
+        with pytest.raises(KeyError):
+            give_up()
+    else:
+        give_up()
+        gc.collect()
+
+    assert store.get("w/big") is None
+    assert paths(store) == []
+
+
+def test_writer_takes_a_parquet_file_from_pyarrow(store):
+    table = pa.table({"n": list(range(1000))})
+
+    with store.writer("t.parquet") as file:
+        pq.write_table(table, file)
+
+    assert pq.read_table(pa.BufferReader(store.get("t.parquet").data)) == table

@@ -1,0 +1,115 @@
+"""The probe finds the stores that would lose transactions."""
+
+from __future__ import annotations
+
+import pytest
+
+from txntable.errors import DamagedDataError, StorePermissionError, StoreUnavailableError, StoreUnsuitableError
+from txntable.storage.object_store import ObjectMeta, PutOutcome, StoredObject
+from txntable.storage.probe import RACERS, ROUNDS, StoreCapabilities, probe
+from txntable.testing.manual_environment import START_MS, ManualEnvironment
+from txntable.testing.memory_store import MemoryStore
+from txntable.testing.read_only_store import ReadOnlyStore
+
+
+class IgnoresTheCondition(MemoryStore):
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        self.put(path, data)
+        return PutOutcome.CREATED
+
+
+class ReplacesAndSaysExists(MemoryStore):
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        outcome = super().put_if_absent(path, data)
+        self.put(path, data)
+        return outcome
+
+
+class ShowsNothingYet(MemoryStore):
+    def get(self, path: str) -> StoredObject | None:
+        return None
+
+
+class ListsNothingYet(MemoryStore):
+    def list(self, prefix: str):
+        return iter(())
+
+
+class NeverReplaces(MemoryStore):
+    def put(self, path: str, data: bytes) -> None:
+        super().put_if_absent(path, data)
+
+
+class CreatesWhatIsThere(MemoryStore):
+    """Right in races, wrong when the object is old."""
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        return PutOutcome.CREATED if path.endswith("-one") else super().put_if_absent(path, data)
+
+
+class ForgetsTheSize(MemoryStore):
+    def head(self, path: str) -> ObjectMeta | None:
+        return None
+
+
+class LosesAnswers(MemoryStore):
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        super().put_if_absent(path, data)
+        raise StoreUnavailableError("lost")
+
+
+def test_probe_tells_what_it_found_and_cleans_up(store):
+    found = probe(store, ManualEnvironment())
+
+    assert (found.racers, found.rounds, found.durability) == (RACERS, ROUNDS, store.spec.durability)
+    assert found.probed_at_ms > 0
+    assert list(store.list("")) == []
+
+
+@pytest.mark.parametrize(
+    "unsuitable",
+    [
+        IgnoresTheCondition,
+        ReplacesAndSaysExists,
+        ShowsNothingYet,
+        ListsNothingYet,
+        NeverReplaces,
+        CreatesWhatIsThere,
+        ForgetsTheSize,
+    ],
+)
+def test_probe_refuses_the_store_when_it_breaks_the_contract(unsuitable):
+    store = unsuitable()
+
+    with pytest.raises(StoreUnsuitableError, match="choose S3"):
+        probe(store, ManualEnvironment())
+
+    assert store.objects.snapshot() == {}
+
+
+def test_probe_can_not_tell_when_every_answer_is_lost():
+    store = LosesAnswers()
+
+    with pytest.raises(StoreUnavailableError):
+        probe(store, ManualEnvironment())
+
+    assert store.objects.snapshot() == {}
+
+
+def test_probe_says_so_when_nothing_may_be_written():
+    with pytest.raises(StorePermissionError):
+        probe(ReadOnlyStore(MemoryStore()), ManualEnvironment())
+
+
+def test_capabilities_are_read_as_written():
+    found = StoreCapabilities(16, 4, START_MS, "full")
+
+    assert StoreCapabilities.from_fields(found.to_fields()) == found
+
+
+@pytest.mark.parametrize("change", [{"racers": "16"}, {"more": 1}])
+def test_capabilities_are_damaged_when_a_field_is_wrong(change):
+    fields = {**StoreCapabilities(16, 4, START_MS, "full").to_fields(), **change}
+
+    with pytest.raises(DamagedDataError):
+        StoreCapabilities.from_fields(fields)

@@ -1,0 +1,197 @@
+"""How obstore's answers are read; against a stub that answers any status."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import traceback
+
+import pytest
+
+from txntable.errors import (
+    IllegalStateError,
+    InvalidConfigError,
+    InvalidRequestError,
+    StorePermissionError,
+    StoreUnavailableError,
+    WarehouseNotFoundError,
+)
+from txntable.storage.object_store import PutOutcome, StoreSpec
+from txntable.storage.open import open_store
+from txntable.storage.remote import RemoteStore
+
+NO_BUCKET = "<Error><Code>NoSuchBucket</Code></Error>"
+NO_KEY = "<Error><Code>NoSuchKey</Code></Error>"
+
+
+@pytest.mark.parametrize("status", [409, 412])
+def test_put_if_absent_says_exists_when_the_store_says_conflict(stubbed_s3, status):
+    stubbed_s3.answer["status"] = status
+
+    assert RemoteStore(stubbed_s3.spec()).put_if_absent("a", b"") is PutOutcome.EXISTS
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_put_if_absent_is_sent_once_when_the_store_fails(stubbed_s3, status):
+    stubbed_s3.answer["status"] = status
+
+    with pytest.raises(StoreUnavailableError):
+        RemoteStore(stubbed_s3.spec(max_retries="5")).put_if_absent("a", b"")
+
+    assert stubbed_s3.requests == [("PUT", "/bucket/prefix/a")]
+
+
+def test_get_is_sent_again_when_the_store_fails(stubbed_s3):
+    stubbed_s3.answer["status"] = 500
+
+    with pytest.raises(StoreUnavailableError):
+        RemoteStore(stubbed_s3.spec(max_retries="1")).get("a")
+
+    assert len(stubbed_s3.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (401, "", StorePermissionError),
+        (403, "", StorePermissionError),
+        (500, "", StoreUnavailableError),
+        (400, "", StoreUnavailableError),
+        (404, NO_BUCKET, WarehouseNotFoundError),
+    ],
+)
+@pytest.mark.parametrize("call", ["get", "put", "put_if_absent", "list", "delete", "writer"])
+def test_every_call_raises_by_what_the_caller_can_do(stubbed_s3, status, body, expected, call):
+    stubbed_s3.answer.update(status=status, body=body)
+    store = RemoteStore(stubbed_s3.spec())
+    calls = {
+        "get": lambda: store.get("a"),
+        "put": lambda: store.put("a", b""),
+        "put_if_absent": lambda: store.put_if_absent("a", b""),
+        "list": lambda: list(store.list("a")),
+        "delete": lambda: store.delete(["a"]),
+        "writer": lambda: store.writer("a").close(),
+    }
+
+    with pytest.raises(expected) as raised:
+        calls[call]()
+
+    assert raised.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("blocks", [1, 30])
+def test_writer_raises_and_never_waits_for_ever_when_the_upload_fails(stubbed_s3, blocks):
+    stubbed_s3.answer["status"] = 403
+    store = RemoteStore(stubbed_s3.spec())
+
+    with pytest.raises(StorePermissionError), store.writer("a") as file:  # noqa: PT012
+        for _ in range(blocks):
+            file.write(b"x" * 4_000_000)
+
+
+def test_get_returns_none_when_the_object_is_absent(stubbed_s3):
+    stubbed_s3.answer.update(status=404, body=NO_KEY)
+
+    assert RemoteStore(stubbed_s3.spec()).get("a") is None
+
+
+def test_secrets_are_in_no_repr_and_no_error(stubbed_s3):
+    stubbed_s3.answer["status"] = 403
+    spec = stubbed_s3.spec()
+    store = RemoteStore(spec)
+
+    with pytest.raises(StorePermissionError) as raised:
+        store.get("a")
+
+    told = "".join(traceback.format_exception(raised.value))
+    assert "KEY-SECRET" not in told + repr(store) + repr(spec) + repr(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "nearest"),
+    [
+        ("s3://b", {"aws_acces_key": "SECRET"}, "access_key_id"),
+        ("s3://b", {"AWS_ALLOW_HTT": "SECRET"}, "allow_http"),
+        ("gs://b", {"google_service_acount": "SECRET"}, "service_account"),
+        ("az://c", {"azure_storage_acount_name": "SECRET"}, "account_name"),
+        ("s3://b", {"bucket": "SECRET"}, None),
+        ("s3://b", {"region": "SECRET", "AWS_REGION": "SECRET"}, None),
+        ("s3://b", {"max_retries": "SECRET"}, None),
+    ],
+)
+def test_opening_is_refused_when_an_option_is_unusable(url, options, nearest):
+    with pytest.raises(InvalidConfigError) as raised:
+        open_store(StoreSpec(url, options))
+
+    assert next(iter(raised.value.facts.values())) in options
+    assert nearest is None or nearest in str(raised.value.facts["nearest"])
+    assert "SECRET" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("s3a://b/p", {"AWS_ACCESS_KEY_ID": "k", "secret_access_key": "s", "aws_default_region": "eu-west-1"}),
+        ("s3://b/p", {"skip_signature": "true", "timeout": "3s", "aws_endpoint": "https://127.0.0.1"}),
+        ("gs://b/p", {"GOOGLE_SKIP_SIGNATURE": "true"}),
+        ("az://c/p", {"AZURE_STORAGE_ACCOUNT_NAME": "a", "azure_storage_account_key": "a2V5"}),
+        ("abfs://c@a.dfs.core.windows.net/p", {"sas_token": "sv=1&sig=2"}),
+        ("memory://m", {}),
+    ],
+)
+def test_store_opens_with_the_usual_names_of_options(url, options):
+    assert open_store(StoreSpec(url, options)).spec.url == url
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "s3://", "s3:/bucket", "file://host/x", "az://container"])
+def test_opening_is_refused_when_the_url_is_none(url):
+    with pytest.raises(InvalidRequestError):
+        open_store(StoreSpec(url))
+
+
+def test_opening_is_refused_when_there_are_no_credentials(monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ROLE_ARN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+    with pytest.raises(StorePermissionError, match="aws_access_key_id"):
+        open_store(StoreSpec("s3://b"))
+
+
+def test_keys_come_from_the_environment_when_no_option_gives_them(monkeypatch, stubbed_s3):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from-environment")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    options = {name: value for name, value in stubbed_s3.spec().options.items() if "key" not in name}
+
+    assert RemoteStore(StoreSpec("s3://bucket", options)).put_if_absent("a", b"") is PutOutcome.CREATED
+
+
+def test_memory_store_is_shared_by_its_url_and_opens_again_from_its_pickle():
+    store = open_store(StoreSpec("memory://shared-by-url"))
+    store.put("a", b"1")
+
+    assert pickle.loads(pickle.dumps(store)).get("a").data == b"1"
+    assert open_store(StoreSpec("memory://another")).get("a") is None
+
+
+def test_every_call_is_refused_after_a_fork(monkeypatch):
+    store = open_store(StoreSpec("memory://forked"))
+    monkeypatch.setattr("os.getpid", lambda: -7)
+
+    for call in (lambda: store.get("a"), lambda: store.put_if_absent("a", b""), lambda: store.writer("a")):
+        with pytest.raises(IllegalStateError, match="spawn"):
+            call()
+
+
+def test_process_ends_well_when_a_stream_was_left_open():
+    code = (
+        "from txntable.storage.object_store import StoreSpec\n"
+        "from txntable.storage.open import open_store\n"
+        "file = open_store(StoreSpec('memory://left')).writer('a')\n"
+        "for _ in range(9): file.write(b'x' * 2_000_000)\n"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

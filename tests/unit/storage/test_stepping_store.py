@@ -1,0 +1,271 @@
+"""The stepping store does what its plan says: every crash test stands on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from txntable.errors import InvalidRequestError, StorePermissionError, StoreUnavailableError
+from txntable.storage.object_store import ObjectStore, PutOutcome
+from txntable.testing.fault_plan import Fault, Operation, Rule, Step, at, on
+from txntable.testing.manual_environment import START_MS, ManualEnvironment, StoreTime
+from txntable.testing.memory_store import MemoryObjects, MemoryStore
+from txntable.testing.read_only_store import ReadOnlyStore
+from txntable.testing.stepping_store import ProcessKilled, SteppingStore, crash_points
+
+
+def take(store: ObjectStore, path: str) -> None:
+    store.put(path, b"another's")
+
+
+def stored(store: ObjectStore) -> bytes | None:
+    found = store.get("a")
+    return None if found is None else found.data
+
+
+def do(store: ObjectStore, operation: Operation) -> object:
+    match operation:
+        case Operation.PUT:
+            return store.put("a", b"mine")
+        case Operation.WRITE:
+            with store.writer("a") as file:
+                file.write(b"mine")
+            return None
+    return store.put_if_absent("a", b"mine")
+
+
+@pytest.mark.parametrize("operation", [Operation.PUT, Operation.PUT_IF_ABSENT, Operation.WRITE])
+@pytest.mark.parametrize(
+    ("fault", "raised", "done"),
+    [
+        (Fault.FAIL_BEFORE, StoreUnavailableError, False),
+        (Fault.LOST_ANSWER, StoreUnavailableError, True),
+        (Fault.LATE_LANDING, StoreUnavailableError, False),
+        (Fault.KILL_BEFORE, ProcessKilled, False),
+        (Fault.KILL_AFTER, ProcessKilled, True),
+    ],
+)
+def test_write_meets_its_fault(operation, fault, raised, done):
+    inner = MemoryStore()
+    store = SteppingStore(inner, [at(1, fault)])
+
+    with pytest.raises(raised):
+        do(store, operation)
+
+    assert (inner.get("a") is not None) == done
+    assert store.steps == [Step(1, operation, "a", raised.__name__)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "expected"),
+    [
+        (Fault.EXISTS_LOST, PutOutcome.EXISTS, b"mine"),
+        (Fault.CONFLICT_409, PutOutcome.EXISTS, None),
+        (Fault.TAKEN, PutOutcome.EXISTS, b"another's"),
+        (None, PutOutcome.CREATED, b"mine"),
+    ],
+)
+def test_put_if_absent_is_answered_by_the_plan(fault, outcome, expected):
+    inner = MemoryStore()
+    plan = [] if fault is None else [at(1, fault, intruder=take)]
+
+    assert SteppingStore(inner, plan).put_if_absent("a", b"mine") is outcome
+    assert stored(inner) == expected
+
+
+@pytest.mark.parametrize("fault", [Fault.KILL_BEFORE, Fault.KILL_AFTER])
+def test_every_call_raises_once_the_process_was_killed(fault):
+    store = SteppingStore(MemoryStore(), [at(1, fault)])
+    with pytest.raises(ProcessKilled):
+        store.put("a", b"")
+
+    for call in (store.get, store.head, store.list, store.writer, lambda path: store.delete([path])):
+        with pytest.raises(ProcessKilled):
+            call("a")
+    assert store.killed
+
+
+def test_stream_open_at_the_kill_leaves_nothing():
+    inner = MemoryStore()
+    store = SteppingStore(inner)
+    file = store.writer("a")
+    file.write(b"x")
+
+    store.kill()
+
+    with pytest.raises(ProcessKilled):
+        file.close()
+    assert inner.get("a") is None
+
+
+@pytest.mark.parametrize(("lands_at", "absent_until"), [(3, 2), (2, 1)])
+def test_late_write_lands_before_its_step(lands_at, absent_until):
+    store = SteppingStore(MemoryStore(), [at(1, Fault.LATE_LANDING, lands_at=lands_at)])
+    with pytest.raises(StoreUnavailableError):
+        store.put_if_absent("a", b"late")
+
+    found = [store.get("a") is not None for _ in range(3)]
+
+    assert found == [number > absent_until for number in range(2, 5)]
+
+
+def test_late_put_if_absent_is_lost_when_another_was_quicker():
+    inner = MemoryStore()
+    store = SteppingStore(inner, [at(1, Fault.LATE_LANDING)])
+    with pytest.raises(StoreUnavailableError):
+        store.put_if_absent("a", b"late")
+    take(inner, "a")
+
+    store.land()
+
+    assert stored(inner) == b"another's"
+
+
+def test_late_write_lands_after_the_process_died():
+    inner = MemoryStore()
+    store = SteppingStore(inner, [at(1, Fault.LATE_LANDING), at(2, Fault.KILL_BEFORE)])
+    with pytest.raises(StoreUnavailableError):
+        store.put("a", b"late")
+    with pytest.raises(ProcessKilled):
+        store.get("a")
+
+    store.land()
+
+    assert stored(inner) == b"late"
+
+
+def test_rule_picks_the_occurrence_of_operation_and_path():
+    store = SteppingStore(MemoryStore(), [on(Operation.GET, "log/", Fault.FAIL_BEFORE, occurrence=2)])
+
+    store.get("log/1")
+    store.get("other")
+    store.head("log/1")
+    with pytest.raises(StoreUnavailableError):
+        store.get("log/2")
+    store.get("log/3")
+
+    assert [step.outcome for step in store.steps] == ["none", "none", "none", "StoreUnavailableError", "none"]
+
+
+def test_rule_without_occurrence_fits_each_step():
+    store = SteppingStore(MemoryStore(), [on(None, str.isalpha, Fault.FAIL_BEFORE, occurrence=None)])
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError):
+            store.get("a")
+    assert store.get("a/1") is None
+
+
+@pytest.mark.parametrize(
+    "rule", [at(1, Fault.EXISTS_LOST), at(1, Fault.CONFLICT_409), at(1, Fault.TAKEN), at(1, Fault.LATE_LANDING)]
+)
+def test_plan_is_refused_when_the_step_can_not_meet_its_fault(rule: Rule):
+    with pytest.raises(InvalidRequestError):
+        SteppingStore(MemoryStore(), [rule]).get("a")
+
+
+def test_every_call_is_one_step_and_counts_as_its_request():
+    store = SteppingStore(MemoryStore())
+
+    store.put("a", b"")
+    store.put_if_absent("b", b"")
+    do(store, Operation.WRITE)
+    store.get_many(["a", "b", "none"])
+    store.head("a")
+    list(store.list(""))
+    store.delete(["a", "b"])
+
+    assert [step.number for step in store.steps] == list(range(1, 10 + 1))
+    assert store.requests == {"PUT": 3, "GET": 3, "HEAD": 1, "LIST": 1, "DELETE": 2}
+
+
+def test_scheduler_interleaves_two_processes_at_a_step():
+    inner = MemoryStore()
+    other = SteppingStore(inner)
+    store = SteppingStore(inner, on_step=lambda step: other.put_if_absent("a", b"other") if step.number == 2 else None)
+
+    absent = store.get("a")
+    outcome = store.put_if_absent("a", b"mine")
+
+    assert (absent, outcome) == (None, PutOutcome.EXISTS)
+    assert stored(inner) == b"other"
+
+
+def test_scheduler_kills_the_process_before_the_step_is_done():
+    inner = MemoryStore()
+    stores: list[SteppingStore] = []
+    stores.append(SteppingStore(inner, on_step=lambda _: stores[0].kill()))
+
+    with pytest.raises(ProcessKilled):
+        stores[0].put("a", b"")
+
+    assert inner.get("a") is None
+
+
+def test_crash_points_cover_each_step_before_and_after():
+    def operation(store: ObjectStore) -> None:
+        store.put("a", b"")
+        store.put("b", b"")
+
+    left = []
+    for point in crash_points(operation, MemoryStore):
+        inner = MemoryStore()
+        with pytest.raises(ProcessKilled):
+            operation(SteppingStore(inner, point.plan))
+        left.append(sorted(inner.objects.snapshot()))
+
+    assert left == [[], ["a"], ["a"], ["a", "b"]]
+
+
+def test_views_share_their_objects_and_the_stores_clock():
+    environment = ManualEnvironment()
+    time = StoreTime(environment)
+    objects = MemoryObjects(time)
+    MemoryStore(objects).put("a", b"")
+    environment.advance_ms(500)
+    time.skew_ms = 20
+    MemoryStore(objects).put("b", b"")
+
+    assert [meta.last_modified_ms for meta in MemoryStore(objects).list("")] == [START_MS, START_MS + 520]
+
+
+def test_read_only_store_reads_and_refuses_every_write():
+    inner = MemoryStore()
+    inner.put("a", b"1")
+    store = ReadOnlyStore(inner)
+
+    assert stored(store) == b"1"
+    assert store.get_many(["a", "b"])[1] is None
+    assert store.head("a") is not None
+    assert [meta.path for meta in store.list("")] == ["a"]
+    for call in (
+        lambda: store.put("b", b""),
+        lambda: store.put_if_absent("b", b""),
+        lambda: store.delete([]),
+        lambda: store.writer("b"),
+    ):
+        with pytest.raises(StorePermissionError):
+            call()
+    assert sorted(inner.objects.snapshot()) == ["a"]
+
+
+def test_manual_environment_owns_both_clocks():
+    environment = ManualEnvironment()
+    begun = environment.instant()
+
+    environment.sleep_ms(100)
+    environment.advance_wall_ms(-1000)
+    assert environment.since_ms(begun) == 100
+    environment.advance_wall_ms(5000)
+    assert environment.since_ms(begun) == 4100
+    environment.advance_boot_ms(9000)
+    assert environment.since_ms(begun) == 9100
+
+
+def test_manual_environment_repeats_itself_by_its_seed():
+    def story(seed: int) -> tuple[str, str, float]:
+        environment = ManualEnvironment(seed)
+        return environment.new_id(), environment.new_id(), environment.uniform(0, 1)
+
+    assert story(1) == story(1) != story(2)
+    assert len(set(story(1)[:2])) == 2
+    assert len(story(1)[0]) == 32

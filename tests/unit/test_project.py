@@ -1,0 +1,162 @@
+"""The frame of the project: rules about its files, and what the documents promise about commands."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import tomllib
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SOURCE_FOLDERS = ("coordinator", "txntable", "compaction", "jobs", "infra", "benchmarks", "tests", "tools")
+MODULES = sorted(path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py"))
+NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
+MOST_LINES_OF_A_MODULE = 400
+MOST_LINES_OF_A_FUNCTION = 40
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def lines_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    length = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None:
+        length -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return length
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_module_has_at_most_400_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MOST_LINES_OF_A_MODULE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_module_says_what_it_owns_unless_it_is_empty(path: Path) -> None:
+    source = path.read_text()
+
+    assert not source or ast.get_docstring(ast.parse(source))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_functions_of_a_module_have_at_most_40_lines(path: Path) -> None:
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+    assert [
+        f"{function.name}: {lines_without_docstring(function)} lines"
+        for function in functions
+        if lines_without_docstring(function) > MOST_LINES_OF_A_FUNCTION
+    ] == []
+
+
+def test_no_file_or_folder_has_a_name_that_says_nothing() -> None:
+    names = {part.removesuffix(".py") for path in MODULES for part in path.relative_to(ROOT).parts}
+
+    assert names & NAMES_THAT_SAY_NOTHING == set()
+
+
+def test_version_is_written_once_and_installed_as_written() -> None:
+    written = [
+        named(path) for path in MODULES if re.search(r"^__version__\s*=\s*[\"']", path.read_text(), re.MULTILINE)
+    ]
+
+    assert written == []
+    assert version("txntable") == PROJECT["project"]["version"]
+
+
+def test_changelog_has_a_section_for_the_version() -> None:
+    assert f"## [{PROJECT['project']['version']}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_dependency_is_in_the_lock() -> None:
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    requirements = [*PROJECT["project"]["dependencies"], *(name for extra in extras for name in extra)]
+    declared = {re.split(r"[^A-Za-z0-9-]", requirement)[0] for requirement in requirements} - {"txntable"}
+
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+
+    assert declared - locked == set()
+
+
+def test_lock_names_no_package_index() -> None:
+    assert re.findall(r"^--.*|://", (ROOT / "requirements.lock").read_text(), re.MULTILINE) == []
+
+
+def test_readme_begins_with_the_two_commands() -> None:
+    title, fence, *block = (line for line in (ROOT / "README.md").read_text().splitlines() if line)
+
+    assert (title, fence) == ("# txntable", "```bash")
+    assert [line.split("#")[0].strip() for line in block[: block.index("```")]] == ["make demo", "make test"]
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    assert "\nrun make test\n" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_make_help_lists_the_targets_that_people_are_told_of() -> None:
+    answer = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert {"demo", "test", "lint", "bench"} <= set(re.findall(r"^ *make (\w+)", answer, re.MULTILINE))
+
+
+def test_every_entry_point_can_be_loaded() -> None:
+    declared = [
+        entry_point
+        for group in ("console_scripts", "txntable.commands")
+        for entry_point in entry_points(group=group)
+        if entry_point.dist is not None and entry_point.dist.name == "txntable"
+    ]
+
+    assert {"txntable", "demo"} <= {entry_point.name for entry_point in declared}
+    assert all(callable(entry_point.load()) for entry_point in declared)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "accepted"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 0, True),
+        ('openjdk version "25-ea" 2025-09-16', 0, True),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "21" 2023-09-19', 0, True),
+        ('openjdk version "11.0.2" 2019-01-15', 0, False),
+        ('java version "1.8.0_392"', 0, False),
+        ("no java in here", 0, False),
+        ("The operation couldn't be completed. Unable to locate a Java Runtime.", 1, False),
+    ],
+)
+def test_require_java_accepts_17_and_later_only(tmp_path: Path, answer: str, status: int, accepted: bool) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\ncat >&2 <<'EOF'\n{answer}\nEOF\nexit {status}\n")
+    java.chmod(0o755)
+
+    run = require_java({**os.environ, "JAVA_HOME": str(tmp_path)})
+
+    assert (run.returncode == 0) is accepted
+    assert ("needs java 17 or later" in run.stderr) is not accepted
+
+
+def test_require_java_says_how_to_get_one_when_there_is_none(tmp_path: Path) -> None:
+    run = require_java({**os.environ, "JAVA_HOME": str(tmp_path)})
+
+    assert run.returncode == 1
+    assert "apt-get install" in run.stderr
+    assert "brew install" in run.stderr
+    assert "conda install" in run.stderr
+
+
+def require_java(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the check that stands before `make demo` and `make test`."""
+    return subprocess.run(
+        [ROOT / "tools" / "require_java.sh"], env=environment, capture_output=True, text=True, check=False
+    )

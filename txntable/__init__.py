@@ -1,0 +1,1 @@
+"""A lakehouse table format with Kafka's transactions on object storage."""

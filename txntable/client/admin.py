@@ -1,0 +1,245 @@
+"""The admin client: topics and transactions, in Kafka's words.
+
+Owns no rule: every change is a decision of the layers below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from coordinator.transaction import TransactionMetadata
+from txntable.completion import Completer
+from txntable.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from txntable.key import check_key
+from txntable.layout import TOPICS_FOLDER, check_topic_name
+from txntable.log.actions import Action
+from txntable.log.delta_log import LogContext
+from txntable.log.table_state import TableState
+from txntable.partition.append import live_settings
+from txntable.partition.batch import batch_of
+from txntable.partition.offsets import decided_through, log_start
+from txntable.partition.stable_offset import high_watermark, last_stable_offset
+from txntable.schema import KAFKA_SCHEMA, check_topic_schema
+from txntable.topic import TopicSettings
+from txntable.topic_config import validate
+from txntable.topic_creation import check_partitions, decide_creation, decide_deletion, differences
+from txntable.topic_log import TopicLog, known
+from txntable.transaction_log import TransactionLog
+from txntable.warehouse_settings import WarehouseSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """One partition of a topic.
+
+    Attributes
+    ----------
+    partition : int
+        From 0.
+    log_start, last_stable_offset, high_watermark : int
+        Offsets; what lies between the last two is held back by an open transaction.
+    segments : int
+        Live data segments, of any outcome.
+    records : int
+        In them.
+    bytes : int
+        Their size.
+    """
+
+    partition: int
+    log_start: int
+    last_stable_offset: int
+    high_watermark: int
+    segments: int
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic, as its partition logs say.
+
+    Attributes
+    ----------
+    settings : TopicSettings
+        Schema, key, configuration.
+    version : int
+        Of the partition logs.
+    decided_through : int
+        Decision position up to which every marker is written.
+    public_version : int or None
+        Of the public table; ``None``: not published yet.
+    partitions : tuple of PartitionDescription
+        In order.
+    """
+
+    settings: TopicSettings
+    version: int
+    decided_through: int
+    public_version: int | None
+    partitions: tuple[PartitionDescription, ...]
+
+
+class Admin:
+    """Made by :meth:`txntable.Warehouse.admin`."""
+
+    def __init__(
+        self,
+        context: LogContext,
+        transactions: TransactionLog,
+        completer: Completer,
+        topic_log: Callable[[str], TopicLog],
+        settings: WarehouseSettings,
+    ) -> None:
+        self._context, self._transactions, self._completer = context, transactions, completer
+        self._topic_log, self._settings = topic_log, settings
+
+    # -- topics -----------------------------------------------------------------------------
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        schema: pa.Schema | None = None,
+        key: Sequence[str] = (),
+        config: Mapping[str, object] | None = None,
+        exist_ok: bool = False,
+    ) -> TopicSettings:
+        """Create a topic; a creation that was interrupted is finished by the same call.
+
+        Parameters
+        ----------
+        name : str
+            Kafka's rule for names.
+        partitions : int
+            At least 1.
+        schema : pyarrow.Schema, optional
+            Default: Kafka's key, value and headers, keyed by ``key``.
+        key : sequence of str
+            Columns that choose the partition.
+        config : Mapping, optional
+            Kafka's names.
+        exist_ok : bool
+            Whether a topic with the same settings is fine.
+
+        Raises
+        ------
+        TopicAlreadyExistsError
+            It exists (with `exist_ok`: with other settings, which are named).
+        InvalidTopicError, InvalidPartitionsError, InvalidConfigError, SchemaMismatchError
+            The argument named can not be used.
+        """
+        wanted = self._wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
+        topic = self._topic_log(name)
+        table_id = self._context.environment.new_id()
+        times = (self._context.clock.now_ms(), self._settings.vacuum_retention_ms)
+
+        def decide(table: TableState) -> Sequence[Action]:
+            found = topic.segments.fold.settings
+            if found is not None and found.topic_id == wanted.topic_id:
+                return []
+            if exist_ok and found is not None and not found.deleted and not differences(found, wanted):
+                return []
+            return decide_creation(topic.segments.fold, table, wanted, table_id, times)
+
+        try:
+            known(topic.segments.commit("CREATE TOPIC", decide), name)
+        except TopicAlreadyExistsError:
+            topic.catch_up()
+            raise
+        topic.catch_up()
+        return live_settings(topic.segments.fold)
+
+    def _wanted(
+        self, name: str, partitions: int, schema: pa.Schema | None, key: tuple[str, ...], config: Mapping[str, object]
+    ) -> TopicSettings:
+        if schema is None:
+            schema, key = KAFKA_SCHEMA, key or ("key",)
+        check_topic_schema(schema)
+        check_key(schema, list(key))
+        topic_id = self._context.environment.new_id()
+        return TopicSettings(check_topic_name(name), topic_id, partitions, schema, key, validate(config))
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic: its records are gone for every reader of the newest version.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        topic = self._topic_log(name)
+        now_ms = self._context.clock.now_ms()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return decide_deletion(topic.segments.fold, table, now_ms, self._settings.vacuum_retention_ms)
+
+        known(topic.segments.commit("DELETE TOPIC", decide), name)
+        topic.catch_up()
+
+    def list_topics(self) -> list[str]:
+        """Return the names of all topics, sorted."""
+        names = self._context.store.folders(TOPICS_FOLDER)
+        return [name for name in names if self._exists(name)]
+
+    def _exists(self, name: str) -> bool:
+        try:
+            self._topic_log(name).settings()
+        except UnknownTopicOrPartitionError:
+            return False
+        return True
+
+    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+        """Return what the partition logs say of topics (default: of all).
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            One of them does not exist.
+        """
+        return [self._describe(self._topic_log(name)) for name in (self.list_topics() if names is None else names)]
+
+    def _describe(self, topic: TopicLog) -> TopicDescription:
+        with topic.segments.lock:
+            settings, logs, table = topic.settings(), topic.segments.fold, topic.segments.table
+            live = count_live(table)
+            partitions = tuple(
+                PartitionDescription(
+                    partition,
+                    log_start(table.numbers, settings.topic_id, partition),
+                    last_stable_offset(logs, table, settings.topic_id, partition),
+                    high_watermark(table, settings.topic_id, partition),
+                    *live.get(partition, (0, 0, 0)),
+                )
+                for partition in range(settings.partitions)
+            )
+            return TopicDescription(
+                settings,
+                table.next_version - 1,
+                decided_through(table.numbers, settings.topic_id),
+                topic.public.refresh().version,
+                partitions,
+            )
+
+    # -- transactions -----------------------------------------------------------------------
+
+    def list_transactions(self) -> list[TransactionMetadata]:
+        """Return the rows of all transactional ids, sorted by id."""
+        self._transactions.refresh()
+        return sorted(self._transactions.rows(), key=lambda row: row.transactional_id)
+
+
+def count_live(table: TableState) -> dict[int, tuple[int, int, int]]:
+    """Return by partition how many live data segments there are, their records and bytes."""
+    counted: dict[int, tuple[int, int, int]] = {}
+    for add in table.files:
+        values = add.partition_values
+        if values["_control"] is None and values["_partition"] is not None:
+            batch = batch_of(add)
+            segments, records, size = counted.get(batch.partition, (0, 0, 0))
+            counted[batch.partition] = (segments + 1, records + batch.records, size + add.size)
+    return counted

@@ -1,0 +1,175 @@
+"""A producer's side of the coordinator: requests to the transaction log, and completion.
+
+Owns the loops that Kafka's client has (init until granted), and the rule that an append is verified
+on a reading of T newer than the partition log's state (PROTOCOL.md §6.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from coordinator.batch_memory import BatchId, BatchMemory
+from coordinator.decision import Decision, Outcome
+from coordinator.enrolment import EnrolledTopic
+from coordinator.transaction_request import EndRequest, EnrolRequest, InitRequest, ProducerIdentity
+from coordinator.transaction_shard import end, enrol, init_producer, verify
+from txntable.client.appender import Staged, VerifyFor
+from txntable.completion import Completer
+from txntable.errors import ConcurrentTransactionsError, TxnTableError
+from txntable.log.delta_log import DeltaLog
+from txntable.partition.batch import ProducerEpoch
+from txntable.partition.partition_log import PartitionLogs
+from txntable.topic_log import TopicLog, Verify
+from txntable.transaction_log import NEXT_PRODUCER_ID, TransactionLog
+
+logger = logging.getLogger(__name__)
+
+_COMPLETION_ROUNDS = 20
+
+
+class CoordinatorClient:
+    """Requests of producers, run by this process over the shared log.
+
+    Parameters
+    ----------
+    transactions : TransactionLog
+        T.
+    completer : Completer
+        Completes decided transactions.
+    topic_log : callable
+        Topic name -> its logs.
+    max_timeout_ms : int
+        The warehouse's ``transaction.max.timeout.ms``.
+    """
+
+    def __init__(
+        self,
+        transactions: TransactionLog,
+        completer: Completer,
+        topic_log: Callable[[str], TopicLog],
+        max_timeout_ms: int,
+    ) -> None:
+        self._transactions = transactions
+        self._completer = completer
+        self.topic_log = topic_log
+        self._max_timeout_ms = max_timeout_ms
+        self._producer_ids = range(0)
+
+    def init(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
+        """Take the id: complete what is decided, abort what is open, until the id is free.
+
+        Raises
+        ------
+        ConcurrentTransactionsError
+            Others kept it busy all the time; call again.
+        """
+
+        def request(row: object, position: int) -> object:
+            log = self._transactions.log.table
+            wanted = InitRequest(
+                transactional_id, log.number(NEXT_PRODUCER_ID), timeout_ms, position, self._max_timeout_ms
+            )
+            return init_producer(row, wanted)  # type: ignore[arg-type]
+
+        for _ in range(_COMPLETION_ROUNDS):
+            try:
+                answer = self._transactions.request("INIT", transactional_id, request)  # type: ignore[arg-type]
+                if isinstance(answer, ProducerIdentity):
+                    return answer
+            except ConcurrentTransactionsError:
+                pass
+            self._completer.complete(transactional_id)
+        raise ConcurrentTransactionsError(
+            "other producers of this id begin transactions all the time; call again",
+            transactional_id=transactional_id,
+        )
+
+    def new_producer_id(self) -> int:
+        """Return a producer id for a producer without a transactional id."""
+        if not self._producer_ids:
+            self._producer_ids = self._transactions.allocate_producer_ids()
+        taken, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+        return taken
+
+    def memory(self, transactional_id: str, batch_id: BatchId) -> BatchMemory:
+        """Return what T remembers of a batch id, now."""
+        self._transactions.refresh()
+        return self._transactions.memory(transactional_id, batch_id)
+
+    def enrol(self, transactional_id: str, producer: ProducerEpoch, staged: Mapping[str, Staged]) -> None:
+        """Enrol the partitions that are about to be appended to.
+
+        The partition logs' states are read before: so the enrolment's own put counts as the
+        reading of T that an append's first attempt needs.
+        """
+        topics: dict[str, EnrolledTopic] = {}
+        for topic_id, one in staged.items():
+            one.topic.segments.ensure_fresh()
+            topics[topic_id] = EnrolledTopic(one.settings.name, one.partitions)
+        for attempt in range(2):
+            try:
+                self._transactions.request(
+                    "ENROL",
+                    transactional_id,
+                    lambda row, position: enrol(
+                        row, EnrolRequest(producer.producer_id, producer.epoch, position, topics)
+                    ),
+                )
+            except ConcurrentTransactionsError:
+                if attempt:
+                    raise
+                self._completer.complete(transactional_id)
+            else:
+                return
+
+    def verifier(self, transactional_id: str, producer: ProducerEpoch) -> VerifyFor:
+        """Return what appends of the transaction are verified by, at every attempt."""
+
+        def verify_for(topic_id: str, partitions: frozenset[int]) -> Verify:
+            def check(segments: DeltaLog[PartitionLogs]) -> None:
+                if not self._transactions.log.was_read_after(segments):
+                    self._transactions.refresh()
+                row = self._transactions.row(transactional_id)
+                verify(row, producer.producer_id, producer.epoch, topic_id, partitions)
+
+            return check
+
+        return verify_for
+
+    def end(
+        self, transactional_id: str, producer: ProducerEpoch, outcome: Outcome, batch_id: BatchId | None
+    ) -> Decision:
+        """Decide the transaction: the put of this request *is* the transaction.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            Ask again with the same outcome.
+        TxnTableError
+            As :func:`coordinator.transaction_shard.end`.
+        """
+        decided_at_ms = self._transactions.context.clock.now_ms()
+        return self._transactions.request(
+            outcome.value,
+            transactional_id,
+            lambda row, position: end(
+                row,
+                EndRequest(
+                    producer.producer_id,
+                    producer.epoch,
+                    outcome,
+                    position,
+                    batch_id=batch_id,
+                    memory=self._transactions.memory(transactional_id, batch_id),
+                    decided_at_ms=decided_at_ms,
+                ),
+            ),
+        )
+
+    def try_complete(self, transactional_id: str) -> None:
+        """Complete one's own decision; what fails here is left to others."""
+        try:
+            self._completer.complete(transactional_id)
+        except TxnTableError:
+            logger.warning("a decided transaction is left to others to complete", exc_info=True)

@@ -1,0 +1,136 @@
+"""Completing decided transactions: markers, projections, COMPLETE (PROTOCOL.md §6.4).
+
+Anyone may: the producer, an admin, the next producer of the id, a reader with write permission.
+Owns the order: T is read first, every enrolled topic gets its markers and is projected, and only
+then the row says COMPLETE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.decision import Decision, Outcome
+from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_request import Transition
+from coordinator.transaction_shard import complete, time_out
+from coordinator.transaction_state import TransactionState
+from txntable.errors import DamagedDataError, UnsupportedFormatError
+from txntable.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.partition.completion import OwedMarker
+from txntable.partition.markers import Control
+from txntable.topic_log import TopicLog
+from txntable.transaction_log import TransactionLog
+
+_CONTROL = {Outcome.COMMIT: Control.COMMIT, Outcome.ABORT: Control.ABORT}
+
+
+class Completer:
+    """Completes what the transaction log has decided.
+
+    Parameters
+    ----------
+    transactions : TransactionLog
+        T.
+    topic_log : callable
+        Topic name -> its logs.
+    """
+
+    def __init__(self, transactions: TransactionLog, topic_log: Callable[[str], TopicLog]) -> None:
+        self._transactions = transactions
+        self._context = transactions.context
+        self._topic_log = topic_log
+
+    def complete(self, transactional_id: str) -> None:
+        """Complete the decided transaction of one id, if there is one.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again, or leave it to others: the decision stands.
+        """
+        row = self._transactions.row(transactional_id)
+        if row is not None and row.state.is_decided:
+            self._complete(row)
+
+    def complete_all(self) -> int:
+        """Complete everything that is decided as of now; return how many transactions that were."""
+        self._transactions.refresh()
+        decided = self._transactions.log.fold.decided()
+        for row in decided:
+            self._complete(row)
+        return len(decided)
+
+    def _complete(self, row: TransactionMetadata) -> None:
+        if row.groups:
+            raise UnsupportedFormatError(
+                "the transaction holds group offsets, which this version can not settle; upgrade txntable",
+                transactional_id=row.transactional_id,
+            )
+        for topic_id, topic in row.topics.items():
+            self.bring_through(self._topic_log(topic.name), topic_id)
+        decision = row.position
+        self._transactions.request(
+            "COMPLETE", row.transactional_id, lambda current, position: complete(current, decision, position)
+        )
+
+    def bring_through(self, topic: TopicLog, topic_id: str) -> None:
+        """Write every marker that the topic is owed as far as T is known, and project the topic."""
+        log = self._transactions.log
+        # Both from the same view: "known to h" and "these are all that is decided up to h" are one fact.
+        with log.lock:
+            known_through = log.ensure_fresh().version
+            decided_at_ms = log.fold.decided_at_ms
+            owed = [
+                _owed(row, topic_id, decided_at_ms[row.position])
+                for row in log.fold.decided()
+                if topic_id in row.topics
+            ]
+        if known_through is None:
+            raise DamagedDataError("the transaction log is gone; restore it from a backup", log=log.root)
+        topic.write_markers(topic_id, owed, known_through)
+        topic.project()
+
+    def abort_timed_out(self) -> int:
+        """Abort every ongoing transaction whose timeout has passed, by the store's time; return how many.
+
+        A transaction's clock starts with its first enrolment: the time of that entry of T is asked from
+        the store.  An entry that was cleaned away is older than any timeout.
+        """
+        self._transactions.refresh()
+        now_ms = self._context.clock.now_ms()
+        aborted = 0
+        for row in list(self._transactions.log.fold.under_way.values()):
+            if row.state is not TransactionState.ONGOING or row.started_position is None:
+                continue
+            entry = self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, row.started_position))
+            elapsed_ms = None if entry is None else now_ms - entry.last_modified_ms
+            if self._time_out(row, elapsed_ms):
+                aborted += 1
+        return aborted
+
+    def _time_out(self, seen: TransactionMetadata, elapsed_ms: int | None) -> bool:
+        def request(row: TransactionMetadata | None, position: int) -> Transition[Decision | None]:
+            # The elapsed time was measured for this transaction, not for whatever the id does by now.
+            if row is None or row.started_position != seen.started_position:
+                return Transition(None, None)
+            return time_out(row, elapsed_ms, position)
+
+        decision = self._transactions.request("TIME_OUT", seen.transactional_id, request)
+        if decision is None:
+            return False
+        self.complete(seen.transactional_id)
+        return True
+
+
+def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int) -> OwedMarker:
+    decision = row.decision
+    if decision is None:
+        raise DamagedDataError("a decided transaction has no decision", transactional_id=row.transactional_id)
+    return OwedMarker(
+        producer_id=row.producer_id,
+        ends=decision.epoch,
+        control=_CONTROL[decision.outcome],
+        position=decision.position,
+        decided_at_ms=decided_at_ms,
+        partitions=row.topics[topic_id].partitions,
+    )

@@ -1,0 +1,77 @@
+"""Time, waiting, identities and chance: the only module that asks the machine for them.
+
+Everything else gets an :class:`Environment` as an argument, so that tests and simulations
+own them.  An :class:`Instant` is no date: it is only good for asking how long ago it was.
+The *date* that the protocol goes by is the store's (``txntable.storage.store_clock``).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Protocol
+
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A moment on this machine, by two clocks, in milliseconds."""
+
+    boot_ms: int
+    wall_ms: int
+
+
+class Environment(Protocol):
+    """What the machine gives; see :class:`SystemEnvironment`."""
+
+    def instant(self) -> Instant:
+        """Return the present moment."""
+        ...
+
+    def since_ms(self, instant: Instant) -> int:
+        """Return how long ago `instant` was, by whichever clock says longer."""
+        ...
+
+    def sleep_ms(self, milliseconds: float) -> None:
+        """Wait."""
+        ...
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return a random number in [low, high]."""
+        ...
+
+    def new_id(self) -> str:
+        """Return 32 hex digits that no one else has."""
+        ...
+
+
+class SystemEnvironment:
+    """The real machine.
+
+    A suspended machine stops ``CLOCK_MONOTONIC``, a corrected one moves the wall clock: the
+    age of a view counts by the larger of boot time and wall clock (PROTOCOL.md, log rule 3).
+    """
+
+    def instant(self) -> Instant:
+        """Return the present moment."""
+        return Instant(time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000, time.time_ns() // 1_000_000)
+
+    def since_ms(self, instant: Instant) -> int:
+        """Return how long ago `instant` was, by whichever clock says longer."""
+        now = self.instant()
+        return max(now.boot_ms - instant.boot_ms, now.wall_ms - instant.wall_ms)
+
+    def sleep_ms(self, milliseconds: float) -> None:
+        """Wait."""
+        time.sleep(milliseconds / 1000)
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return a random number in [low, high]."""
+        return random.uniform(low, high)
+
+    def new_id(self) -> str:
+        """Return 32 hex digits that no one else has."""
+        return uuid.uuid4().hex

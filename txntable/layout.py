@@ -1,0 +1,103 @@
+"""Where everything lies in a warehouse (PROTOCOL.md §2): every path is built here.
+
+Pure.  Paths are relative to the warehouse's root unless the function's name says otherwise.
+No path contains ``=``: readers would take it for a partition folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from txntable.errors import InvalidTopicError
+
+WAREHOUSE_FILE = "_warehouse.json"
+CLOCK_PATH = "system/clock"
+PROBE_FOLDER = "system/probe"
+TRANSACTION_LOG_ROOT = "system/transaction_log"
+OFFSET_LOG_ROOT = "system/offset_log"
+TOPICS_FOLDER = "topics"
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def check_topic_name(name: str) -> str:
+    """Return `name` when Kafka would accept it as a topic's name.
+
+    Raises
+    ------
+    InvalidTopicError
+        Kafka's rule: 1 to 249 of ASCII letters, digits, ``.``, ``_`` and ``-``; not ``.`` or ``..``.
+    """
+    if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
+        raise InvalidTopicError(
+            "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor ..", name=repr(name)
+        )
+    return name
+
+
+def public_root(topic: str) -> str:
+    """Return the root of the topic's public table P."""
+    return f"{TOPICS_FOLDER}/{topic}"
+
+
+def segments_root(topic: str) -> str:
+    """Return the root of the topic's partition logs S."""
+    return f"{TOPICS_FOLDER}/{topic}/_segments"
+
+
+def segment_path(topic_id: str, partition: int, producer: tuple[int, int] | None, unique: str) -> str:
+    """Return a new segment's path, relative to S's root.
+
+    Parameters
+    ----------
+    topic_id : str
+        32 hex digits.
+    partition : int
+        From 0.
+    producer : tuple of int, optional
+        Producer id and epoch; ``None`` for an at-least-once producer.
+    unique : str
+        32 hex digits that no other segment has.
+    """
+    owner = "x-x" if producer is None else f"{producer[0]}-{producer[1]}"
+    return f"p{partition:05d}/{topic_id}-{owner}-{unique}.parquet"
+
+
+def marker_path(topic_id: str, producer_id: int, epoch: int) -> str:
+    """Return the path of a transaction's marker row, relative to S's root."""
+    return f"markers/{topic_id}-{producer_id}-{epoch}.parquet"
+
+
+def state_path(partition: int) -> str:
+    """Return the path of a partition's state entry, relative to S's root."""
+    return f"state/p{partition:05d}.parquet"
+
+
+def key_path(kind: str, key: str) -> str:
+    """Return the path of a keyed table's row, relative to the table's root.
+
+    The first 32 hex digits of SHA-256 over the UTF-8 bytes of `kind` followed by `key`
+    (`key` is a JSON array): nothing to escape, one path for one key for ever.
+    """
+    return f"k/{hashlib.sha256((kind + key).encode()).hexdigest()[:32]}.parquet"
+
+
+def commit_path(root: str, version: int) -> str:
+    """Return the path of one entry of the Delta log at `root`."""
+    return f"{root}/_delta_log/{version:020d}.json"
+
+
+def checkpoint_path(root: str, version: int) -> str:
+    """Return the path of the checkpoint of one version of the Delta log at `root`."""
+    return f"{root}/_delta_log/{version:020d}.checkpoint.parquet"
+
+
+def last_checkpoint_path(root: str) -> str:
+    """Return the path of the hint that names the newest checkpoint."""
+    return f"{root}/_delta_log/_last_checkpoint"
+
+
+def log_folder(root: str) -> str:
+    """Return the folder of the Delta log at `root`."""
+    return f"{root}/_delta_log"

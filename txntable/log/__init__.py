@@ -1,0 +1,1 @@
+"""Delta logs: decide, write, apply; checkpoints; cleanup."""

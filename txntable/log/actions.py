@@ -1,0 +1,382 @@
+"""Delta's actions as values, and their one encoding (PROTOCOL.md §4).
+
+Owns the translation between bytes of a log entry and frozen dataclasses.  An action, a field
+of ours or a protocol that this version does not know is refused, never skipped: these logs
+have no other writer.  Pure: must not know of storage, versions or state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from txntable.errors import DamagedDataError, UnsupportedFormatError
+
+TAG = "txntable"
+WRITER_FEATURE = "txntable.exclusiveWriter"
+WRITER_FEATURES = ("inCommitTimestamp", "changeDataFeed", "invariants", WRITER_FEATURE)
+TIMESTAMP_NTZ = "timestampNtz"
+_EMPTY_OPTIONS: Mapping[str, str] = {}
+_dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Who may read and who may write (Delta's ``protocol``)."""
+
+    min_reader: int
+    min_writer: int
+    reader_features: tuple[str, ...]
+    writer_features: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Schema, partition columns and configuration of a table (Delta's ``metaData``).
+
+    Attributes
+    ----------
+    table_id : str
+        Never changes, also when a topic is re-created.
+    name : str or None
+        For people.
+    schema : str
+        Delta's schema JSON.
+    partition_columns : tuple of str
+        In the order of the schema.
+    configuration : Mapping[str, str]
+        Delta's properties and ours (``txntable.…``).
+    created_ms : int
+        The store's time.
+    """
+
+    table_id: str
+    name: str | None
+    schema: str
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A live file (Delta's ``add``); of two adds of one path the later one counts.
+
+    Attributes
+    ----------
+    path : str
+        Relative to the table's root.
+    partition_values : Mapping[str, str or None]
+        As Delta writes them: strings.
+    size : int
+        Bytes of the file.
+    modification_time : int
+        ms since 1970.
+    data_change : bool
+        Whether streams over the table see it as new data.
+    stats : str or None
+        Delta's statistics JSON.
+    tag : str or None
+        The JSON of our one tag.
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size: int
+    modification_time: int
+    data_change: bool = True
+    stats: str | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A file that is live no more (Delta's ``remove``)."""
+
+    path: str
+    deletion_ms: int
+    data_change: bool
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Txn:
+    """A named number of the table (Delta's ``txn``): the last one written counts."""
+
+    app_id: str
+    version: int
+
+
+Action = Protocol | Metadata | Add | Remove | Txn
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """The first action of every entry.
+
+    Attributes
+    ----------
+    commit_id : str
+        32 hex digits; tells one's own commit from another's (log rule 1).
+    previous : str or None
+        The commit id of the version before; ``None`` for version 0.  The chain makes a version
+        that two readers see differently, and a slot created again, detectable.
+    timestamp_ms : int
+        Delta's in-commit timestamp: strictly rising.
+    operation : str
+        For people (``DESCRIBE HISTORY``).
+    """
+
+    commit_id: str
+    previous: str | None
+    timestamp_ms: int
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One entry of a log: its version, its information, its actions."""
+
+    version: int
+    info: CommitInfo
+    actions: tuple[Action, ...]
+
+
+def guard_protocol(*, timestamp_ntz: bool = False) -> Protocol:
+    """Return the protocol that lets everyone read and only this project write.
+
+    Parameters
+    ----------
+    timestamp_ntz : bool
+        Whether the schema holds a zone-less timestamp (a reader feature).
+    """
+    if timestamp_ntz:
+        return Protocol(3, 7, (TIMESTAMP_NTZ,), (*WRITER_FEATURES, TIMESTAMP_NTZ))
+    return Protocol(1, 7, (), WRITER_FEATURES)
+
+
+def encode_commit(commit: Commit, engine: str) -> bytes:
+    """Return the bytes of a log entry: one JSON object a line, ``commitInfo`` first."""
+    info = commit.info
+    lines = [
+        _dumps(
+            {
+                "commitInfo": {
+                    "inCommitTimestamp": info.timestamp_ms,
+                    "timestamp": info.timestamp_ms,
+                    "operation": info.operation,
+                    "operationParameters": {},
+                    "engineInfo": engine,
+                    "txnId": info.commit_id,
+                    "commitId": info.commit_id,
+                    "previous": info.previous,
+                }
+            }
+        )
+    ]
+    lines.extend(_dumps(_encode(action)) for action in commit.actions)
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _encode(action: Action) -> dict[str, Any]:
+    match action:
+        case Add():
+            return {"add": _encode_add(action)}
+        case Txn():
+            return {"txn": {"appId": action.app_id, "version": action.version}}
+        case Remove():
+            return {
+                "remove": {
+                    "path": action.path,
+                    "deletionTimestamp": action.deletion_ms,
+                    "dataChange": action.data_change,
+                    "extendedFileMetadata": True,
+                    "partitionValues": dict(action.partition_values),
+                    "size": action.size,
+                }
+            }
+        case Metadata():
+            return {"metaData": _encode_metadata(action)}
+        case Protocol():
+            return {"protocol": _encode_protocol(action)}
+
+
+def _encode_add(add: Add) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "path": add.path,
+        "partitionValues": dict(add.partition_values),
+        "size": add.size,
+        "modificationTime": add.modification_time,
+        "dataChange": add.data_change,
+    }
+    if add.stats is not None:
+        body["stats"] = add.stats
+    if add.tag is not None:
+        body["tags"] = {TAG: add.tag}
+    return body
+
+
+def _encode_metadata(metadata: Metadata) -> dict[str, Any]:
+    return {
+        "id": metadata.table_id,
+        "name": metadata.name,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": metadata.schema,
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration),
+        "createdTime": metadata.created_ms,
+    }
+
+
+def _encode_protocol(protocol: Protocol) -> dict[str, Any]:
+    body: dict[str, Any] = {"minReaderVersion": protocol.min_reader, "minWriterVersion": protocol.min_writer}
+    if protocol.min_reader >= 3:
+        body["readerFeatures"] = list(protocol.reader_features)
+    body["writerFeatures"] = list(protocol.writer_features)
+    return body
+
+
+def decode_commit(version: int, data: bytes, path: str) -> Commit:
+    """Return the commit that `data` holds.
+
+    Parameters
+    ----------
+    version : int
+        The slot that it was read from.
+    data : bytes
+        The whole object.
+    path : str
+        For error messages.
+
+    Raises
+    ------
+    DamagedDataError
+        The entry is truncated, no JSON, has an unknown action, or was not written by this project.
+    UnsupportedFormatError
+        The entry needs a newer version of this project.
+    """
+    if not data.endswith(b"\n"):
+        raise DamagedDataError("log entry is truncated; restore the object from a backup", path=path, bytes=len(data))
+    try:
+        records = [json.loads(line) for line in data.decode().split("\n") if line]
+        info = _decode_info(records[0]["commitInfo"])
+        actions = tuple(_decode(record, path) for record in records[1:])
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise DamagedDataError(
+            "log entry can not be read, or another writer made it; restore the object from a backup", path=path
+        ) from error
+    return Commit(version, info, actions)
+
+
+def _decode_info(body: Mapping[str, Any]) -> CommitInfo:
+    return CommitInfo(body["commitId"], body["previous"], body["inCommitTimestamp"], body["operation"])
+
+
+def _decode(record: Mapping[str, Any], path: str) -> Action:
+    ((kind, body),) = record.items()
+    match kind:
+        case "add":
+            return decode_add(body)
+        case "txn":
+            return Txn(body["appId"], body["version"])
+        case "remove":
+            return decode_remove(body)
+        case "metaData":
+            return decode_metadata(body)
+        case "protocol":
+            return check_protocol(decode_protocol(body), path)
+    raise DamagedDataError("log entry has an action that this format does not have", path=path, action=kind)
+
+
+def decode_add(body: Mapping[str, Any]) -> Add:
+    """Return the add that Delta's JSON object `body` says."""
+    tags = body.get("tags")
+    if tags is not None:
+        tags = dict(tags)
+        if set(tags) != {TAG}:
+            raise DamagedDataError("file has a tag that this format does not have", path=body["path"], tags=sorted(tags))
+    return Add(
+        body["path"],
+        dict(body["partitionValues"]),
+        body["size"],
+        body["modificationTime"],
+        body["dataChange"],
+        body.get("stats"),
+        tags[TAG] if tags else None,
+    )
+
+
+def decode_remove(body: Mapping[str, Any]) -> Remove:
+    """Return the remove that Delta's JSON object `body` says."""
+    return Remove(
+        body["path"],
+        body["deletionTimestamp"],
+        body["dataChange"],
+        dict(body.get("partitionValues") or {}),
+        body.get("size") or 0,
+    )
+
+
+def decode_metadata(body: Mapping[str, Any]) -> Metadata:
+    """Return the metadata that Delta's JSON object `body` says."""
+    return Metadata(
+        body["id"],
+        body.get("name"),
+        body["schemaString"],
+        tuple(body["partitionColumns"]),
+        dict(body["configuration"]),
+        body["createdTime"],
+    )
+
+
+def decode_protocol(body: Mapping[str, Any]) -> Protocol:
+    """Return the protocol that Delta's JSON object `body` says."""
+    return Protocol(
+        body["minReaderVersion"],
+        body["minWriterVersion"],
+        tuple(body.get("readerFeatures") or ()),
+        tuple(body.get("writerFeatures") or ()),
+    )
+
+
+def check_protocol(protocol: Protocol, path: str) -> Protocol:
+    """Return `protocol` when this version knows all of it.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        A newer format: upgrade this client.  Or a table that is not ours.
+    """
+    known = {*WRITER_FEATURES, TIMESTAMP_NTZ}
+    unknown = sorted({*protocol.writer_features, *protocol.reader_features} - known)
+    if unknown or protocol.min_reader > 3 or protocol.min_writer > 7:
+        raise UnsupportedFormatError(
+            "the log was written under a newer format; upgrade txntable", path=path, unknown=",".join(unknown) or None
+        )
+    if WRITER_FEATURE not in protocol.writer_features:
+        raise UnsupportedFormatError("the log is a plain Delta table, not one of this project", path=path)
+    return protocol
+
+
+def check_one_action_per_path(actions: Iterable[Action]) -> None:
+    """Refuse a commit that names one path twice: readers disagree which one counts.
+
+    Raises
+    ------
+    ValueError
+        A defect of the caller.
+    """
+    seen: set[str] = set()
+    for action in actions:
+        if isinstance(action, Add | Remove):
+            if action.path in seen:
+                raise ValueError(f"a commit holds two file actions of one path: path={action.path}")
+            seen.add(action.path)
+
+
+def txns(numbers: Mapping[str, int]) -> Sequence[Txn]:
+    """Return one ``txn`` action for each named number."""
+    return [Txn(name, number) for name, number in numbers.items()]

@@ -1,0 +1,209 @@
+"""Checkpoints: a table's whole state in one Parquet object (PROTOCOL.md §4.4).
+
+Classic Delta checkpoints, written and read with pyarrow, so that every Delta reader starts from
+them.  Pure: bytes in, state out; when one is due is decided here, who writes it in ``commit``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from txntable.errors import DamagedDataError
+from txntable.log.actions import (
+    Metadata,
+    Protocol,
+    Remove,
+    check_protocol,
+    decode_metadata,
+    decode_protocol,
+    decode_remove,
+)
+from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
+
+SMALLEST_INTERVAL = 100
+_STRING_MAP = pa.map_(pa.string(), pa.string())
+_REMOVE_TYPE = pa.struct(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", _STRING_MAP),
+        ("size", pa.int64()),
+    ]
+)
+_TXN_TYPE = pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
+_METADATA_TYPE = pa.struct(
+    [
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("format", pa.struct([("provider", pa.string()), ("options", _STRING_MAP)])),
+        ("schemaString", pa.string()),
+        ("partitionColumns", pa.list_(pa.string())),
+        ("configuration", _STRING_MAP),
+        ("createdTime", pa.int64()),
+    ]
+)
+_PROTOCOL_TYPE = pa.struct(
+    [
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("readerFeatures", pa.list_(pa.string())),
+        ("writerFeatures", pa.list_(pa.string())),
+    ]
+)
+_SCHEMA = pa.schema(
+    [
+        ("protocol", _PROTOCOL_TYPE),
+        ("metaData", _METADATA_TYPE),
+        ("txn", _TXN_TYPE),
+        ("add", ADD_TYPE),
+        ("remove", _REMOVE_TYPE),
+    ]
+)
+
+
+def is_due(version: int, live_files: int) -> bool:
+    """Return whether whoever committed `version` writes a checkpoint of it.
+
+    Every k-th version, k = max(100, live files / 50): reading one costs a constant share of
+    what writing the versions in between has cost.
+    """
+    return version > 0 and version % max(SMALLEST_INTERVAL, live_files // 50) == 0
+
+
+def encode_checkpoint(state: TableState, tombstones_since_ms: int) -> bytes:
+    """Return the Parquet bytes of the state's checkpoint.
+
+    Parameters
+    ----------
+    state : TableState
+        At a version, with protocol and metadata.
+    tombstones_since_ms : int
+        Removals before this time (ms since 1970) are left out.
+    """
+    if state.protocol is None or state.metadata is None:
+        raise DamagedDataError("a table without protocol or metadata has no checkpoint", version=state.version)
+    parts = [
+        _column("protocol", [_protocol_row(state.protocol)]),
+        _column("metaData", [_metadata_row(state.metadata)]),
+        _column("txn", [{"appId": name, "version": number} for name, number in sorted(state.numbers.items())]),
+        _add_column(state.files.to_table()),
+        _column("remove", [_remove_row(t) for t in state.tombstones.values() if t.deletion_ms >= tombstones_since_ms]),
+    ]
+    sink = io.BytesIO()
+    pq.write_table(pa.concat_tables(parts), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _column(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist([{name: row} for row in rows], _SCHEMA)
+
+
+def _add_column(adds: pa.Table) -> pa.Table:
+    if adds.num_rows == 0:
+        return _SCHEMA.empty_table()
+    adds = adds.combine_chunks()
+    struct = pa.StructArray.from_arrays([adds[name].combine_chunks() for name in ADD_SCHEMA.names], fields=list(ADD_TYPE))
+    columns = [struct if f.name == "add" else pa.nulls(adds.num_rows, f.type) for f in _SCHEMA]
+    return pa.table(columns, schema=_SCHEMA)
+
+
+def _protocol_row(protocol: Protocol) -> dict[str, Any]:
+    return {
+        "minReaderVersion": protocol.min_reader,
+        "minWriterVersion": protocol.min_writer,
+        "readerFeatures": list(protocol.reader_features) if protocol.min_reader >= 3 else None,
+        "writerFeatures": list(protocol.writer_features),
+    }
+
+
+def _metadata_row(metadata: Metadata) -> dict[str, Any]:
+    return {
+        "id": metadata.table_id,
+        "name": metadata.name,
+        "format": {"provider": "parquet", "options": []},
+        "schemaString": metadata.schema,
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": list(metadata.configuration.items()),
+        "createdTime": metadata.created_ms,
+    }
+
+
+def _remove_row(remove: Remove) -> dict[str, Any]:
+    return {
+        "path": remove.path,
+        "deletionTimestamp": remove.deletion_ms,
+        "dataChange": False,
+        "extendedFileMetadata": True,
+        "partitionValues": list(remove.partition_values.items()),
+        "size": remove.size,
+    }
+
+
+def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
+    """Return the state that a checkpoint holds; the commit id and time are not in it.
+
+    Parameters
+    ----------
+    version : int
+        From the object's name.
+    data : bytes
+        The whole object.
+    path : str
+        For error messages.
+
+    Raises
+    ------
+    DamagedDataError
+        It is no Parquet, truncated, or lacks what a checkpoint must have.
+    """
+    try:
+        table = pq.read_table(pa.BufferReader(data)).combine_chunks()
+        protocol = [decode_protocol(row) for row in _rows(table, "protocol")]
+        metadata = [decode_metadata(row) for row in _rows(table, "metaData")]
+        numbers = {row["appId"]: row["version"] for row in _rows(table, "txn")}
+        tombstones = {row["path"]: decode_remove(row) for row in _rows(table, "remove")}
+        files = LiveFiles(_adds(table))
+    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as error:
+        raise DamagedDataError("checkpoint can not be read; restore the object from a backup", path=path) from error
+    if len(protocol) != 1 or len(metadata) != 1:
+        raise DamagedDataError("checkpoint lacks its protocol or metadata; restore the object from a backup", path=path)
+    check_protocol(protocol[0], path)
+    return TableState(version, None, 0, protocol[0], metadata[0], files, numbers, tombstones)
+
+
+def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
+    column = table[name].combine_chunks()
+    rows: list[dict[str, Any]] = column.filter(pc.is_valid(column)).to_pylist()
+    return rows
+
+
+def _adds(table: pa.Table) -> pa.Table:
+    column = table["add"].combine_chunks()
+    column = column.filter(pc.is_valid(column))
+    return pa.table([pc.struct_field(column, name).cast(type_) for name, type_ in _ADD_FIELDS], schema=ADD_SCHEMA)
+
+
+_ADD_FIELDS = [(f.name, f.type) for f in ADD_SCHEMA]
+
+
+def encode_hint(version: int, actions: int) -> bytes:
+    """Return the bytes of ``_last_checkpoint``."""
+    return json.dumps({"version": version, "size": actions}).encode()
+
+
+def decode_hint(data: bytes) -> int | None:
+    """Return the version that ``_last_checkpoint`` names; ``None`` when it can not be read (it is only a hint)."""
+    try:
+        version = json.loads(data)["version"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return version if isinstance(version, int) else None

@@ -1,0 +1,113 @@
+"""Deleting log entries that nothing needs any more (PROTOCOL.md §4.5, log rule 3).
+
+Oldest first, only below a checkpoint, only after the log's retention by the store's time, and
+never the newest checkpoint at or below the oldest entry kept, nor that checkpoint's own entry
+(it holds the commit id and the in-commit timestamp from which a reader goes on).
+
+Invariant: whatever is left at any moment is a good start and everything above it.  A floor far
+above the guard makes sure that no view that is still believed can meet a deleted slot.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from txntable.errors import InvalidConfigError
+from txntable.layout import log_folder
+from txntable.log.delta_log import LogContext
+from txntable.storage.object_store import ObjectMeta
+
+SMALLEST_RETENTION_MS = 86_400_000
+_ENTRY = re.compile(r"(\d{20})\.(json|checkpoint\.parquet)")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """An entry or a checkpoint found in a log's folder."""
+
+    version: int
+    is_checkpoint: bool
+    meta: ObjectMeta
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupSpec:
+    """What a cleanup deletes, in this order, and what it keeps from.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        Oldest version first; of one version the checkpoint before the entry.
+    oldest_kept : int or None
+        The checkpoint that reading may start from afterwards; ``None``: nothing goes.
+    """
+
+    paths: tuple[str, ...]
+    oldest_kept: int | None
+
+
+def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> CleanupSpec:
+    """Decide what may go.
+
+    Parameters
+    ----------
+    files : list of LogFile
+        Everything in the log's folder.
+    now_ms : int
+        The store's time.
+    retention_ms : int
+        Every version that was the newest at some time within it stays readable.
+    """
+    horizon_ms = now_ms - retention_ms
+    entries = sorted((f for f in files if not f.is_checkpoint), key=lambda f: f.version)
+    # A version stays readable as long as its successor is younger than the retention.
+    replaced = [f.version for f in entries if f.meta.last_modified_ms < horizon_ms]
+    if not replaced:
+        return CleanupSpec((), None)
+    starts = [f.version for f in files if f.is_checkpoint and f.version <= replaced[-1]]
+    have = {f.version for f in entries}
+    starts = [version for version in starts if version in have]
+    if not starts:
+        return CleanupSpec((), None)
+    start = max(starts)
+    going = [f for f in files if f.version < start]
+    going.sort(key=lambda f: (f.version, not f.is_checkpoint))
+    return CleanupSpec(tuple(f.meta.path for f in going), start)
+
+
+def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:
+    """Delete what the log at `root` needs no more; killed anywhere it leaves a readable log.
+
+    Parameters
+    ----------
+    context : LogContext
+        Store and clock.
+    root : str
+        The table's root.
+    retention_ms : int
+        At least a day: many times the guard.
+
+    Raises
+    ------
+    InvalidConfigError
+        The retention is below the floor.
+    StoreUnavailableError
+        Call again.
+    """
+    if retention_ms < max(SMALLEST_RETENTION_MS, 10 * context.guard_ms):
+        raise InvalidConfigError(
+            "log entries are kept for a day at least; give a longer retention",
+            retention_ms=retention_ms,
+            smallest=max(SMALLEST_RETENTION_MS, 10 * context.guard_ms),
+        )
+    files = [
+        LogFile(int(match[1]), match[2] != "json", meta)
+        for meta in context.store.list(log_folder(root))
+        if (match := _ENTRY.fullmatch(meta.path.rsplit("/", 1)[1]))
+    ]
+    spec = plan_cleanup(files, context.clock.now_ms(), retention_ms)
+    # One by one: a bulk delete has no order, and the order is what the invariant rests on.
+    for path in spec.paths:
+        context.store.delete([path])
+    return spec

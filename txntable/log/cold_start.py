@@ -1,0 +1,86 @@
+"""Finding where to start reading a log (PROTOCOL.md §4.3, log rule 4).
+
+The hint, the checkpoint that it names, or version 0; a LIST only when what the hint names is
+gone.  What was started from must still be there *after* the tail was read: log files go oldest
+first, so a start that is still there proves that nothing above it was deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from txntable.errors import DamagedDataError
+from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
+from txntable.log.actions import decode_commit
+from txntable.log.checkpoint import decode_checkpoint, decode_hint
+from txntable.log.table_state import TableState
+from txntable.storage.object_store import ObjectStore
+
+_CHECKPOINT_NAME = re.compile(r"(\d{20})\.checkpoint\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A state to follow the tail from, and the proof that it was a good start.
+
+    Attributes
+    ----------
+    table : TableState
+        From a checkpoint, or empty.
+    still_there : callable
+        To be asked after the tail was read; ``False``: start again.
+    """
+
+    table: TableState
+    still_there: Callable[[], bool]
+
+
+def load_newest(store: ObjectStore, root: str) -> Loaded:
+    """Return the newest checkpoint's state, or an empty one for version 0.
+
+    Raises
+    ------
+    DamagedDataError
+        A checkpoint or its log entry can not be read, or the log has entries but no beginning.
+    """
+    hint = store.get(last_checkpoint_path(root))
+    version = None if hint is None else decode_hint(hint.data)
+    if version is not None:
+        loaded = _load_checkpoint(store, root, version)
+        if loaded is not None:
+            return loaded
+    elif hint is None and (store.head(commit_path(root, 0)) is not None):
+        return Loaded(TableState(), lambda: store.head(commit_path(root, 0)) is not None)
+    return _load_listed(store, root)
+
+
+def _load_checkpoint(store: ObjectStore, root: str, version: int) -> Loaded | None:
+    path, entry_path = checkpoint_path(root, version), commit_path(root, version)
+    checkpoint, entry = store.get_many([path, entry_path])
+    if checkpoint is None or entry is None:
+        return None
+    table = decode_checkpoint(version, checkpoint.data, path)
+    info = decode_commit(version, entry.data, entry_path).info
+    table.commit_id, table.timestamp_ms = info.commit_id, info.timestamp_ms
+    return Loaded(table, lambda: store.head(entry_path) is not None)
+
+
+def _load_listed(store: ObjectStore, root: str) -> Loaded:
+    names = [meta.path.rsplit("/", 1)[1] for meta in store.list(log_folder(root))]
+    versions = [int(match[1]) for name in names if (match := _CHECKPOINT_NAME.fullmatch(name))]
+    for version in sorted(versions, reverse=True):
+        loaded = _load_checkpoint(store, root, version)
+        if loaded is not None:
+            return loaded
+    entries = sorted(name for name in names if name.endswith(".json"))
+    if not entries:
+        return Loaded(TableState(), lambda: True)
+    if entries[0] != f"{0:020d}.json":
+        raise DamagedDataError(
+            "the log has a gap: its oldest entry has no checkpoint below it; restore the log from a backup",
+            log=root,
+            oldest=entries[0],
+        )
+    return Loaded(TableState(), lambda: store.head(commit_path(root, 0)) is not None)

@@ -1,0 +1,345 @@
+"""One view of one Delta log: follow its tail, commit at exactly the next slot (PROTOCOL.md §4).
+
+Decide, write, apply: ``decide(state) -> actions`` is pure, :meth:`DeltaLog.commit` puts the
+actions at ``state.next_version`` if that slot is empty, and only then folds them.  A taken slot
+is read, folded, and decided again, so that every decision is made on the complete history below
+its slot.
+
+Invariants
+----------
+* Nothing is written but by put-if-absent of the next slot (log rules 1, 2).
+* A view older than the guard is never probed nor written through, and no answer is believed
+  that came after the view had grown older than it (log rule 3).
+* A failure to write a checkpoint never fails a commit (log rule 7).
+
+Must not know what the table holds: a :class:`Fold` is kept beside the state.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from txntable.environment import Environment, Instant
+from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError
+from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
+from txntable.log.actions import Action, Commit, CommitInfo, check_one_action_per_path, decode_commit, encode_commit
+from txntable.log.checkpoint import encode_checkpoint, encode_hint, is_due
+from txntable.log.cold_start import load_newest
+from txntable.log.outcome import Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
+from txntable.log.table_state import TableState
+from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
+from txntable.storage.store_clock import StoreClock
+
+logger = logging.getLogger(__name__)
+
+_LARGEST_WINDOW = 16
+_PUT_ATTEMPTS = 6
+_FIRST_BACKOFF_MS = 50.0
+_LARGEST_BACKOFF_MS = 3_000.0
+_POLITE_COMMITS = 8
+_moments = itertools.count()
+
+
+class Fold(Protocol):
+    """What a table's log means, kept beside its state by the same fold."""
+
+    def restore(self, table: TableState) -> None:
+        """Take everything from a state just loaded (from a checkpoint, or empty)."""
+        ...
+
+    def apply(self, commit: Commit, table: TableState) -> None:
+        """Take one commit; `table` is the state *before* it."""
+        ...
+
+
+F = TypeVar("F", bound=Fold)
+Decide = Callable[[TableState], Sequence[Action] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogContext:
+    """What every log of a warehouse shares.
+
+    Attributes
+    ----------
+    store : ObjectStore
+        The door.
+    environment : Environment
+        Ages, waiting, commit ids.
+    clock : StoreClock
+        The store's time, for in-commit timestamps.
+    guard_ms : int
+        Age beyond which a view is not trusted (log rule 3).
+    engine : str
+        Name and version, for ``commitInfo``.
+    tombstone_retention_ms : int
+        How long a checkpoint remembers removed files.
+    """
+
+    store: ObjectStore
+    environment: Environment
+    clock: StoreClock
+    guard_ms: int = 300_000
+    engine: str = "txntable"
+    tombstone_retention_ms: int = 30 * 86_400_000
+
+
+class DeltaLog(Generic[F]):
+    """A view of the log at `root`; one may be shared by threads.
+
+    Parameters
+    ----------
+    context : LogContext
+        Store, environment, clock.
+    root : str
+        The table's root, relative to the store's.
+    fold : Fold
+        Kept in step with the state.
+    """
+
+    def __init__(self, context: LogContext, root: str, fold: F) -> None:
+        self.context = context
+        self.root = root
+        self.fold = fold
+        self.table = TableState()
+        self.lock = threading.RLock()
+        self._store = context.store
+        self._environment = context.environment
+        # Just before the request whose answer showed the tail: the view's age counts from here.
+        self._shown_at: Instant | None = None
+        self._asked = self._answered = next(_moments)
+        self._round_trip_ms = 0.0
+        self._polite_commits = 0
+        self._succeeded_at: Instant | None = None
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def was_read_after(self, other: DeltaLog[Any]) -> bool:
+        """Return whether this view's tail was asked for after the answer that `other` stands on was in.
+
+        Exact within a process (a counter, no clock): verification needs it (PROTOCOL.md §6).
+        """
+        return self._asked > other._answered
+
+    def refresh(self) -> TableState:
+        """Bring the view to the tail of the log and return its state.
+
+        Returns
+        -------
+        TableState
+            ``version`` is ``None`` when there is no such table.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Try again.
+        DamagedDataError, UnsupportedFormatError
+            The log can not be read; the message names the object.
+        """
+        with self.lock:
+            if self._is_stale() or not self._follow_tail():
+                self._reopen()
+            return self.table
+
+    def ensure_fresh(self) -> TableState:
+        """Return the state, at most the guard old: asks the store only when it must."""
+        with self.lock:
+            if self._is_stale():
+                self._reopen()
+            return self.table
+
+    def _is_stale(self) -> bool:
+        return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
+
+    def _follow_tail(self) -> bool:
+        """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
+        window = 1
+        while True:
+            slots = range(self.table.next_version, self.table.next_version + window)
+            shown_at, asked = self._environment.instant(), next(_moments)
+            found = self._store.get_many([commit_path(self.root, slot) for slot in slots])
+            if self._is_stale():
+                return False
+            self._show(shown_at, asked)
+            for slot, entry in zip(slots, found, strict=True):
+                if entry is None:
+                    return True
+                self._apply(self._decode(slot, entry))
+                self._polite_commits = _POLITE_COMMITS
+            window = min(window * 2, _LARGEST_WINDOW)
+
+    def _show(self, shown_at: Instant, asked: int) -> None:
+        self._round_trip_ms = float(max(1, self._environment.since_ms(shown_at)))
+        self._shown_at, self._asked, self._answered = shown_at, asked, next(_moments)
+
+    def _decode(self, version: int, entry: StoredObject) -> Commit:
+        return decode_commit(version, entry.data, commit_path(self.root, version))
+
+    def _apply(self, commit: Commit) -> None:
+        self.fold.apply(commit, self.table)
+        self.table.apply(commit)
+
+    def _reopen(self) -> None:
+        """Forget the view and load the newest checkpoint with its tail."""
+        for _ in range(3):
+            opened_at = self._environment.instant()
+            loaded = load_newest(self._store, self.root)
+            self.table = loaded.table
+            self.fold.restore(self.table)
+            self._shown_at = opened_at
+            if self._follow_tail() and loaded.still_there():
+                self._polite_commits = 0
+                return
+        self._shown_at = None
+        raise StoreUnavailableError("the log changes faster than it can be read; try again", log=self.root)
+
+    # -- writing ----------------------------------------------------------------------------
+
+    def commit(self, operation: str, decide: Decide) -> Outcome:
+        """Decide on the newest state, write, apply; again for as long as others take the slot.
+
+        Parameters
+        ----------
+        operation : str
+            For people (``DESCRIBE HISTORY``).
+        decide : callable
+            Pure: state -> the actions, or ``None`` when nothing needs to be written.  What it
+            raises reaches the caller, once it is sure that the state was the newest.
+
+        Returns
+        -------
+        Committed, Unchanged or Unknown
+            ``Unknown`` only when the store can not be reached; call again to find out.
+        """
+        with self.lock:
+            self._wait_turn()
+            while True:
+                self.ensure_fresh()
+                actions = self._decide(decide)
+                if not actions:
+                    return Unchanged(self.table.version)
+                outcome = self._attempt(operation, tuple(actions))
+                if isinstance(outcome, Conflicted):
+                    self.refresh()
+                    continue
+                if isinstance(outcome, Committed):
+                    self._succeeded_at = self._environment.instant()
+                    self._checkpoint_when_due()
+                return outcome
+
+    def _wait_turn(self) -> None:
+        # Log rule 9: who just won on a contended log lets the losers, which try at once, go first.
+        # A winner that never loses sees no other commit: so politeness outlasts the last one seen.
+        if self._polite_commits and self._succeeded_at is not None:
+            self._polite_commits -= 1
+            wait_ms = self._round_trip_ms * self._environment.uniform(0.5, 1.5)
+            rest_ms = wait_ms - self._environment.since_ms(self._succeeded_at)
+            if rest_ms > 0:
+                self._environment.sleep_ms(rest_ms)
+
+    def _decide(self, decide: Decide) -> Sequence[Action] | None:
+        """Decide; an answer without a write, and an error, must come from the newest state."""
+        try:
+            actions = decide(self.table)
+            if actions:
+                return actions
+        except TxnTableError:
+            before = self.table.version
+            if self.refresh().version == before:
+                raise
+            return decide(self.table)
+        before = self.table.version
+        return actions if self.refresh().version == before else decide(self.table)
+
+    def _attempt(self, operation: str, actions: tuple[Action, ...]) -> Attempt:
+        check_one_action_per_path(actions)
+        version = self.table.next_version
+        timestamp_ms = max(self.context.clock.now_ms(), self.table.timestamp_ms + 1)
+        info = CommitInfo(self._environment.new_id(), self.table.commit_id, timestamp_ms, operation)
+        commit = Commit(version, info, actions)
+        data = encode_commit(commit, self.context.engine)
+        for attempt in range(_PUT_ATTEMPTS):
+            if self._is_stale():
+                return self._locate(commit) if attempt else Conflicted(version)
+            outcome = self._put(commit, data)
+            if outcome is not None:
+                return outcome
+            # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
+            backoff = min(_FIRST_BACKOFF_MS * 2**attempt, _LARGEST_BACKOFF_MS)
+            self._environment.sleep_ms(backoff * self._environment.uniform(0.5, 1.5))
+        return Unknown(version)
+
+    def _put(self, commit: Commit, data: bytes) -> Attempt | None:
+        path = commit_path(self.root, commit.version)
+        put_at, asked = self._environment.instant(), next(_moments)
+        try:
+            created = self._store.put_if_absent(path, data) is PutOutcome.CREATED
+            entry = None if created else self._store.get(path)
+        except StoreUnavailableError:
+            created, entry = False, self._get_or_none(path)
+        if not created:
+            if entry is None:
+                return None
+            if self._decode(commit.version, entry).info.commit_id != commit.info.commit_id:
+                return Conflicted(commit.version)
+        if self._is_stale():
+            return self._locate(commit)
+        self._apply(commit)
+        self._show(put_at, asked)
+        return Committed(commit.version)
+
+    def _get_or_none(self, path: str) -> StoredObject | None:
+        try:
+            return self._store.get(path)
+        except StoreUnavailableError:
+            return None
+
+    def _locate(self, commit: Commit) -> Attempt:
+        """Look in a newly opened view whether the commit is in the log (log rule 3).
+
+        The slot itself proves nothing: it may have been cleaned up and created again by us.  The
+        commit is in the log when it is the head, or the next one names it as its predecessor.
+        """
+        self._reopen()
+        head = self.table.version
+        if head is None or head < commit.version:
+            return Conflicted(commit.version)
+        if head == commit.version:
+            return Committed(head) if self.table.commit_id == commit.info.commit_id else Conflicted(head)
+        follower = self._store.get(commit_path(self.root, commit.version + 1))
+        if follower is not None:
+            mine = self._decode(commit.version + 1, follower).info.previous == commit.info.commit_id
+            return Committed(commit.version) if mine else Conflicted(commit.version)
+        # Entries go oldest first: a slot that is there below one that is gone was created again.
+        resurrected = self._store.get(commit_path(self.root, commit.version)) is not None
+        return Conflicted(commit.version) if resurrected else Unknown(commit.version)
+
+    def _checkpoint_when_due(self) -> None:
+        version = self.table.version
+        if version is not None and is_due(version, len(self.table.files)):
+            try:
+                self.write_checkpoint()
+            except (TxnTableError, OSError):
+                logger.warning("checkpoint was not written; the next one is", exc_info=True)
+
+    def write_checkpoint(self) -> int:
+        """Write the checkpoint of the view's version, then the hint; return the version.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Nothing is harmed; a later version writes one.
+        """
+        with self.lock:
+            version = self.ensure_fresh().version
+            if version is None:
+                raise DamagedDataError("there is no table to write a checkpoint of", log=self.root)
+            since_ms = self.table.timestamp_ms - self.context.tombstone_retention_ms
+            self._store.put_if_absent(checkpoint_path(self.root, version), encode_checkpoint(self.table, since_ms))
+            self._store.put(last_checkpoint_path(self.root), encode_hint(version, len(self.table.files)))
+            return version

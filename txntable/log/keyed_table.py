@@ -1,0 +1,123 @@
+"""Keyed tables: one row for each key, the latest counts (PROTOCOL.md §3.3).
+
+A row is an ``add`` of a fixed path whose partition values hold everything; a change adds the same
+path again, so that Delta's own reconciliation keeps the latest and a checkpoint *is* the
+compaction.  ``_row`` is the truth, the other columns are copies for SQL: a mismatch is damage.
+
+Owns the columns common to both keyed tables and the constant file behind each row.  Must not
+know what a row means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from txntable.errors import DamagedDataError
+from txntable.layout import key_path
+from txntable.log.actions import Action, Add, Metadata, Remove, guard_protocol
+from txntable.log.constant_file import CONSTANT_FILE, CONSTANT_STATS
+from txntable.log.table_state import TableState
+from txntable.schema import to_delta_schema
+from txntable.storage.object_store import ObjectStore
+
+KIND, KEY, ROW, POSITION = "_kind", "_key", "_row", "_position"
+Columns = Mapping[str, str | None]
+
+
+def keyed_add(columns: Columns, modification_ms: int) -> Add:
+    """Return the action that writes one row.
+
+    Parameters
+    ----------
+    columns : Mapping[str, str or None]
+        Every partition column of the table, as Delta writes it.
+    modification_ms : int
+        The store's time.
+    """
+    path = key_path(columns[KIND] or "", columns[KEY] or "")
+    return Add(path, columns, len(CONSTANT_FILE), modification_ms, True, CONSTANT_STATS)
+
+
+def keyed_remove(add: Add, deletion_ms: int) -> Remove:
+    """Return the action that lets a row expire; its file stays."""
+    return Remove(add.path, deletion_ms, True, add.partition_values, add.size)
+
+
+def find_row(table: TableState, kind: str, key: str) -> Add | None:
+    """Return the live row of a key, or ``None``."""
+    return table.files.get(key_path(kind, key))
+
+
+def row_text(add: Add) -> str:
+    """Return a row's JSON.
+
+    Raises
+    ------
+    DamagedDataError
+        There is none.
+    """
+    text = add.partition_values.get(ROW)
+    if not text:
+        raise DamagedDataError("a keyed row has no content; restore the log from a backup", path=add.path)
+    return text
+
+
+def check_copies(add: Add, expected: Columns) -> None:
+    """Refuse a row whose columns say something else than its JSON.
+
+    Raises
+    ------
+    DamagedDataError
+        The message names the columns that differ.
+    """
+    differing = sorted(
+        name
+        for name in {*expected, *add.partition_values}
+        if expected.get(name) != add.partition_values.get(name) or name not in expected
+    )
+    if differing or add.path != key_path(expected[KIND] or "", expected[KEY] or ""):
+        raise DamagedDataError(
+            "a keyed row's columns contradict its content; restore the log from a backup",
+            path=add.path,
+            columns=",".join(differing) or None,
+        )
+
+
+def ensure_key_files(store: ObjectStore, root: str, table: TableState, adds: list[Add]) -> None:
+    """Write the constant file of every row that is not live yet, before the commit that names it.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The door.
+    root : str
+        The table's root.
+    table : TableState
+        As far as known: a live row has its file.
+    adds : list of Add
+        The rows that are about to be committed.
+    """
+    for add in adds:
+        if add.path not in table.files:
+            store.put(f"{root}/{add.path}", CONSTANT_FILE)
+
+
+def creation_actions(name: str, table_id: str, columns: pa.Schema, properties: Mapping[str, str], now_ms: int) -> list[Action]:
+    """Return version 0 of a keyed table.
+
+    Parameters
+    ----------
+    name, table_id : str
+        For Delta's metadata.
+    columns : pyarrow.Schema
+        The partition columns; the data column ``_constant`` is added.
+    properties : Mapping[str, str]
+        The table's configuration.
+    now_ms : int
+        The store's time.
+    """
+    schema = to_delta_schema(pa.schema([pa.field("_constant", pa.int32()), *columns]))
+    metadata = Metadata(table_id, name, schema, tuple(columns.names), dict(properties), now_ms)
+    return [guard_protocol(), metadata]

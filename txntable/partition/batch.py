@@ -1,0 +1,198 @@
+"""A segment as the partition logs know it: one batch of records of one producer (PROTOCOL.md §5.2).
+
+Owns the translation between a row of S (partition values and tag) and a :class:`Batch`.  What a
+data file holds is never needed for replay.  Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from txntable.errors import DamagedDataError, UnsupportedFormatError
+from txntable.log.actions import Add
+
+DATA_COLUMNS = (
+    "_partition",
+    "_base_offset",
+    "_last_offset",
+    "_producer_id",
+    "_producer_epoch",
+    "_control",
+    "_marker",
+)
+TAG_VERSION = 1
+_REQUIRED = {"v", "records", "first_timestamp", "max_timestamp"}
+_OPTIONAL = {"transactional", "first_sequence", "partition_count", "uploaded_at", "decided"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEpoch:
+    """Who appends: a (producer id, epoch) names one transaction, or one run of an idempotent producer."""
+
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One appended segment.
+
+    Attributes
+    ----------
+    path : str
+        Relative to S's root.
+    partition : int
+        From 0.
+    base_offset, last_offset : int
+        Inclusive; a merged segment may hold fewer records than the range.
+    records : int
+        Exact.
+    producer : ProducerEpoch or None
+        ``None``: at-least-once, or merged.
+    transactional : bool
+        Whether a marker decides about it.
+    first_sequence : int or None
+        Of its first record; the last is ``first_sequence + records - 1``.
+    first_timestamp_ms, max_timestamp_ms : int
+        Of the records, ms since 1970.
+    partition_count : int or None
+        Of the topic when the keys were mapped; ``None``: unkeyed.
+    uploaded_at_ms : int or None
+        The store's time at which the upload began.
+    decided : tuple of int or None
+        Merged segments: lowest and highest decision position in it.
+    """
+
+    path: str
+    partition: int
+    base_offset: int
+    last_offset: int
+    records: int
+    producer: ProducerEpoch | None
+    transactional: bool
+    first_sequence: int | None
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+    partition_count: int | None = None
+    uploaded_at_ms: int | None = None
+    decided: tuple[int, int] | None = None
+
+    @property
+    def last_sequence(self) -> int | None:
+        """The sequence of the last record."""
+        return None if self.first_sequence is None else self.first_sequence + self.records - 1
+
+
+def batch_add(batch: Batch, size: int, stats: str | None, modification_ms: int) -> Add:
+    """Return the row of S for a batch.
+
+    Parameters
+    ----------
+    batch : Batch
+        With its offsets.
+    size : int
+        Bytes of the file.
+    stats : str or None
+        Delta's statistics.
+    modification_ms : int
+        The store's time.
+    """
+    producer = batch.producer
+    values: dict[str, str | None] = {
+        "_partition": str(batch.partition),
+        "_base_offset": str(batch.base_offset),
+        "_last_offset": str(batch.last_offset),
+        "_producer_id": None if producer is None else str(producer.producer_id),
+        "_producer_epoch": None if producer is None else str(producer.epoch),
+        "_control": None,
+        "_marker": None,
+    }
+    return Add(batch.path, values, size, modification_ms, True, stats, _encode_tag(batch))
+
+
+def _encode_tag(batch: Batch) -> str:
+    tag: dict[str, object] = {
+        "v": TAG_VERSION,
+        "records": batch.records,
+        "first_timestamp": batch.first_timestamp_ms,
+        "max_timestamp": batch.max_timestamp_ms,
+    }
+    if batch.transactional:
+        tag["transactional"] = True
+    if batch.first_sequence is not None:
+        tag["first_sequence"] = batch.first_sequence
+    if batch.partition_count is not None:
+        tag["partition_count"] = batch.partition_count
+    if batch.uploaded_at_ms is not None:
+        tag["uploaded_at"] = batch.uploaded_at_ms
+    if batch.decided is not None:
+        tag["decided"] = list(batch.decided)
+    return json.dumps(tag, separators=(",", ":"))
+
+
+def batch_of(add: Add) -> Batch:
+    """Return the batch that a data row of S says.
+
+    Raises
+    ------
+    DamagedDataError
+        The row or its tag can not be read; the message names the segment.
+    UnsupportedFormatError
+        The tag is of a newer version.
+    """
+    return decode_batch(add.path, add.partition_values, add.tag)
+
+
+def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | None) -> Batch:
+    """Return the batch of a path, its partition values and its tag; see :func:`batch_of`."""
+    tag = decode_tag(path, tag_text, _REQUIRED, _OPTIONAL)
+    try:
+        producer_id, epoch = values["_producer_id"], values["_producer_epoch"]
+        producer = (
+            None if producer_id is None or epoch is None else ProducerEpoch(int(producer_id), int(epoch))
+        )
+        decided = tag.get("decided")
+        return Batch(
+            path=path,
+            partition=int(values["_partition"] or ""),
+            base_offset=int(values["_base_offset"] or ""),
+            last_offset=int(values["_last_offset"] or ""),
+            records=tag["records"],
+            producer=producer,
+            transactional=tag.get("transactional", False),
+            first_sequence=tag.get("first_sequence"),
+            first_timestamp_ms=tag["first_timestamp"],
+            max_timestamp_ms=tag["max_timestamp"],
+            partition_count=tag.get("partition_count"),
+            uploaded_at_ms=tag.get("uploaded_at"),
+            decided=None if decided is None else (decided[0], decided[1]),
+        )
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise DamagedDataError("a segment's row can not be read; restore the log from a backup", path=path) from error
+
+
+def decode_tag(path: str, text: str | None, required: set[str], optional: set[str]) -> dict[str, Any]:
+    """Return a tag's JSON object when it has exactly the fields that this version knows.
+
+    Raises
+    ------
+    DamagedDataError
+        No tag, no JSON, a field missing.
+    UnsupportedFormatError
+        A newer version or an unknown field: upgrade.
+    """
+    try:
+        tag = json.loads(text or "")
+        version, fields = tag["v"], set(tag)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedDataError("a row's tag can not be read; restore the log from a backup", path=path) from error
+    if version != TAG_VERSION or fields - required - optional:
+        raise UnsupportedFormatError(
+            "a row's tag was written under a newer format; upgrade txntable", path=path, v=version
+        )
+    if required - fields:
+        raise DamagedDataError("a row's tag lacks fields", path=path, missing=",".join(sorted(required - fields)))
+    return dict(tag)

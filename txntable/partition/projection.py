@@ -1,0 +1,129 @@
+"""The public table as a pure function of the partition logs (PROTOCOL.md §7).
+
+P at a commit that reflects version s of S holds exactly the committed and the non-transactional
+segments that are live in s, at the same physical paths.  Nothing else ever commits to P; anyone
+may project, and all get the same.
+
+Invariants: ``reflects`` only rises; a new row is a data change, a removal is none (else running
+streams die).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from txntable.log.actions import Action, Add, Commit, Remove, guard_protocol, txns
+from txntable.log.table_state import TableState
+from txntable.partition.batch import Batch, batch_of
+from txntable.partition.markers import Control
+from txntable.partition.offsets import (
+    DECIDED_THROUGH,
+    HIGH_WATERMARK,
+    LAST_STABLE,
+    MERGED_THROUGH,
+    REFLECTS,
+    decided_through,
+    merged_through,
+    per_partition,
+    per_topic,
+)
+from txntable.partition.partition_log import PartitionLogs
+from txntable.partition.stable_offset import high_watermark, last_stable_offset
+from txntable.schema import needs_timestamp_ntz
+from txntable.topic_metadata import public_metadata
+
+SEGMENTS_PREFIX = "_segments/"
+
+
+@dataclass(slots=True)
+class PublicTable:
+    """P's fold: everything is in the table's own state (files and numbers)."""
+
+    name: str
+
+    def restore(self, table: TableState) -> None:
+        """Take nothing: P has no state beside the table's."""
+
+    def apply(self, commit: Commit, table: TableState) -> None:
+        """Take nothing: P has no state beside the table's."""
+
+
+def commit_position(logs: PartitionLogs, batch: Batch) -> int | None:
+    """Return what ``_commit`` says of a live segment; ``None``: it is not visible (open or aborted)."""
+    if batch.decided is not None:
+        return batch.decided[1]
+    if not batch.transactional or batch.producer is None:
+        return 0
+    marker = logs.markers.get((batch.producer.producer_id, batch.producer.epoch))
+    return None if marker is None or marker.control is not Control.COMMIT else marker.position
+
+
+def project(logs: PartitionLogs, segments: TableState, public: TableState, now_ms: int) -> list[Action]:
+    """Return the actions that make `public` reflect `segments`; none when it does already.
+
+    Parameters
+    ----------
+    logs, segments
+        S's state.
+    public : TableState
+        P's state; ``version`` is ``None`` when P is not there yet.
+    now_ms : int
+        Deletion time of removed rows.
+    """
+    settings, metadata, version = logs.settings, segments.metadata, segments.version
+    if settings is None or metadata is None or version is None:
+        return []
+    reflected = public.numbers.get(REFLECTS) if public.version is not None else None
+    if reflected is not None and reflected >= version:
+        return []
+    actions: list[Action] = []
+    if public.version is None:
+        actions.append(guard_protocol(timestamp_ntz=needs_timestamp_ntz(settings.schema)))
+    wanted_metadata = public_metadata(metadata, settings)
+    if public.metadata != wanted_metadata:
+        actions.append(wanted_metadata)
+    touched = logs.touched_since(reflected)
+    if touched is None:
+        here = {path.removeprefix(SEGMENTS_PREFIX) for path in public.files.paths()}
+        touched = segments.files.paths() | here
+    for path in sorted(touched):
+        action = _row(logs, segments.files.get(path), public.files.get(SEGMENTS_PREFIX + path), now_ms)
+        if action is not None:
+            actions.append(action)
+    actions.extend(txns(_numbers(logs, segments, settings.topic_id, version)))
+    return actions
+
+
+def _row(logs: PartitionLogs, segment: Add | None, public: Add | None, now_ms: int) -> Add | Remove | None:
+    position = None
+    if segment is not None and segment.partition_values["_control"] is None:
+        position = commit_position(logs, batch_of(segment))
+    if segment is None or position is None:
+        if public is None:
+            return None
+        return Remove(public.path, now_ms, False, public.partition_values, public.size)
+    values = {
+        "_partition": segment.partition_values["_partition"],
+        "_base_offset": segment.partition_values["_base_offset"],
+        "_last_offset": segment.partition_values["_last_offset"],
+        "_commit": str(position),
+    }
+    if public is not None and dict(public.partition_values) == values:
+        return None
+    path = SEGMENTS_PREFIX + segment.path
+    return replace(segment, path=path, partition_values=values, data_change=True, tag=None)
+
+
+def _numbers(logs: PartitionLogs, segments: TableState, topic_id: str, version: int) -> dict[str, int]:
+    numbers = {
+        REFLECTS: version,
+        per_topic(DECIDED_THROUGH, topic_id): decided_through(segments.numbers, topic_id),
+        per_topic(MERGED_THROUGH, topic_id): merged_through(segments.numbers, topic_id),
+    }
+    settings = logs.settings
+    for partition in range(settings.partitions if settings is not None else 0):
+        numbers[per_partition(HIGH_WATERMARK, topic_id, partition)] = high_watermark(segments, topic_id, partition)
+        numbers[per_partition(LAST_STABLE, topic_id, partition)] = last_stable_offset(
+            logs, segments, topic_id, partition
+        )
+    return numbers

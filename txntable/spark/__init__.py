@@ -1,0 +1,1 @@
+"""Spark: distributed writes and reads. The only part of txntable that imports pyspark."""

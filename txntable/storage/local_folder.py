@@ -1,0 +1,251 @@
+"""Objects as files in a local folder; DESIGN §3.10.
+
+An object is written under a name that no reader looks at, synced, and only then linked (which
+fails when the name is taken) or renamed into place; then its folder is synced.  So an object is
+whole in every state the disk can be found in.  With ``durability="page-cache"`` nothing is
+synced: objects survive the death of a process, not of the machine.
+
+No lock is held, so a process may fork at any time.
+Needs a file system with hard links, shared by one machine.  Must not know what objects mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
+
+from txntable.errors import (
+    InvalidRequestError,
+    StorePermissionError,
+    StoreUnavailableError,
+    StoreUnsuitableError,
+    TxnTableError,
+)
+from txntable.storage.folder_ledger import FolderLedger
+from txntable.storage.object_path import TEMPORARY_PREFIX, check_folder, check_path, parent_of
+from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject, StoreSpec
+from txntable.storage.object_writer import open_writer
+from txntable.storage.system_calls import FileStatus, MachineCalls, SystemCalls
+from txntable.storage.unfinished_file import UnfinishedFile
+
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
+_ABSENT = (FileNotFoundError, NotADirectoryError)
+
+
+class LocalFolder(ObjectStore):
+    """A store in a folder of this machine.
+
+    Parameters
+    ----------
+    spec : StoreSpec
+        ``url`` is an absolute path, without ``file://``; no options.
+    calls : SystemCalls, optional
+        The disk; tests hand in another.
+
+    Raises
+    ------
+    InvalidRequestError
+        The path is not absolute, or the durability unknown.
+    """
+
+    def __init__(self, spec: StoreSpec, calls: SystemCalls | None = None) -> None:
+        if not spec.url.startswith("/"):
+            raise InvalidRequestError("a local store needs an absolute path", url=spec.url)
+        if spec.durability not in {"full", "page-cache"}:
+            raise InvalidRequestError("durability is 'full' or 'page-cache'", durability=spec.durability)
+        self.spec = spec
+        self._root = os.path.normpath(spec.url)
+        self._calls: SystemCalls = calls or MachineCalls()
+        self._durable = spec.durability == "full"
+        self._folders = FolderLedger(self._root, self._calls, durable=self._durable)
+        self._numbers = itertools.count()
+
+    def __repr__(self) -> str:
+        return f"LocalFolder({self._root!r}, durability={self.spec.durability!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (LocalFolder, (self.spec,))
+
+    def get(self, path: str) -> StoredObject | None:
+        """Return the object, or ``None`` when there is none."""
+        try:
+            descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
+        except _ABSENT:
+            return None
+        except OSError as error:
+            raise _failure(error, path) from error
+        try:
+            status = self._calls.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            data = self._read_all(descriptor, status.st_size)
+        except OSError as error:
+            raise _failure(error, path) from error
+        finally:
+            self._calls.close(descriptor)
+        self._folders.saw(parent_of(path))
+        return StoredObject(data, status.st_mtime_ns // 1_000_000)
+
+    def head(self, path: str) -> ObjectMeta | None:
+        """Return the object's size and time, or ``None`` when there is none."""
+        try:
+            status = self._calls.stat(f"{self._root}/{check_path(path)}")
+        except _ABSENT:
+            return None
+        except OSError as error:
+            raise _failure(error, path) from error
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        self._folders.saw(parent_of(path))
+        return _meta(path, status)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        with self.writer(path) as file:
+            file.write(data)
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create an object unless there is one."""
+        folder = parent_of(check_path(path))
+        try:
+            file = self._create_file(folder)
+            try:
+                file.write(data)
+                file.seal(durable=self._durable)
+                self._folders.sync_seen()
+                created = self._link(file.place, path)
+            finally:
+                file.remove()
+            if created:
+                self._folders.sync(folder)
+        except OSError as error:
+            raise _failure(error, path) from error
+        return PutOutcome.CREATED if created else PutOutcome.EXISTS
+
+    def list(self, prefix: str) -> Iterator[ObjectMeta]:
+        """Yield the objects in and below the folder `prefix`, sorted by path."""
+        return self._walk(check_folder(prefix))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects one after the other; an absent one is no error."""
+        for path in paths:
+            try:
+                self._calls.unlink(f"{self._root}/{check_path(path)}")
+            except _ABSENT:
+                continue
+            except OSError as error:
+                raise _failure(error, path) from error
+        for folder in dict.fromkeys(parent_of(path) for path in paths):
+            with contextlib.suppress(*_ABSENT):
+                self._folders.sync(folder)
+
+    def writer(self, path: str) -> BinaryIO:
+        """Return a file to stream a new object into."""
+        folder = parent_of(check_path(path))
+        try:
+            file = self._create_file(folder)
+        except OSError as error:
+            raise _failure(error, path) from error
+        return open_writer(_LocalSink(file, path, self._replace))
+
+    def _create_file(self, folder: str) -> UnfinishedFile:
+        retried = False
+        while True:
+            self._folders.ensure(folder)
+            place = f"{self._root}/{folder}" if folder else self._root
+            # process and number: no other living process of this machine has that name
+            name = f"{TEMPORARY_PREFIX}{os.getpid()}-{next(self._numbers)}"
+            try:
+                return UnfinishedFile(self._calls, f"{place}/{name}")
+            except FileExistsError:
+                continue  # left behind by a dead process that had our id
+            except FileNotFoundError:
+                if retried:
+                    raise
+                retried = True
+                self._folders.forget(folder)  # someone removed the folder that we knew
+
+    def _read_all(self, descriptor: int, size: int) -> bytes:
+        data = self._calls.read(descriptor, size)
+        if len(data) == size:
+            return data
+        blocks = [data]
+        while block := self._calls.read(descriptor, size):
+            blocks.append(block)
+        return b"".join(blocks)
+
+    def _link(self, unfinished: str, path: str) -> bool:
+        try:
+            self._calls.link(unfinished, f"{self._root}/{path}")
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno in _NO_HARD_LINKS:
+                raise StoreUnsuitableError(
+                    "this file system makes no hard links; choose a folder on another", path=self._root
+                ) from error
+            raise
+        return True
+
+    def _replace(self, file: UnfinishedFile, path: str) -> None:
+        file.seal(durable=self._durable)
+        self._folders.sync_seen()
+        self._calls.rename(file.place, f"{self._root}/{path}")
+        self._folders.sync(parent_of(path))
+
+    def _walk(self, folder: str) -> Iterator[ObjectMeta]:
+        place = f"{self._root}/{folder}" if folder else self._root
+        try:
+            entries = self._calls.entries(place)
+        except _ABSENT:
+            return
+        except OSError as error:
+            raise _failure(error, folder) from error
+        # a folder sorts as its objects do, with the slash: "a-b" before "a/b"
+        for name in sorted(f"{name}/" if is_folder else name for name, is_folder in entries):
+            path = f"{folder}/{name}" if folder else name
+            if name.endswith("/"):
+                yield from self._walk(path[:-1])
+            elif not name.startswith(TEMPORARY_PREFIX) and (meta := self.head(path)) is not None:
+                yield meta
+
+
+class _LocalSink:
+    """The sink of one streamed object."""
+
+    def __init__(self, file: UnfinishedFile, path: str, replace: Callable[[UnfinishedFile, str], None]) -> None:
+        self._file = file
+        self._path = path
+        self._replace = replace
+
+    def write(self, block: bytes) -> None:
+        try:
+            self._file.write(block)
+        except OSError as error:
+            raise _failure(error, self._path) from error
+
+    def publish(self) -> None:
+        try:
+            self._replace(self._file, self._path)
+        except OSError as error:
+            raise _failure(error, self._path) from error
+
+    def discard(self) -> None:
+        self._file.remove()
+
+
+def _meta(path: str, status: FileStatus) -> ObjectMeta:
+    return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _failure(error: OSError, path: str) -> TxnTableError:
+    reason = error.strerror or str(error)
+    if error.errno in _REFUSED:
+        return StorePermissionError("the file system refused; check the folder's owner", path=path, reason=reason)
+    return StoreUnavailableError("the file system failed; mend it, then try again", path=path, reason=reason)

@@ -1,0 +1,43 @@
+"""Opening a store by its URL: the one function that knows all kinds of stores."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import unquote, urlsplit
+
+from txntable.errors import InvalidRequestError
+from txntable.storage.local_folder import LocalFolder
+from txntable.storage.object_store import ObjectStore, StoreSpec
+from txntable.storage.remote import SCHEMES, RemoteStore
+
+
+def open_store(spec: StoreSpec) -> ObjectStore:
+    """Open the store that `spec` describes; nothing is created, and nothing is asked of it yet.
+
+    Parameters
+    ----------
+    spec : StoreSpec
+        ``s3://``, ``s3a://``, ``gs://``, ``az://``, ``abfs://``, ``abfss://``, ``memory://`` (kept
+        by this process only), ``file:///`` or a local path; a relative one is made absolute.
+
+    Raises
+    ------
+    InvalidRequestError
+        The URL is of no known kind.
+    InvalidConfigError
+        A storage option is unknown, or given for a local folder.
+    StorePermissionError
+        There are no credentials at all.
+    """
+    url = spec.url.rstrip("/") or "/"
+    parts = urlsplit(url)
+    if parts.scheme not in {"", "file"}:
+        if spec.durability != "full":
+            raise InvalidRequestError("durability can be chosen for local folders only", durability=spec.durability)
+        return RemoteStore(StoreSpec(url, dict(spec.options)))
+    if parts.scheme == "file" and parts.netloc not in {"", "localhost"}:
+        raise InvalidRequestError("a file url has no host: file:///folder", url=url, known=",".join(sorted(SCHEMES)))
+    if spec.options:
+        raise InvalidRequestError("a local folder takes no storage options", options=",".join(sorted(spec.options)))
+    folder = unquote(parts.path) if parts.scheme == "file" else url
+    return LocalFolder(StoreSpec(os.path.abspath(folder), {}, spec.durability))

@@ -1,0 +1,107 @@
+"""A store in a dict, with the contract of ``txntable.storage.object_store`` and a clock to set.
+
+One :class:`MemoryObjects` is the store; each :class:`MemoryStore` is one process's view of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO
+
+from txntable.storage.object_path import check_folder, check_path
+from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject, StoreSpec
+from txntable.storage.object_writer import BufferedSink, open_writer
+from txntable.testing.manual_environment import ManualEnvironment, StoreTime
+
+
+class MemoryObjects:
+    """The objects themselves, shared by any number of views and threads.
+
+    Parameters
+    ----------
+    clock : Callable, optional
+        Returns the store's time in ms since 1970; by default it stands still.
+    """
+
+    def __init__(self, clock: Callable[[], int] | None = None) -> None:
+        self.clock = clock or StoreTime(ManualEnvironment())
+        self._objects: dict[str, StoredObject] = {}
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> StoredObject | None:
+        """Return one object."""
+        with self._lock:
+            return self._objects.get(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace one object."""
+        with self._lock:
+            self._objects[path] = StoredObject(data, self.clock())
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create one object; return False when there is one."""
+        with self._lock:
+            if path in self._objects:
+                return False
+            self._objects[path] = StoredObject(data, self.clock())
+            return True
+
+    def delete(self, path: str) -> None:
+        """Delete one object, if it is there."""
+        with self._lock:
+            self._objects.pop(path, None)
+
+    def snapshot(self) -> dict[str, StoredObject]:
+        """Return a copy of everything, for assertions."""
+        with self._lock:
+            return dict(self._objects)
+
+
+class MemoryStore(ObjectStore):
+    """One process's view of some objects.
+
+    Parameters
+    ----------
+    objects : MemoryObjects, optional
+        Shared with other views; by default this view's own.
+    """
+
+    def __init__(self, objects: MemoryObjects | None = None) -> None:
+        self.objects = objects if objects is not None else MemoryObjects()
+        self.spec = StoreSpec("testing://memory")
+
+    def get(self, path: str) -> StoredObject | None:
+        """Return the object, or ``None`` when there is none."""
+        return self.objects.get(check_path(path))
+
+    def head(self, path: str) -> ObjectMeta | None:
+        """Return the object's size and time, or ``None`` when there is none."""
+        found = self.objects.get(check_path(path))
+        return None if found is None else ObjectMeta(path, len(found.data), found.last_modified_ms)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        self.objects.put(check_path(path), bytes(data))
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create an object unless there is one."""
+        created = self.objects.put_if_absent(check_path(path), bytes(data))
+        return PutOutcome.CREATED if created else PutOutcome.EXISTS
+
+    def list(self, prefix: str) -> Iterator[ObjectMeta]:
+        """Yield the objects in and below the folder `prefix`, sorted by path."""
+        folder = check_folder(prefix)
+        start = f"{folder}/" if folder else ""
+        found = sorted(self.objects.snapshot().items())
+        return iter([ObjectMeta(p, len(o.data), o.last_modified_ms) for p, o in found if p.startswith(start)])
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects one after the other; an absent one is no error."""
+        for path in paths:
+            self.objects.delete(check_path(path))
+
+    def writer(self, path: str) -> BinaryIO:
+        """Return a file to stream a new object into."""
+        check_path(path)
+        return open_writer(BufferedSink(lambda data: self.objects.put(path, data)))

@@ -1,0 +1,135 @@
+"""A real S3 API over HTTP on this machine, with conditional writes that hold.
+
+moto's server checks the condition of a PUT and then writes, without a lock: under threads 1 to
+2.5 % of races have two winners.  This one serves one request at a time.  The request's body is
+read before the lock is taken: a client that sends slowly must not stop the others.
+moto's state is the process's: servers share their buckets, and the last to stop empties them.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+_REGION = "us-east-1"
+_ACCESS_KEY = "testing"
+_SECRET_KEY = "testing-secret"
+
+
+class _QuietHandler(MotoRequestHandler):
+    def log(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+class _LockedApplication:
+    """A WSGI application that answers one request at a time."""
+
+    def __init__(self, application: Any, requests: Counter[str]) -> None:
+        self._application = application
+        self._requests = requests
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", ""):
+            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            environ["wsgi.input"] = io.BytesIO(body)
+        with self._lock:
+            self._requests[environ["REQUEST_METHOD"]] += 1
+            answer = self._application(environ, start_response)
+            try:
+                return [b"".join(answer)]
+            finally:
+                if hasattr(answer, "close"):
+                    answer.close()
+
+
+class LockedMotoServer(ThreadedMotoServer):
+    """The server, as a context manager with one bucket in it.
+
+    Parameters
+    ----------
+    bucket : str
+        At least three characters.
+
+    Attributes
+    ----------
+    requests : Counter of str
+        Requests so far, by HTTP method.
+    """
+
+    _running: ClassVar[int] = 0
+
+    def __init__(self, bucket: str = "warehouse") -> None:
+        super().__init__("127.0.0.1", 0, verbose=False)
+        self.bucket = bucket
+        self.requests = Counter[str]()
+
+    @property
+    def endpoint(self) -> str:
+        """Return the server's URL."""
+        host, port = self.get_host_and_port()
+        return f"http://{host}:{port}"
+
+    @property
+    def url(self) -> str:
+        """Return the bucket's URL."""
+        return f"s3://{self.bucket}"
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """Return what a client needs, under the names that obstore, deltalake and this project know."""
+        return {
+            "AWS_ACCESS_KEY_ID": _ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": _SECRET_KEY,
+            "AWS_REGION": _REGION,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def make_bucket(self, name: str) -> None:
+        """Make another bucket."""
+        self.ask("PUT", name)
+
+    def ask(self, method: str, resource: str) -> bytes:
+        """Send an unsigned request past every client, for looking behind the door; return its body.
+
+        Parameters
+        ----------
+        method : str
+            An HTTP method.
+        resource : str
+            What follows the server's URL, without the first slash.
+        """
+        request = urllib.request.Request(f"{self.endpoint}/{resource}", method=method, data=None)
+        with urllib.request.urlopen(request) as answer:
+            body: bytes = answer.read()
+        return body
+
+    def __enter__(self) -> LockedMotoServer:
+        self.start()
+        LockedMotoServer._running += 1
+        self.make_bucket(self.bucket)
+        self.requests.clear()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        LockedMotoServer._running -= 1
+        if not LockedMotoServer._running:
+            self.ask("POST", "moto-api/reset")
+        self.stop()
+
+    def _server_entry(self) -> None:
+        application = _LockedApplication(DomainDispatcherApplication(create_backend_app), self.requests)
+        self._server = make_server(
+            self._ip_address, self._port, application, threaded=True, request_handler=_QuietHandler
+        )
+        self._server_ready_event.set()
+        self._server.serve_forever(poll_interval=0.05)

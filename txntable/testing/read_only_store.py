@@ -1,0 +1,58 @@
+"""A door through which nothing can be written, as a reader's credentials make it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NoReturn
+
+from txntable.errors import StorePermissionError
+from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject
+
+
+class ReadOnlyStore(ObjectStore):
+    """Passes reads on and refuses every write with :class:`StorePermissionError`.
+
+    Parameters
+    ----------
+    inner : ObjectStore
+        Where the objects are.
+    """
+
+    def __init__(self, inner: ObjectStore) -> None:
+        self._inner = inner
+        self.spec = inner.spec
+
+    def get(self, path: str) -> StoredObject | None:
+        """Return the object, or ``None`` when there is none."""
+        return self._inner.get(path)
+
+    def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
+        """Return the objects in the order of `paths`."""
+        return self._inner.get_many(paths)
+
+    def head(self, path: str) -> ObjectMeta | None:
+        """Return the object's size and time, or ``None`` when there is none."""
+        return self._inner.head(path)
+
+    def list(self, prefix: str) -> Iterator[ObjectMeta]:
+        """Yield the objects in and below the folder `prefix`, sorted by path."""
+        return self._inner.list(prefix)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Refuse."""
+        self._refuse(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Refuse."""
+        self._refuse(path)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Refuse, also when there is nothing to delete."""
+        self._refuse(*paths[:1])
+
+    def writer(self, path: str) -> BinaryIO:
+        """Refuse."""
+        self._refuse(path)
+
+    def _refuse(self, path: str | None = None) -> NoReturn:
+        raise StorePermissionError("this door is read-only; open the store with credentials that may write", path=path)

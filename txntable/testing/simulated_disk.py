@@ -1,0 +1,234 @@
+"""A disk in memory that forgets what was not synced when the power is cut.
+
+Stands in for :class:`txntable.storage.system_calls.SystemCalls`.  The model is the harshest that
+POSIX allows: bytes of a file are safe after its fsync only, a name after the fsync of its folder
+only, and a folder's name after the fsync of *its* parent.  After a cut the other names may be
+gone (``LOST``) or, if the disk was quick, there, but then without the bytes (``KEPT``).
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class PowerCut(BaseException):
+    """The machine is dead; nothing in it goes on."""
+
+
+class UnsyncedNames(Enum):
+    """What becomes of names whose folder was not synced."""
+
+    LOST = "lost"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedStatus:
+    """A file's or folder's status."""
+
+    st_mode: int
+    st_size: int
+    st_mtime_ns: int
+
+
+@dataclass(slots=True, eq=False)
+class _File:
+    data: bytes = b""
+    synced: bytes = b""
+    mtime_ns: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Folder:
+    names: dict[str, _File | _Folder] = field(default_factory=dict)
+    synced: dict[str, _File | _Folder] = field(default_factory=dict)
+
+
+class SimulatedDisk:
+    """A file system with ``/disk`` in it.
+
+    Parameters
+    ----------
+    clock : Callable
+        Returns the disk's time in ms since 1970.
+
+    Attributes
+    ----------
+    calls : list of str
+        Names of the changing calls and syncs made so far.
+    """
+
+    def __init__(self, clock: Callable[[], int] = lambda: 0) -> None:
+        self._clock = clock
+        self._root = _Folder()
+        self._root.names["disk"] = _Folder()
+        self._root.synced = dict(self._root.names)
+        self._open: dict[int, _File | _Folder] = {}
+        self._positions: dict[int, int] = {}
+        self._descriptors = itertools.count(3)
+        self._ignored_sync: int | None = None
+        self._cut_before: int | None = None
+        self.calls: list[str] = []
+
+    @property
+    def syncs(self) -> int:
+        """Return how many syncs were made."""
+        return self.calls.count("fsync")
+
+    def ignore_sync(self, number: int) -> None:
+        """Let the sync of that number (from 0, since the disk was made) do nothing."""
+        self._ignored_sync = number
+
+    def cut_before(self, number: int) -> None:
+        """Cut the power before the entry of :attr:`calls` that would get that number (from 0)."""
+        self._cut_before = number
+
+    def power_cut(self, unsynced: UnsyncedNames = UnsyncedNames.LOST) -> None:
+        """Go through a power cut and come up again."""
+        self._cut_before = None
+        self._open.clear()
+        self._restore(self._root, unsynced)
+
+    def open(self, path: str, flags: int) -> int:
+        """Open a file, or a folder to sync it."""
+        descriptor = next(self._descriptors)
+        if flags & os.O_CREAT:
+            self._step("create")
+            folder, name = self._parent(path)
+            if name in folder.names:
+                raise FileExistsError(errno.EEXIST, "file exists", path)
+            folder.names[name] = _File(mtime_ns=self._now_ns())
+        self._open[descriptor] = self._find(path)
+        self._positions[descriptor] = 0
+        return descriptor
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read up to `size` bytes."""
+        file = self._file(descriptor)
+        start = self._positions[descriptor]
+        data = file.data[start : start + size]
+        self._positions[descriptor] = start + len(data)
+        return data
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """Write `data`."""
+        self._step("write")
+        file = self._file(descriptor)
+        file.data += bytes(data)
+        file.mtime_ns = self._now_ns()
+        return len(data)
+
+    def fsync(self, descriptor: int) -> None:
+        """Make a file's bytes, or a folder's entries, survive a power cut."""
+        ignored = self._ignored_sync == self.syncs
+        self._step("fsync")
+        if ignored:
+            return
+        node = self._open[descriptor]
+        if isinstance(node, _File):
+            node.synced = node.data
+        else:
+            node.synced = dict(node.names)
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor."""
+        self._open.pop(descriptor, None)
+
+    def fstat(self, descriptor: int) -> SimulatedStatus:
+        """Return an open file's status."""
+        return _status(self._open[descriptor])
+
+    def stat(self, path: str) -> SimulatedStatus:
+        """Return a file's status."""
+        return _status(self._find(path))
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name; fails when it is taken."""
+        self._step("link")
+        folder, name = self._parent(target)
+        if name in folder.names:
+            raise FileExistsError(errno.EEXIST, "file exists", target)
+        folder.names[name] = self._find(source)
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file over another."""
+        self._step("rename")
+        old, old_name = self._parent(source)
+        new, new_name = self._parent(target)
+        new.names[new_name] = old.names.pop(old_name)
+
+    def unlink(self, path: str) -> None:
+        """Take a name away."""
+        self._step("unlink")
+        self._find(path)
+        folder, name = self._parent(path)
+        del folder.names[name]
+
+    def mkdir(self, path: str) -> None:
+        """Make one folder."""
+        self._step("mkdir")
+        folder, name = self._parent(path)
+        if name in folder.names:
+            raise FileExistsError(errno.EEXIST, "file exists", path)
+        folder.names[name] = _Folder()
+
+    def entries(self, folder: str) -> list[tuple[str, bool]]:
+        """Return each name in a folder, and whether it is a folder."""
+        node = self._find(folder)
+        if isinstance(node, _File):
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", folder)
+        return [(name, isinstance(child, _Folder)) for name, child in node.names.items()]
+
+    def _step(self, name: str) -> None:
+        if self._cut_before is not None and len(self.calls) >= self._cut_before:
+            raise PowerCut
+        self.calls.append(name)
+
+    def _now_ns(self) -> int:
+        return self._clock() * 1_000_000
+
+    def _file(self, descriptor: int) -> _File:
+        node = self._open[descriptor]
+        if isinstance(node, _Folder):
+            raise IsADirectoryError(errno.EISDIR, "is a folder")
+        return node
+
+    def _find(self, path: str) -> _File | _Folder:
+        node: _File | _Folder = self._root
+        for name in path.strip("/").split("/") if path != "/" else ():
+            if isinstance(node, _File):
+                raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
+            if name not in node.names:
+                raise FileNotFoundError(errno.ENOENT, "no such file or folder", path)
+            node = node.names[name]
+        return node
+
+    def _parent(self, path: str) -> tuple[_Folder, str]:
+        folder, _, name = path.rpartition("/")
+        node = self._find(folder or "/")
+        if isinstance(node, _File):
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
+        return node, name
+
+    def _restore(self, folder: _Folder, unsynced: UnsyncedNames) -> None:
+        if unsynced is UnsyncedNames.LOST:
+            folder.names = dict(folder.synced)
+        else:
+            folder.synced = dict(folder.names)
+        for child in folder.names.values():
+            if isinstance(child, _Folder):
+                self._restore(child, unsynced)
+            else:
+                child.data = child.synced
+
+
+def _status(node: _File | _Folder) -> SimulatedStatus:
+    if isinstance(node, _File):
+        return SimulatedStatus(stat.S_IFREG | 0o644, len(node.data), node.mtime_ns)
+    return SimulatedStatus(stat.S_IFDIR | 0o755, 0, 0)

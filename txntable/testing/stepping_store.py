@@ -1,0 +1,252 @@
+"""A store of which every call is one numbered step that can fail in every way calls fail.
+
+One :class:`SteppingStore` is one process's door; several over the same inner store are several
+processes.  Owns the order of events at a step: land what is late, tell the scheduler, then the
+fault.  Streams make their object in one step, when they are closed.  Not for several threads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, BinaryIO, TypeVar
+
+from txntable.errors import InvalidRequestError, StoreUnavailableError, TxnTableError
+from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject
+from txntable.storage.object_writer import BufferedSink, open_writer
+from txntable.testing.fault_plan import ONLY_PUT_IF_ABSENT, WRITES, Fault, Operation, Rule, Step, at
+
+_T = TypeVar("_T")
+_REQUEST_KINDS = {Operation.PUT_IF_ABSENT: "PUT", Operation.WRITE: "PUT"}
+
+
+class ProcessKilled(BaseException):
+    """The process is dead: nothing that it still does reaches the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    rule: Rule
+    apply: Callable[[], object]
+
+
+class SteppingStore(ObjectStore):
+    """A process's door to a store.
+
+    Parameters
+    ----------
+    inner : ObjectStore
+        Where the objects are.
+    plan : sequence of Rule
+        What goes wrong; the first rule that fits a step counts.
+    on_step : Callable, optional
+        Called before each step is done; a scheduler lets others run from there.
+
+    Attributes
+    ----------
+    steps : list of Step
+        All steps so far.
+    killed : bool
+        Whether the process is dead.
+    """
+
+    def __init__(
+        self, inner: ObjectStore, plan: Sequence[Rule] = (), on_step: Callable[[Step], object] | None = None
+    ) -> None:
+        self.spec = inner.spec
+        self.steps: list[Step] = []
+        self.killed = False
+        self._inner = inner
+        self._plan = tuple(plan)
+        self._on_step = on_step
+        self._met = Counter[int]()
+        self._late: list[_Late] = []
+
+    @property
+    def requests(self) -> Counter[str]:
+        """Return how many GET, HEAD, LIST, PUT and DELETE were made."""
+        return Counter(_REQUEST_KINDS.get(step.operation, step.operation.name) for step in self.steps)
+
+    def land(self) -> None:
+        """Do everything that is late, now; also after this process's death."""
+        late, self._late = self._late, []
+        for write in late:
+            write.apply()
+
+    def kill(self) -> None:
+        """Let the process die here."""
+        self.killed = True
+
+    def get(self, path: str) -> StoredObject | None:
+        """Return the object, or ``None`` when there is none."""
+        return self._step(Operation.GET, path, partial(self._inner.get, path))
+
+    def head(self, path: str) -> ObjectMeta | None:
+        """Return the object's size and time, or ``None`` when there is none."""
+        return self._step(Operation.HEAD, path, partial(self._inner.head, path))
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        self._step(Operation.PUT, path, partial(self._inner.put, path, data))
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create an object unless there is one."""
+        return self._step(Operation.PUT_IF_ABSENT, path, partial(self._inner.put_if_absent, path, data))
+
+    def list(self, prefix: str) -> Iterator[ObjectMeta]:
+        """Yield the objects in and below the folder `prefix`, as they are at the call."""
+        found: tuple[ObjectMeta, ...] = self._step(Operation.LIST, prefix, lambda: tuple(self._inner.list(prefix)))
+        return iter(found)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects, one step each."""
+        for path in paths:
+            self._step(Operation.DELETE, path, partial(self._inner.delete, [path]))
+
+    def writer(self, path: str) -> BinaryIO:
+        """Return a file to stream a new object into; its close is the step."""
+        self._check_alive()
+
+        def publish(data: bytes) -> None:
+            self._step(Operation.WRITE, path, partial(_write, self._inner, path, data))
+
+        return open_writer(BufferedSink(publish))
+
+    def _step(self, operation: Operation, path: str, apply: Callable[[], _T]) -> _T:
+        self._check_alive()
+        step = Step(len(self.steps) + 1, operation, path)
+        self.steps.append(step)
+        self._land_due(step)
+        if self._on_step is not None:
+            self._on_step(step)
+            self._check_alive()  # the scheduler may have killed this process meanwhile
+        answer: Any = None
+        try:
+            answer = self._meet(step, apply)
+        except (TxnTableError, ProcessKilled) as error:
+            self._record(step, type(error).__name__)
+            raise
+        self._record(step, _outcome(answer))
+        return answer  # type: ignore[no-any-return]
+
+    def _meet(self, step: Step, apply: Callable[[], _T]) -> _T | PutOutcome:
+        rule = self._rule_for(step)
+        match rule.fault if rule is not None else None:
+            case None:
+                return apply()
+            case Fault.FAIL_BEFORE:
+                raise _unavailable(step)
+            case Fault.LATE_LANDING if rule is not None:
+                self._late.append(_Late(rule, apply))
+                raise _unavailable(step)
+            case Fault.CONFLICT_409:
+                return PutOutcome.EXISTS
+            case Fault.KILL_BEFORE:
+                self._die()
+            case Fault.TAKEN if rule is not None and rule.intruder is not None:
+                rule.intruder(self._inner, step.path)
+        answer = apply()
+        match rule.fault if rule is not None else None:
+            case Fault.LOST_ANSWER:
+                raise _unavailable(step)
+            case Fault.EXISTS_LOST:
+                return PutOutcome.EXISTS
+            case Fault.KILL_AFTER:
+                self._die()
+        return answer
+
+    def _rule_for(self, step: Step) -> Rule | None:
+        found: Rule | None = None
+        for index, rule in enumerate(self._plan):
+            if rule.matches(step):
+                self._met[index] += 1
+                if found is None and rule.occurrence in {None, self._met[index]}:
+                    found = rule
+        if found is not None:
+            _check_rule(found, step)
+        return found
+
+    def _land_due(self, step: Step) -> None:
+        due = [write for write in self._late if write.rule.lands_at is not None and write.rule.lands_at <= step.number]
+        self._late = [write for write in self._late if write not in due]
+        for write in due:
+            write.apply()
+
+    def _record(self, step: Step, outcome: str) -> None:
+        self.steps[step.number - 1] = replace(step, outcome=outcome)
+
+    def _check_alive(self) -> None:
+        if self.killed:
+            raise ProcessKilled
+
+    def _die(self) -> None:
+        self.killed = True
+        raise ProcessKilled
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    """A place where a process may die.
+
+    Attributes
+    ----------
+    step : Step
+        The step, as it went without a crash.
+    fault : Fault
+        ``KILL_BEFORE`` or ``KILL_AFTER``.
+    """
+
+    step: Step
+    fault: Fault
+
+    @property
+    def plan(self) -> tuple[Rule, ...]:
+        """Return the plan for a :class:`SteppingStore`."""
+        return (at(self.step.number, self.fault),)
+
+    def __str__(self) -> str:
+        return f"{self.fault.name} step {self.step.number} {self.step.operation.value} {self.step.path}"
+
+
+def crash_points(
+    operation: Callable[[SteppingStore], object], make_store: Callable[[], ObjectStore]
+) -> list[CrashPoint]:
+    """Run `operation` once, and return every place where a kill can meet it.
+
+    Parameters
+    ----------
+    operation : Callable
+        Does the same steps each time that it gets a fresh store.
+    make_store : Callable
+        Returns a store in the state that the operation begins with.
+    """
+    store = SteppingStore(make_store())
+    operation(store)
+    faults = (Fault.KILL_BEFORE, Fault.KILL_AFTER)
+    return [CrashPoint(step, fault) for step in store.steps for fault in faults]
+
+
+def _write(store: ObjectStore, path: str, data: bytes) -> None:
+    with store.writer(path) as file:
+        file.write(data)
+
+
+def _check_rule(rule: Rule, step: Step) -> None:
+    if rule.fault in ONLY_PUT_IF_ABSENT and step.operation is not Operation.PUT_IF_ABSENT:
+        raise InvalidRequestError("only a put-if-absent can meet this fault", fault=rule.fault.name, step=step)
+    if rule.fault is Fault.LATE_LANDING and step.operation not in WRITES:
+        raise InvalidRequestError("only a write can land late", step=step)
+    if rule.fault is Fault.TAKEN and rule.intruder is None:
+        raise InvalidRequestError("who takes it? give the rule an intruder", step=step)
+
+
+def _unavailable(step: Step) -> StoreUnavailableError:
+    return StoreUnavailableError("the test's plan lost this request; try again", step=step.number, path=step.path)
+
+
+def _outcome(answer: object) -> str:
+    if isinstance(answer, PutOutcome):
+        return answer.value
+    return "none" if answer is None else "ok"

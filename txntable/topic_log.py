@@ -1,0 +1,171 @@
+"""Both tables of one topic: the partition logs S, and the public table P that follows them.
+
+Owns the order of writes for a topic: constant files before the markers that name them, S before
+P.  Decisions are pure and live in ``txntable.partition``; here they are made durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
+from txntable.layout import check_topic_name, marker_path, public_root, segments_root
+from txntable.log.actions import Action
+from txntable.log.constant_file import CONSTANT_FILE
+from txntable.log.delta_log import DeltaLog, LogContext
+from txntable.log.outcome import Outcome, Unknown
+from txntable.log.table_state import TableState
+from txntable.partition.append import AppendRequest, decide_append, live_settings
+from txntable.partition.completion import OwedMarker, decide_markers
+from txntable.partition.offsets import REFLECTS
+from txntable.partition.partition_log import PartitionLogs
+from txntable.partition.projection import PublicTable, project
+from txntable.topic import TopicSettings
+
+Verify = Callable[[DeltaLog[PartitionLogs]], None]
+
+
+class TopicLog:
+    """The two logs of a topic, shared by all clients of one warehouse handle.
+
+    Parameters
+    ----------
+    context : LogContext
+        Of the warehouse.
+    name : str
+        The topic's name; the topic need not exist.
+
+    Raises
+    ------
+    InvalidTopicError
+        Kafka would not accept the name.
+    """
+
+    def __init__(self, context: LogContext, name: str) -> None:
+        self.name = check_topic_name(name)
+        self.context = context
+        self.segments: DeltaLog[PartitionLogs] = DeltaLog(context, segments_root(name), PartitionLogs(name))
+        self.public: DeltaLog[PublicTable] = DeltaLog(context, public_root(name), PublicTable(name))
+
+    def settings(self) -> TopicSettings:
+        """Return the settings of the topic as it is now.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic, or it was deleted.
+        """
+        with self.segments.lock:
+            self.segments.refresh()
+            return live_settings(self.segments.fold)
+
+    def append(self, request: AppendRequest, verify: Verify) -> tuple[int, ...]:
+        """Register segments and so give them their offsets.
+
+        Parameters
+        ----------
+        request : AppendRequest
+            At most :data:`txntable.partition.append.LARGEST_COMMIT_SEGMENTS` segments.
+        verify : callable
+            Asked at every attempt, on the state that is decided on; raises to refuse.
+
+        Returns
+        -------
+        tuple of int
+            Base offset of each segment, in the request's order.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            The store can not be reached: the segments may be registered.  Call again (sequences
+            make that safe), or abort.
+        TxnTableError
+            Whatever refuses: see :func:`txntable.partition.append.decide_append`.
+        """
+        offsets: tuple[int, ...] = ()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            nonlocal offsets
+            verify(self.segments)
+            decision = decide_append(self.segments.fold, table, request, self.context.clock.now_ms())
+            offsets = decision.base_offsets
+            return decision.actions
+
+        known(self.segments.commit("APPEND", decide), self.segments.root)
+        return offsets
+
+    def write_markers(self, topic_id: str, decided: Sequence[OwedMarker], known_through: int) -> None:
+        """Write the markers that the topic is owed; whoever calls it second writes nothing.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        with self.segments.lock:
+            table = self.segments.ensure_fresh()
+            for owed in decided:
+                path = marker_path(topic_id, owed.producer_id, owed.ends)
+                if path not in table.files:
+                    self.context.store.put(f"{self.segments.root}/{path}", CONSTANT_FILE)
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return decide_markers(self.segments.fold, table, topic_id, decided, known_through)
+
+        known(self.segments.commit("MARKERS", decide), self.segments.root)
+
+    def project(self) -> None:
+        """Bring the public table to the state of the partition logs, as far as this view knows it.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again: a projection made twice changes nothing.
+        """
+        with self.segments.lock:
+            segments = self.segments.ensure_fresh()
+            if segments.version is None:
+                return
+
+            def decide(public: TableState) -> Sequence[Action]:
+                return project(self.segments.fold, self.segments.table, public, self.context.clock.now_ms())
+
+            known(self.public.commit("PROJECT", decide), self.public.root)
+
+    def catch_up(self) -> None:
+        """Project when the public table is behind; a writer may have died in between.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        with self.segments.lock:
+            segments = self.segments.refresh()
+            if segments.version is None:
+                raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=self.name)
+            public = self.public.refresh()
+            if public.version is None or public.number(REFLECTS) < segments.version:
+                try:
+                    self.project()
+                except StorePermissionError:
+                    # Read-only: what is published already is what can be read.
+                    if public.version is None:
+                        raise
+
+
+def known(outcome: Outcome, log: str) -> Outcome:
+    """Return `outcome` unless it is unknown.
+
+    Raises
+    ------
+    CommitStateUnknownError
+        The store could not be reached; the same call finds out.
+    """
+    if isinstance(outcome, Unknown):
+        raise CommitStateUnknownError(
+            "the store can not be reached: the write may have happened; make the same call again",
+            log=log,
+            version=outcome.version,
+        )
+    return outcome

@@ -1,0 +1,143 @@
+"""A topic's settings inside Delta metadata, for both of its tables (PROTOCOL.md §3.2).
+
+Owns the names of our table properties.  S's metadata is the truth; P's is made from it, so that
+a projection needs nothing else.  Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from txntable.errors import DamagedDataError, UnsupportedFormatError
+from txntable.log.actions import Metadata
+from txntable.schema import from_delta_schema, public_schema, segments_schema, to_delta_schema
+from txntable.topic import TopicSettings
+
+FORMAT = "0"
+FORMAT_PROPERTY = "txntable.format"
+TOPIC_PROPERTY = "txntable.topic."
+CONFIG_PROPERTY = "txntable.config."
+SEGMENTS_PARTITION_COLUMNS = (
+    "_partition",
+    "_base_offset",
+    "_last_offset",
+    "_producer_id",
+    "_producer_epoch",
+    "_control",
+    "_marker",
+)
+PUBLIC_PARTITION_COLUMNS = ("_partition", "_base_offset", "_last_offset", "_commit")
+_TOPIC_PROPERTIES = {f"{TOPIC_PROPERTY}{name}" for name in ("id", "partitions", "key", "state", "schema")}
+
+
+def guard_properties(retention_ms: int) -> dict[str, str]:
+    """Return the Delta properties that every table of a warehouse has.
+
+    Parameters
+    ----------
+    retention_ms : int
+        ``vacuum.retention`` of the table.
+    """
+    retention = f"interval {retention_ms // 1000} seconds"
+    return {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableExpiredLogCleanup": "false",
+        "delta.deletedFileRetentionDuration": retention,
+        "delta.logRetentionDuration": retention,
+        FORMAT_PROPERTY: FORMAT,
+    }
+
+
+def segments_metadata(settings: TopicSettings, table_id: str, created_ms: int, retention_ms: int) -> Metadata:
+    """Return S's metadata for a topic.
+
+    Parameters
+    ----------
+    settings : TopicSettings
+        What the user chose.
+    table_id : str
+        Of S; the same for ever, also when the topic is created again.
+    created_ms : int
+        The store's time.
+    retention_ms : int
+        ``vacuum.retention``: P's; carried here because P is made from this.
+    """
+    configuration = {
+        **guard_properties(retention_ms),
+        f"{TOPIC_PROPERTY}id": settings.topic_id,
+        f"{TOPIC_PROPERTY}partitions": str(settings.partitions),
+        f"{TOPIC_PROPERTY}key": json.dumps(list(settings.key)),
+        f"{TOPIC_PROPERTY}state": "deleted" if settings.deleted else "live",
+        f"{TOPIC_PROPERTY}schema": to_delta_schema(settings.schema),
+        **{f"{CONFIG_PROPERTY}{name}": value for name, value in sorted(settings.config.items())},
+    }
+    schema = to_delta_schema(segments_schema(settings))
+    name = f"{settings.name} (partition logs)"
+    return Metadata(table_id, name, schema, SEGMENTS_PARTITION_COLUMNS, configuration, created_ms)
+
+
+def public_metadata(segments: Metadata, settings: TopicSettings) -> Metadata:
+    """Return P's metadata: a function of S's."""
+    digest = hashlib.sha256(f"{segments.table_id}/public".encode()).hexdigest()
+    table_id = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
+    schema = to_delta_schema(public_schema(settings))
+    configuration = dict(segments.configuration)
+    return Metadata(
+        table_id, settings.name, schema, PUBLIC_PARTITION_COLUMNS, configuration, segments.created_ms
+    )
+
+
+def settings_of(name: str, metadata: Metadata) -> TopicSettings:
+    """Return the topic's settings that metadata of S says.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        A newer format, or a property of ours that this version does not know: upgrade.
+    DamagedDataError
+        A property is missing or can not be read.
+    """
+    configuration = metadata.configuration
+    check_format(configuration, name)
+    ours = {key for key in configuration if key.startswith(TOPIC_PROPERTY)}
+    if ours - _TOPIC_PROPERTIES:
+        raise UnsupportedFormatError(
+            "the topic has settings of a newer format; upgrade txntable", topic=name, unknown=sorted(ours - _TOPIC_PROPERTIES)
+        )
+    try:
+        return TopicSettings(
+            name=name,
+            topic_id=configuration[f"{TOPIC_PROPERTY}id"],
+            partitions=int(configuration[f"{TOPIC_PROPERTY}partitions"]),
+            schema=from_delta_schema(configuration[f"{TOPIC_PROPERTY}schema"]),
+            key=tuple(json.loads(configuration[f"{TOPIC_PROPERTY}key"])),
+            config={
+                key.removeprefix(CONFIG_PROPERTY): value
+                for key, value in configuration.items()
+                if key.startswith(CONFIG_PROPERTY)
+            },
+            deleted={"live": False, "deleted": True}[configuration[f"{TOPIC_PROPERTY}state"]],
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedDataError("the topic's settings can not be read", topic=name) from error
+
+
+def check_format(configuration: Mapping[str, str], table: str) -> None:
+    """Refuse a table of another format than this version's.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        Upgrade, or open the warehouse with the version that wrote it.
+    """
+    found = configuration.get(FORMAT_PROPERTY)
+    if found != FORMAT:
+        raise UnsupportedFormatError(
+            "the table has a format that this version does not know; upgrade txntable",
+            table=table,
+            format=found,
+            known=FORMAT,
+        )

@@ -1,0 +1,73 @@
+"""A warehouse's settings: retentions and limits, kept in the transaction log's metadata.
+
+Owns their names on storage.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from txntable.errors import DamagedDataError, InvalidConfigError, UnsupportedFormatError
+
+PREFIX = "txntable.warehouse."
+_NOT_SETTINGS = {f"{PREFIX}id"}
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseSettings:
+    """Settings that hold for the whole warehouse.
+
+    Attributes
+    ----------
+    vacuum_retention_ms : int
+        How long removed files and old versions stay readable; at least a day.
+    transaction_max_timeout_ms : int
+        The longest transaction timeout that a producer may ask for.
+
+    Raises
+    ------
+    InvalidConfigError
+        A value is out of bounds.
+    """
+
+    vacuum_retention_ms: int = 30 * _DAY_MS
+    transaction_max_timeout_ms: int = 15 * 60_000
+
+    def __post_init__(self) -> None:
+        if self.transaction_max_timeout_ms < 1:
+            raise InvalidConfigError(
+                "transaction.max.timeout.ms is at least 1", transaction_max_timeout_ms=self.transaction_max_timeout_ms
+            )
+        if self.vacuum_retention_ms < max(_DAY_MS, 2 * self.transaction_max_timeout_ms):
+            raise InvalidConfigError(
+                "vacuum.retention is at least a day and twice transaction.max.timeout.ms",
+                vacuum_retention_ms=self.vacuum_retention_ms,
+            )
+
+
+def settings_properties(settings: WarehouseSettings) -> dict[str, str]:
+    """Return the settings as table properties."""
+    return {f"{PREFIX}{f.name}": str(getattr(settings, f.name)) for f in fields(settings)}
+
+
+def settings_from(configuration: Mapping[str, str]) -> WarehouseSettings:
+    """Return the settings that table properties say.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        A setting that this version does not know: upgrade.
+    DamagedDataError
+        A setting is no number.
+    """
+    known = {f"{PREFIX}{f.name}": f.name for f in fields(WarehouseSettings)}
+    found = {name: value for name, value in configuration.items() if name.startswith(PREFIX)}
+    unknown = set(found) - set(known) - _NOT_SETTINGS
+    if unknown:
+        raise UnsupportedFormatError("the warehouse has settings of a newer format; upgrade txntable", unknown=sorted(unknown))
+    try:
+        return WarehouseSettings(**{known[name]: int(value) for name, value in found.items() if name in known})
+    except ValueError as error:
+        raise DamagedDataError("the warehouse's settings can not be read", settings=found) from error
