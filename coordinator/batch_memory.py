@@ -109,15 +109,29 @@ class BatchRow:
         return row
 
 
-def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -> None:
-    """Return when `batch_id` may still be committed; asked at begin, and again when deciding.
+@dataclass(frozen=True, slots=True)
+class BatchMemory:
+    """What the log remembers that matters to one batch id, at the version that is decided on.
 
-    Parameters
+    Attributes
     ----------
     last_integer : int, optional
         The last committed integer of the transactional id.
     name_known : bool
         Whether the name has a row.
+    """
+
+    last_integer: int | None = None
+    name_known: bool = False
+
+
+def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -> None:
+    """Return when `batch_id` may still be committed; asked at begin, and again when deciding.
+
+    Parameters
+    ----------
+    last_integer, name_known
+        See :class:`BatchMemory`.
     batch_id : str or int
         What the transaction carries.
 
@@ -140,12 +154,6 @@ def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -
         raise BatchOutOfOrderError(
             "a later batch was committed before: go on after the last one", batch_id=batch_id, last=last_integer
         )
-
-
-def check_batch_row(remembered: BatchRow | None, batch_id: BatchId) -> None:
-    """Do as :func:`check_batch`, with the row that the log has under the key of `batch_id`."""
-    last = remembered.batch_id if remembered is not None else None
-    check_batch(last if isinstance(last, int) else None, isinstance(last, str), batch_id)
 
 
 def is_batch_forgotten(row: BatchRow, now_ms: int, retention_ms: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from coordinator.batch_memory import BatchId, BatchRow, check_batch_id
+from coordinator.batch_memory import BatchId, BatchMemory, BatchRow, check_batch_id
 from coordinator.decision import Outcome
 from coordinator.enrolment import EnrolledTopic
 from coordinator.errors import InvalidRequestError, InvalidTransactionTimeoutError
@@ -159,7 +159,9 @@ class EndRequest:
     token : str, optional
         Of a prepared transaction.
     batch_id : str or int, optional
-        What a commit remembers; of a prepared transaction, only if it was not given before.
+        What a commit remembers; of a prepared transaction, the one that it carries.
+    memory : BatchMemory
+        What the log remembers of `batch_id` at the version that `position` follows.
     decided_at_ms : int, optional
         The store's time of the commit, milliseconds since 1970: how long a batch name is kept counts from it.
 
@@ -175,6 +177,7 @@ class EndRequest:
     position: int
     token: str | None = None
     batch_id: BatchId | None = None
+    memory: BatchMemory = field(default_factory=BatchMemory)
     decided_at_ms: int | None = None
 
     def __post_init__(self) -> None:

@@ -13,15 +13,21 @@ unless marked:
   (ours: the truth helps, and the caller is fenced at its next request).  An abort is not: it would
   tell a zombie that it may go on.
 * Whoever meets a decided row that is not complete is told to complete it first.
+
+This module is the door: what others than the producer may do is in ``transaction_upkeep``, what an
+append is checked for in ``verification``, and both can be had from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from coordinator.batch_memory import BatchRow, batch_key, check_batch_row
+from coordinator.batch_memory import BatchId, BatchRow, check_batch
 from coordinator.decision import Decision, Outcome
-from coordinator.errors import InvalidProducerEpochError, InvalidTxnStateError, ProducerFencedError
+from coordinator.errors import (
+    InvalidProducerEpochError,
+    InvalidRequestError,
+    InvalidTxnStateError,
+    ProducerFencedError,
+)
 from coordinator.transaction import TransactionMetadata, first_row
 from coordinator.transaction_guard import owned_row, refused, require_complete
 from coordinator.transaction_request import (
@@ -33,7 +39,22 @@ from coordinator.transaction_request import (
     Transition,
 )
 from coordinator.transaction_state import Operation, TransactionState
-from coordinator.transaction_upkeep import abort_open
+from coordinator.transaction_upkeep import abort_open, complete, expire, terminate, time_out
+from coordinator.verification import verify, verify_offsets
+
+__all__ = [
+    "carried_batch",
+    "complete",
+    "end",
+    "enrol",
+    "expire",
+    "init_producer",
+    "prepare",
+    "terminate",
+    "time_out",
+    "verify",
+    "verify_offsets",
+]
 
 
 def init_producer(row: TransactionMetadata | None, request: InitRequest) -> Transition[ProducerIdentity | Decision]:
@@ -147,9 +168,7 @@ def prepare(row: TransactionMetadata | None, request: PrepareRequest) -> Transit
     return Transition(row.prepare_token(request.token, request.batch_id, request.position), identity)
 
 
-def end(
-    row: TransactionMetadata | None, request: EndRequest, recall: Callable[[str], BatchRow | None]
-) -> Transition[Decision]:
+def end(row: TransactionMetadata | None, request: EndRequest) -> Transition[Decision]:
     """Decide the producer's transaction, or find how it was decided.
 
     Parameters
@@ -158,8 +177,6 @@ def end(
         The row of the id; ``None`` when there is none.
     request : EndRequest
         What the producer, or the holder of the token, asks.
-    recall : callable
-        Finds the batch row of a key in the log as it was when `row` was read.
 
     Returns
     -------
@@ -178,6 +195,8 @@ def end(
         The previous transaction is not complete: complete it, then call again.
     BatchAlreadyCommittedError, BatchOutOfOrderError
         The batch id may not be committed: abort.
+    InvalidRequestError
+        The prepared transaction carries another batch id: see :func:`carried_batch`.
     """
     row = owned_row(row, request.producer_id)
     if row.decision is not None and row.decision.epoch == request.epoch:
@@ -191,7 +210,25 @@ def end(
             transactional_id=row.transactional_id,
             state=row.state.value,
         )
-    return _decide(row, request, recall)
+    return _decide(row, request)
+
+
+def carried_batch(row: TransactionMetadata | None, batch_id: BatchId | None) -> BatchId | None:
+    """Return the batch id that an end of `row` decides.
+
+    Parameters
+    ----------
+    row : TransactionMetadata, optional
+        The row of the id.
+    batch_id : str or int, optional
+        What the caller of the end knows: after a restart, nothing.
+
+    Returns
+    -------
+    str or int, optional
+        That of the prepared transaction if it has one, else `batch_id`.
+    """
+    return batch_id if row is None or row.batch_id is None else row.batch_id
 
 
 def _take_over_prepared(row: TransactionMetadata, request: InitRequest) -> Transition[ProducerIdentity]:
@@ -222,10 +259,8 @@ def _decided_before(row: TransactionMetadata, decision: Decision, request: EndRe
     )
 
 
-def _decide(
-    row: TransactionMetadata, request: EndRequest, recall: Callable[[str], BatchRow | None]
-) -> Transition[Decision]:
-    batch_id = row.batch_id if request.batch_id is None else request.batch_id
+def _decide(row: TransactionMetadata, request: EndRequest) -> Transition[Decision]:
+    batch_id = carried_batch(row, request.batch_id)
     operation = Operation.COMMIT if request.outcome is Outcome.COMMIT else Operation.ABORT
     committed_batch = batch_id if operation is Operation.COMMIT else None
     if committed_batch is not None and not row.state.is_open:
@@ -233,7 +268,14 @@ def _decide(
     following, decision = row.prepare_decision(operation, request.outcome, batch_id, request.position)
     if committed_batch is None:
         return Transition(following, decision)
-    check_batch_row(recall(batch_key(row.transactional_id, committed_batch)), committed_batch)
+    # The memory was read for the request's batch id: for another it would prove nothing.
+    if committed_batch != request.batch_id:
+        raise InvalidRequestError(
+            "the prepared transaction carries a batch id: commit it with that one",
+            batch_id=repr(request.batch_id),
+            carried=repr(committed_batch),
+        )
+    check_batch(request.memory.last_integer, request.memory.name_known, committed_batch)
     remembered = BatchRow(
         row.transactional_id,
         committed_batch,

@@ -29,26 +29,32 @@ SEGMENTS_PARTITION_COLUMNS = (
     "_marker",
 )
 PUBLIC_PARTITION_COLUMNS = ("_partition", "_base_offset", "_last_offset", "_commit")
+RETENTION_PROPERTY = "txntable.vacuum.retention.ms"
+# Nobody travels in time on the partition logs; every tombstone kept is one more row in each checkpoint.
+SEGMENTS_RETENTION_MS = 3 * 86_400_000
 _TOPIC_PROPERTIES = {f"{TOPIC_PROPERTY}{name}" for name in ("id", "partitions", "key", "state", "schema")}
 
 
 def guard_properties(retention_ms: int) -> dict[str, str]:
-    """Return the Delta properties that every table of a warehouse has.
+    """Return the properties that every table of a warehouse has.
 
     Parameters
     ----------
     retention_ms : int
-        ``vacuum.retention`` of the table.
+        How long removed files and old versions of the table stay readable.
     """
-    retention = f"interval {retention_ms // 1000} seconds"
     return {
         "delta.enableInCommitTimestamps": "true",
         "delta.enableChangeDataFeed": "true",
         "delta.enableExpiredLogCleanup": "false",
-        "delta.deletedFileRetentionDuration": retention,
-        "delta.logRetentionDuration": retention,
+        **_retention_properties(retention_ms),
         FORMAT_PROPERTY: FORMAT,
     }
+
+
+def _retention_properties(retention_ms: int) -> dict[str, str]:
+    retention = f"interval {retention_ms // 1000} seconds"
+    return {"delta.deletedFileRetentionDuration": retention, "delta.logRetentionDuration": retention}
 
 
 def segments_metadata(settings: TopicSettings, table_id: str, created_ms: int, retention_ms: int) -> Metadata:
@@ -66,7 +72,8 @@ def segments_metadata(settings: TopicSettings, table_id: str, created_ms: int, r
         ``vacuum.retention``: P's; carried here because P is made from this.
     """
     configuration = {
-        **guard_properties(retention_ms),
+        **guard_properties(SEGMENTS_RETENTION_MS),
+        RETENTION_PROPERTY: str(retention_ms),
         f"{TOPIC_PROPERTY}id": settings.topic_id,
         f"{TOPIC_PROPERTY}partitions": str(settings.partitions),
         f"{TOPIC_PROPERTY}key": json.dumps(list(settings.key)),
@@ -84,10 +91,11 @@ def public_metadata(segments: Metadata, settings: TopicSettings) -> Metadata:
     digest = hashlib.sha256(f"{segments.table_id}/public".encode()).hexdigest()
     table_id = f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
     schema = to_delta_schema(public_schema(settings))
-    configuration = dict(segments.configuration)
-    return Metadata(
-        table_id, settings.name, schema, PUBLIC_PARTITION_COLUMNS, configuration, segments.created_ms
-    )
+    configuration = {
+        **segments.configuration,
+        **_retention_properties(int(segments.configuration[RETENTION_PROPERTY])),
+    }
+    return Metadata(table_id, settings.name, schema, PUBLIC_PARTITION_COLUMNS, configuration, segments.created_ms)
 
 
 def settings_of(name: str, metadata: Metadata) -> TopicSettings:

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from txntable.client.records import RecordMetadata
 from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTopicOrPartitionError
 from txntable.key import partitions_of
-from txntable.schema import conform
-from txntable.segment import TIMESTAMP_COLUMN
+from txntable.conform import TIMESTAMP_COLUMN, conform
+from txntable.delta_types import TIMESTAMP
 from txntable.topic import TopicSettings
 
-_TIMESTAMP = pa.field(TIMESTAMP_COLUMN, pa.timestamp("us", tz="UTC"))
+_TIMESTAMP = pa.field(TIMESTAMP_COLUMN, TIMESTAMP)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from coordinator.batch_memory import BatchId, BatchMemory
 from coordinator.decision import Decision, Outcome
 from coordinator.enrolment import EnrolledTopic
-from coordinator.transaction_request import EndRequest, EnrolRequest, InitRequest, ProducerIdentity
+from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_request import EndRequest, EnrolRequest, InitRequest, ProducerIdentity, Transition
 from coordinator.transaction_shard import end, enrol, init_producer, verify
 from txntable.client.appender import Staged, VerifyFor
 from txntable.completion import Completer
@@ -65,16 +66,17 @@ class CoordinatorClient:
             Others kept it busy all the time; call again.
         """
 
-        def request(row: object, position: int) -> object:
-            log = self._transactions.log.table
-            wanted = InitRequest(
-                transactional_id, log.number(NEXT_PRODUCER_ID), timeout_ms, position, self._max_timeout_ms
+        def request(
+            row: TransactionMetadata | None, position: int
+        ) -> Transition[ProducerIdentity] | Transition[Decision]:
+            next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)
+            return init_producer(
+                row, InitRequest(transactional_id, next_id, timeout_ms, position, self._max_timeout_ms)
             )
-            return init_producer(row, wanted)  # type: ignore[arg-type]
 
         for _ in range(_COMPLETION_ROUNDS):
             try:
-                answer = self._transactions.request("INIT", transactional_id, request)  # type: ignore[arg-type]
+                answer = self._transactions.request("INIT", transactional_id, request)
                 if isinstance(answer, ProducerIdentity):
                     return answer
             except ConcurrentTransactionsError:

@@ -132,6 +132,17 @@ class LocalFolder(ObjectStore):
         """Yield the objects in and below the folder `prefix`, sorted by path."""
         return self._walk(check_folder(prefix))
 
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders directly in the folder `prefix`, sorted."""
+        folder = check_folder(prefix)
+        try:
+            entries = self._calls.entries(f"{self._root}/{folder}" if folder else self._root)
+        except _ABSENT:
+            return []
+        except OSError as error:
+            raise _failure(error, folder) from error
+        return sorted(name for name, is_folder in entries if is_folder)
+
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects one after the other; an absent one is no error."""
         for path in paths:

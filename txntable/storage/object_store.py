@@ -125,6 +125,15 @@ class ObjectStore(ABC):
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield all objects whose path begins with the folder `prefix`, sorted by path."""
 
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders directly in the folder `prefix`, sorted.
+
+        One LIST with a delimiter where the store has one; not for the steady state.
+        """
+        start = len(prefix.rstrip("/")) + 1
+        below = (meta.path[start:] for meta in self.list(prefix))
+        return sorted({rest.split("/", 1)[0] for rest in below if "/" in rest})
+
     @abstractmethod
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects, in the order given where it matters; an absent one is no error."""

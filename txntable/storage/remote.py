@@ -141,6 +141,15 @@ class RemoteStore(ObjectStore):
         found = self._list(folder)
         return found if self._in_order else iter(sorted(found, key=lambda meta: meta.path))
 
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders directly in the folder `prefix`, sorted; one LIST with a delimiter."""
+        folder = check_folder(prefix)
+        try:
+            found = obstore.list_with_delimiter(self._retrying(), folder or None)
+        except _FAILURES as error:
+            raise self._failure(error, folder) from error
+        return sorted(str(path).rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
+
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects by one request each, so that the order holds; an absent one is no error."""
         for path in paths:

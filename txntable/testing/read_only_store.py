@@ -38,6 +38,10 @@ class ReadOnlyStore(ObjectStore):
         """Yield the objects in and below the folder `prefix`, sorted by path."""
         return self._inner.list(prefix)
 
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders directly in the folder `prefix`, sorted."""
+        return self._inner.folders(prefix)
+
     def put(self, path: str, data: bytes) -> None:
         """Refuse."""
         self._refuse(path)

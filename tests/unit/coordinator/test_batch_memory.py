@@ -11,7 +11,6 @@ from coordinator.batch_memory import (
     BatchRow,
     batch_key,
     check_batch,
-    check_batch_row,
     is_batch_forgotten,
 )
 from coordinator.errors import (
@@ -58,26 +57,6 @@ def test_batch_is_accepted_or_refused_by_what_was_committed(
 def test_batch_out_of_order_names_the_last_one() -> None:
     with pytest.raises(BatchOutOfOrderError, match="batch_id=5 last=6"):
         check_batch(6, False, 5)
-
-
-@pytest.mark.parametrize(
-    ("remembered", "batch_id", "error"),
-    [
-        (None, 5, None),
-        (None, "run", None),
-        (replace(_NAMED, batch_id=4), 5, None),
-        (replace(_NAMED, batch_id=5), 5, BatchAlreadyCommittedError),
-        (_NAMED, "2026-11-20", BatchAlreadyCommittedError),
-    ],
-)
-def test_batch_is_checked_against_the_row_of_its_key(
-    remembered: BatchRow | None, batch_id: BatchId, error: type[TxnTableError] | None
-) -> None:
-    if error is None:
-        check_batch_row(remembered, batch_id)
-        return
-    with pytest.raises(error):
-        check_batch_row(remembered, batch_id)
 
 
 def test_integers_share_a_key_and_names_have_their_own() -> None:

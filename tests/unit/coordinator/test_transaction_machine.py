@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coordinator.batch_memory import BatchId, BatchRow
+from coordinator.batch_memory import BatchId, BatchMemory, BatchRow, batch_key
 from coordinator.decision import Decision, Outcome
 from coordinator.enrolment import EnrolledTopic
 from coordinator.errors import DamagedDataError, IllegalStateError, TxnTableError
@@ -23,7 +23,7 @@ from coordinator.transaction_request import (
     ProducerIdentity,
     Transition,
 )
-from coordinator.transaction_shard import end, enrol, init_producer, prepare
+from coordinator.transaction_shard import carried_batch, end, enrol, init_producer, prepare
 from coordinator.transaction_state import VALID_TRANSITIONS
 from coordinator.transaction_state import TransactionState as S
 from coordinator.transaction_upkeep import complete, expire, terminate, time_out
@@ -134,7 +134,9 @@ class TransactionalId(RuleBasedStateMachine):
     def _end(self, request: EndRequest) -> None:
         transaction, remembered = (request.producer_id, request.epoch), dict(self.batches)
         before, row = self.decided.get(transaction), self.row
-        answer = self._ask(lambda slot: end(self.row, replace(request, position=slot), self.batches.get))
+        batch_id = carried_batch(row, request.batch_id)
+        asked = replace(request, batch_id=batch_id, memory=self._memory(batch_id))
+        answer = self._ask(lambda slot: end(self.row, replace(asked, position=slot)))
         if row is not None and before is not None and row.decision == before:
             self._check_retry(row, before, request, answer)
         if answer is None:
@@ -148,6 +150,12 @@ class TransactionalId(RuleBasedStateMachine):
             assert row is None or row.batch_id is None or answer.batch_id is not None, "a prepared batch was lost"
         self.ends.append(request)
         self.known.append((request.producer_id, answer.next_epoch))
+
+    def _memory(self, batch_id: BatchId | None) -> BatchMemory:
+        known = None if batch_id is None else self.batches.get(batch_key("etl", batch_id))
+        if known is None:
+            return BatchMemory()
+        return BatchMemory(known.batch_id) if isinstance(known.batch_id, int) else BatchMemory(name_known=True)
 
     def _check_retry(
         self, row: TransactionMetadata, before: Decision, request: EndRequest, answer: Decision | None

@@ -7,12 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.batch_memory import BatchId, BatchRow
 from coordinator.decision import Decision, Outcome
 from coordinator.enrolment import EnrolledTopic
 from coordinator.errors import (
-    BatchAlreadyCommittedError,
-    BatchOutOfOrderError,
     ConcurrentTransactionsError,
     InvalidPidMappingError,
     InvalidProducerEpochError,
@@ -27,21 +24,16 @@ from coordinator.transaction_request import (
     EndRequest,
     EnrolRequest,
     InitRequest,
-    PrepareRequest,
     ProducerIdentity,
     Transition,
 )
-from coordinator.transaction_shard import end, enrol, init_producer, prepare
+from coordinator.transaction_shard import end, enrol, init_producer
 from coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 COMMIT, ABORT = Outcome.COMMIT, Outcome.ABORT
 _TOPIC = "a" * 32
 _SLOT = 20
-
-
-def _nothing(key: str) -> BatchRow | None:
-    return None
 
 
 def _init(**changes: object) -> InitRequest:
@@ -232,10 +224,10 @@ def test_end_answers_as_the_retry_matrix_says(
     row = a_row(state)
     if isinstance(expected, type):
         with pytest.raises(expected):
-            end(row, _end(outcome, epoch), _nothing)
+            end(row, _end(outcome, epoch))
         return
 
-    transition = end(row, _end(outcome, epoch), _nothing)
+    transition = end(row, _end(outcome, epoch))
 
     if isinstance(expected, str):
         assert transition == Transition(None, row.decision)
@@ -247,9 +239,9 @@ def test_end_answers_as_the_retry_matrix_says(
 
 def test_end_is_refused_when_the_id_is_unknown_or_of_another_producer(a_row: RowBuilder) -> None:
     with pytest.raises(InvalidPidMappingError):
-        end(None, _end(), _nothing)
+        end(None, _end())
     with pytest.raises(InvalidPidMappingError):
-        end(a_row(S.ONGOING), _end(producer_id=8), _nothing)
+        end(a_row(S.ONGOING), _end(producer_id=8))
 
 
 @pytest.mark.parametrize("state", [S.ONGOING, S.PREPARED])
@@ -260,42 +252,42 @@ def test_late_end_never_touches_the_next_transaction_of_the_same_producer(
     row = a_row(state, decision=Decision(4, outcome, 9))
     opposite = ABORT if outcome is COMMIT else COMMIT
 
-    assert end(row, _end(outcome, 4), _nothing) == Transition(None, row.decision)
+    assert end(row, _end(outcome, 4)) == Transition(None, row.decision)
     with pytest.raises(InvalidTxnStateError, match="decided otherwise"):
-        end(row, _end(opposite, 4), _nothing)
+        end(row, _end(opposite, 4))
 
 
 # The same requests after another producer's init: epoch 5, the decision is of epoch 3.
 @pytest.mark.parametrize("state", [S.EMPTY, S.ONGOING])
 @pytest.mark.parametrize(
-    ("decided", "requested", "token", "expected"),
+    ("outcomes", "token", "expected"),
     [
-        (COMMIT, COMMIT, None, "same"),
-        (COMMIT, COMMIT, "t", "same"),
-        (COMMIT, ABORT, None, _F),
-        (COMMIT, ABORT, "t", _S),
-        (ABORT, ABORT, None, _F),
-        (ABORT, ABORT, "t", "same"),
-        (ABORT, COMMIT, None, _F),
-        (ABORT, COMMIT, "t", _S),
+        ((COMMIT, COMMIT), None, "same"),
+        ((COMMIT, COMMIT), "t", "same"),
+        ((COMMIT, ABORT), None, _F),
+        ((COMMIT, ABORT), "t", _S),
+        ((ABORT, ABORT), None, _F),
+        ((ABORT, ABORT), "t", "same"),
+        ((ABORT, COMMIT), None, _F),
+        ((ABORT, COMMIT), "t", _S),
     ],
 )
 def test_end_after_another_producers_init_learns_only_of_its_commit_or_by_token(
     a_row: RowBuilder,
     state: S,
-    decided: Outcome,
-    requested: Outcome,
+    outcomes: tuple[Outcome, Outcome],
     token: str | None,
     expected: str | type[TxnTableError],
 ) -> None:
+    decided, requested = outcomes
     row = a_row(state, decision=Decision(3, decided, 9))
     request = _end(requested, epoch=3, token=token)
 
     if isinstance(expected, type):
         with pytest.raises(expected):
-            end(row, request, _nothing)
+            end(row, request)
     else:
-        assert end(row, request, _nothing) == Transition(None, row.decision)
+        assert end(row, request) == Transition(None, row.decision)
 
 
 @pytest.mark.parametrize(
@@ -309,129 +301,10 @@ def test_end_of_a_prepared_transaction_needs_its_token(
     row = a_row(state)
     if not allowed:
         with pytest.raises(InvalidTxnStateError, match="token"):
-            end(row, _end(outcome, token=token), _nothing)
+            end(row, _end(outcome, token=token))
         return
 
-    decided = _committed(end(row, _end(outcome, token=token), _nothing))
+    decided = _committed(end(row, _end(outcome, token=token)))
 
     assert (decided.state.is_decided, decided.token, decided.batch_id) == (True, None, None)
     assert (decided.topics, decided.groups) == (row.topics, row.groups)
-
-
-# -- batch ids ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("state", "following"),
-    [
-        (S.ONGOING, S.PREPARE_COMMIT),
-        (S.EMPTY, S.COMPLETE_COMMIT),
-        (S.COMPLETE_COMMIT, S.COMPLETE_COMMIT),
-        (S.COMPLETE_ABORT, S.COMPLETE_COMMIT),
-    ],
-)
-@pytest.mark.parametrize("batch_id", ["run", 3])
-def test_commit_of_a_batch_writes_its_row_also_when_the_transaction_is_empty(
-    a_row: RowBuilder, state: S, following: S, batch_id: BatchId
-) -> None:
-    transition = end(a_row(state), _end(batch_id=batch_id, decided_at_ms=99), _nothing)
-
-    assert _committed(transition).state is following
-    assert transition.answer == Decision(5, COMMIT, _SLOT, batch_id)
-    assert transition.batch_row == BatchRow("etl", batch_id, 7, 5, _SLOT, 99)
-
-
-@pytest.mark.parametrize(
-    ("batch_id", "remembered", "error"),
-    [
-        ("run", "run", BatchAlreadyCommittedError),
-        (3, 3, BatchAlreadyCommittedError),
-        (3, 4, BatchOutOfOrderError),
-    ],
-)
-def test_commit_is_refused_when_the_batch_was_committed(
-    a_row: RowBuilder, batch_id: BatchId, remembered: BatchId, error: type[TxnTableError]
-) -> None:
-    memory = {BatchRow("etl", remembered, 6, 1, 4).key: BatchRow("etl", remembered, 6, 1, 4)}
-
-    with pytest.raises(error):
-        end(a_row(S.ONGOING), _end(batch_id=batch_id), memory.get)
-
-
-def test_commit_retried_answers_its_decision_although_its_batch_is_remembered_by_now(a_row: RowBuilder) -> None:
-    first = end(a_row(S.ONGOING), _end(batch_id="run"), _nothing)
-    assert first.batch_row is not None
-    memory = {first.batch_row.key: first.batch_row}
-
-    retried = end(first.row, _end(batch_id="run", position=_SLOT + 1), memory.get)
-
-    assert retried == Transition(None, first.answer)
-
-
-def test_abort_of_a_batch_remembers_nothing_so_that_the_run_can_be_done_again(a_row: RowBuilder) -> None:
-    aborted = end(a_row(S.ONGOING), _end(ABORT, batch_id="run"), _nothing)
-
-    assert aborted.batch_row is None
-    assert aborted.answer.batch_id == "run"
-
-
-def test_batch_of_a_prepared_transaction_is_committed_by_who_does_not_know_it(a_row: RowBuilder) -> None:
-    row = a_row(S.PREPARED, batch_id="run")
-
-    transition = end(row, _end(token="t"), _nothing)
-
-    assert transition.batch_row == BatchRow("etl", "run", 7, 5, _SLOT)
-    assert _committed(transition).batch_id is None
-
-
-def test_end_and_prepare_are_refused_when_the_batch_id_is_none() -> None:
-    with pytest.raises(InvalidRequestError):
-        _end(batch_id="")
-    with pytest.raises(InvalidRequestError):
-        PrepareRequest(7, 5, "t", _SLOT, batch_id=-1)
-
-
-# -- prepare --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("state", [S.EMPTY, S.ONGOING, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
-def test_prepare_stores_the_token_and_the_batch_also_when_the_transaction_is_empty(a_row: RowBuilder, state: S) -> None:
-    row = a_row(state)
-
-    transition = prepare(row, PrepareRequest(7, 5, "t", _SLOT, batch_id="run"))
-
-    started = 10 if state is S.ONGOING else _SLOT
-    assert transition.row == replace(
-        row, state=S.PREPARED, token="t", batch_id="run", started_position=started, position=_SLOT
-    )
-    assert transition.answer == ProducerIdentity(7, 5, "t")
-
-
-def test_prepare_writes_nothing_when_repeated(a_row: RowBuilder) -> None:
-    assert prepare(a_row(S.PREPARED), PrepareRequest(7, 5, "t", _SLOT)) == Transition(None, ProducerIdentity(7, 5, "t"))
-
-
-@pytest.mark.parametrize(
-    ("state", "change", "error"),
-    [
-        (S.PREPARED, {"token": "u"}, InvalidTxnStateError),
-        (S.PREPARE_COMMIT, {}, ConcurrentTransactionsError),
-        (S.PREPARE_ABORT, {}, ConcurrentTransactionsError),
-        (S.ONGOING, {"epoch": 4}, ProducerFencedError),
-        (S.ONGOING, {"producer_id": 8}, InvalidPidMappingError),
-    ],
-)
-def test_prepare_is_refused_out_of_order(
-    a_row: RowBuilder, state: S, change: dict[str, object], error: type[TxnTableError]
-) -> None:
-    request = replace(PrepareRequest(7, 5, "t", _SLOT), **change)  # type: ignore[arg-type]
-
-    with pytest.raises(error):
-        prepare(a_row(state), request)
-
-
-def test_prepare_is_refused_when_the_id_is_unknown_or_the_token_empty() -> None:
-    with pytest.raises(InvalidPidMappingError):
-        prepare(None, PrepareRequest(7, 5, "t", _SLOT))
-    with pytest.raises(InvalidRequestError, match="a token"):
-        PrepareRequest(7, 5, "", _SLOT)

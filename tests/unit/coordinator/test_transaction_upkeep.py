@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.batch_memory import BatchRow
 from coordinator.decision import Decision, Outcome
 from coordinator.errors import InvalidTxnStateError, ProducerFencedError
 from coordinator.transaction import TransactionMetadata
@@ -19,10 +18,6 @@ from coordinator.transaction_upkeep import complete, expire, terminate, time_out
 RowBuilder = Callable[..., TransactionMetadata]
 _STATES = [state for state in S if state is not S.DEAD]
 _SLOT = 20
-
-
-def _nothing(key: str) -> BatchRow | None:
-    return None
 
 
 @pytest.mark.parametrize("state", _STATES)
@@ -46,9 +41,9 @@ def test_producer_goes_on_after_a_timeout_by_its_abort_but_not_by_its_commit(a_r
     timed_out = time_out(a_row(S.ONGOING), None, _SLOT).row
     abort, commit = (EndRequest(7, 5, outcome, _SLOT + 1) for outcome in (Outcome.ABORT, Outcome.COMMIT))
 
-    assert end(timed_out, abort, _nothing).answer.next_epoch == 6
+    assert end(timed_out, abort).answer.next_epoch == 6
     with pytest.raises(InvalidTxnStateError):
-        end(timed_out, commit, _nothing)
+        end(timed_out, commit)
 
 
 @pytest.mark.parametrize("state", _STATES)
@@ -70,9 +65,9 @@ def test_terminated_producer_cannot_commit_and_a_higher_epoch_is_fenced(a_row: R
     terminated = terminate(a_row(S.ONGOING), _SLOT).row
 
     with pytest.raises(InvalidTxnStateError):
-        end(terminated, EndRequest(7, 5, Outcome.COMMIT, _SLOT + 1), _nothing)
+        end(terminated, EndRequest(7, 5, Outcome.COMMIT, _SLOT + 1))
     with pytest.raises(ProducerFencedError):
-        end(terminated, EndRequest(7, 9, Outcome.COMMIT, _SLOT + 1), _nothing)
+        end(terminated, EndRequest(7, 9, Outcome.COMMIT, _SLOT + 1))
 
 
 @pytest.mark.parametrize(

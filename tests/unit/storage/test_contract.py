@@ -72,6 +72,14 @@ def test_get_many_keeps_the_order_and_says_none_for_absent_ones(store):
     assert [None if one is None else one.data for one in found] == [*(b"%d" % n for n in range(11, -1, -1)), None]
 
 
+def test_folders_names_what_is_directly_below_and_no_objects(store):
+    for path in ("topics/b/_delta_log/0", "topics/a/x", "topics/a/y/z", "topics/object"):
+        store.put(path, b"")
+
+    assert store.folders("topics") == ["a", "b"]
+    assert store.folders("nothing") == []
+
+
 def test_list_yields_the_folder_sorted_by_path(store):
     written = ["a/b/c", "a-b", "a/b-c/d", "a/b.c", "ab/x", "a/é b=1"]
     for path in written:

@@ -1,0 +1,239 @@
+"""Replay and projection against naive definitions, over random histories (PROTOCOL.md §5, §7)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.log.world import World
+from tests.unit.partition.history import TOPIC_ID, History, full_projection, published, refusal, topic_settings
+from txntable.log.actions import Add
+from txntable.log.table_state import TableState
+from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
+from txntable.partition.batch import ProducerEpoch
+from txntable.partition.completion import OwedMarker, decide_markers
+from txntable.partition.markers import Control
+from txntable.partition.offsets import REFLECTS, next_offset
+from txntable.partition.partition_log import PartitionLogs
+from txntable.partition.stable_offset import high_watermark, last_stable_offset
+from txntable.topic_log import TopicLog
+
+
+def new_history(partitions: int = 3) -> History:
+    history = History(TopicLog(World().process().context, "t"))
+    history.create(topic_settings(partitions))
+    return history
+
+
+def reopened(history: History, *, through_checkpoint: bool) -> tuple[PartitionLogs, TableState]:
+    topic = history.topic
+    if through_checkpoint:
+        topic.segments.write_checkpoint()
+    fresh = TopicLog(topic.context, "t")
+    fresh.segments.refresh()
+    return fresh.segments.fold, fresh.segments.table
+
+
+def picture(logs: PartitionLogs) -> tuple:
+    opened = {key: (t.first_offsets, sorted(t.paths)) for key, t in logs.open.items()}
+    return (logs.settings, logs.producers, opened, logs.markers)
+
+
+TRANSACTION = ProducerEpoch(7, 0)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "append", "commit", "abort", "plain", "once", "compact", "publish"]),
+        st.integers(0, 2),
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=3),
+    ),
+    max_size=25,
+)
+
+
+def play(history: History, moves: list) -> None:
+    epochs = {7: 0, 8: 0, 9: 0}
+    for move, who, parts in moves:
+        producer = ProducerEpoch(7 + who, epochs[7 + who])
+        match move:
+            case "append":
+                history.append(producer, parts, transactional=True)
+            case "commit" | "abort":
+                history.decide(producer, Control.COMMIT if move == "commit" else Control.ABORT)
+                epochs[7 + who] += 1
+            case "plain":
+                history.append(ProducerEpoch(100 + who, 0), parts, transactional=False)
+            case "once":
+                history.append(None, parts, transactional=False)
+            case "publish":
+                history.publish()
+            case "compact":
+                compact_first_decided(history)
+
+
+def compact_first_decided(history: History) -> None:
+    """Remove the lowest segment of the first partition that starts with a decided one."""
+    logs, table = history.topic.segments.fold, history.topic.segments.table
+    for add in sorted(data_rows(table), key=lambda a: int(a.partition_values["_base_offset"] or "")):
+        partition = int(add.partition_values["_partition"] or "")
+        last = int(add.partition_values["_last_offset"] or "")
+        if last < last_stable_offset(logs, table, TOPIC_ID, partition):
+            history.compact(add.path)
+            return
+
+
+def data_rows(table: TableState) -> list[Add]:
+    return [add for add in table.files if add.partition_values["_control"] is None]
+
+
+@settings(max_examples=120, deadline=None)
+@given(steps)
+def test_state_is_the_same_live_from_a_checkpoint_and_folded_from_zero(moves: list) -> None:
+    history = new_history()
+    play(history, moves)
+
+    live = picture(history.topic.segments.fold)
+
+    assert picture(reopened(history, through_checkpoint=False)[0]) == live
+    assert picture(reopened(history, through_checkpoint=True)[0]) == live
+
+
+@settings(max_examples=120, deadline=None)
+@given(steps)
+def test_projection_is_exactly_what_is_committed_or_plain(moves: list) -> None:
+    history = new_history()
+    play(history, moves)
+
+    history.publish()
+
+    assert published(history.topic) == history.visible()
+    public = history.topic.public.table
+    assert public.number(REFLECTS) == history.topic.segments.table.version
+    assert full_projection(history.topic, public) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps)
+def test_projection_by_a_fresh_client_equals_the_incremental_one(moves: list) -> None:
+    history = new_history()
+    history.publish()
+    play(history, [move for move in moves if move[0] != "publish"])
+    public = history.topic.public.table
+
+    fresh = {a.path: a for a in full_projection(history.topic, public) if isinstance(a, Add)}
+    history.publish()
+
+    assert set(fresh) == {add.path for add in public.files}
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps)
+def test_offsets_are_contiguous_and_the_lso_is_safe(moves: list) -> None:
+    history = new_history()
+    play(history, [move for move in moves if move[0] != "compact"])
+    logs, table = history.topic.segments.fold, history.topic.segments.table
+
+    for partition in range(3):
+        taken = [
+            (int(a.partition_values["_base_offset"] or ""), int(a.partition_values["_last_offset"] or ""))
+            for a in data_rows(table)
+            if a.partition_values["_partition"] == str(partition)
+        ]
+        taken += [(m.offsets[partition],) * 2 for m in logs.markers.values() if partition in m.offsets]
+        taken.sort()
+        assert [first for first, _ in taken] == [0, *(last + 1 for _, last in taken)][: len(taken)]
+        assert high_watermark(table, TOPIC_ID, partition) == (taken[-1][1] + 1 if taken else 0)
+        lso = last_stable_offset(logs, table, TOPIC_ID, partition)
+        opened = [t.first_offsets[partition] for t in logs.open.values() if partition in t.first_offsets]
+        assert lso == min([*opened, high_watermark(table, TOPIC_ID, partition)])
+
+
+# -- single rules -------------------------------------------------------------------------------
+
+
+def test_marker_goes_to_an_enrolled_partition_without_data_and_fences_it() -> None:
+    history = new_history()
+    history.decide(TRANSACTION, Control.ABORT)
+
+    zombie = refusal(lambda: history.append(TRANSACTION, [(0, 1)], transactional=True))
+
+    assert zombie == "INVALID_PRODUCER_EPOCH"
+    assert next_offset(history.topic.segments.table.numbers, TOPIC_ID, 0) == 1
+
+
+def test_second_completer_writes_nothing() -> None:
+    history = new_history()
+    history.append(TRANSACTION, [(1, 2)], transactional=True)
+    history.decide(TRANSACTION, Control.COMMIT)
+    segments = history.topic.segments
+    owed = OwedMarker(7, 0, Control.COMMIT, 1, 7, frozenset({1}))
+
+    assert decide_markers(segments.fold, segments.table, TOPIC_ID, [owed], 1) == []
+    assert decide_markers(segments.fold, segments.table, TOPIC_ID, [owed], 5) == []
+
+
+def test_group_commit_gives_offsets_in_decision_order() -> None:
+    history = new_history()
+    segments = history.topic.segments
+    late = OwedMarker(1, 0, Control.COMMIT, 20, 7, frozenset({0}))
+    early = OwedMarker(2, 0, Control.ABORT, 10, 7, frozenset({0, 1}))
+    later = OwedMarker(3, 0, Control.COMMIT, 30, 7, frozenset({0}))
+
+    history.commit(lambda table: decide_markers(segments.fold, table, TOPIC_ID, [late, early, later], 30))
+
+    assert [segments.fold.markers[key].offsets[0] for key in ((2, 0), (1, 0), (3, 0))] == [0, 1, 2]
+    assert next_offset(segments.table.numbers, TOPIC_ID, 1) == 1
+
+
+def test_markers_of_another_topic_id_are_not_owed() -> None:
+    history = new_history()
+    segments = history.topic.segments
+    owed = OwedMarker(1, 0, Control.COMMIT, 20, 7, frozenset({0}))
+
+    assert decide_markers(segments.fold, segments.table, "b" * 32, [owed], 20) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"topic_id": "b" * 32}, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ({"partition": 3}, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ({"partition_count": 2}, "INVALID_RECORD"),
+        ({"first_sequence": 1}, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    ],
+)
+def test_append_is_refused_when_the_topic_is_not_what_the_writer_knew(change: dict, code: str) -> None:
+    history = new_history()
+    segments = history.topic.segments
+    staged = history.staged(change.get("partition", 0), 1)
+    object.__setattr__(staged, "partition_count", change.get("partition_count"))
+    request = AppendRequest(
+        change.get("topic_id", TOPIC_ID), TRANSACTION, True, (SequencedSegment(staged, change.get("first_sequence", 0)),)
+    )
+
+    assert refusal(lambda: decide_append(segments.fold, segments.table, request, 5)) == code
+
+
+def test_repeated_append_answers_the_original_offsets_and_writes_nothing() -> None:
+    history = new_history()
+    segments = history.topic.segments
+    history.append(None, [(0, 5)], transactional=False)
+    request = AppendRequest(TOPIC_ID, TRANSACTION, True, (SequencedSegment(history.staged(0, 3), 0),))
+    first = decide_append(segments.fold, segments.table, request, 5)
+    history.commit(lambda table: first.actions)
+
+    again = decide_append(segments.fold, segments.table, request, 5)
+
+    assert first.base_offsets == again.base_offsets == (5,)
+    assert again.actions == ()
+
+
+def test_at_least_once_append_of_a_live_segment_is_answered_with_its_offset() -> None:
+    history = new_history()
+    segments = history.topic.segments
+    request = AppendRequest(TOPIC_ID, None, False, (SequencedSegment(history.staged(0, 3), None),))
+    history.commit(lambda table: decide_append(segments.fold, table, request, 5).actions)
+
+    again = decide_append(segments.fold, segments.table, request, 5)
+
+    assert (again.actions, again.base_offsets) == ((), (0,))

@@ -1,0 +1,105 @@
+"""Topic settings: Kafka's names, what each may be, and what holds by default."""
+
+from __future__ import annotations
+
+import pytest
+
+from txntable.errors import InvalidConfigError
+from txntable.topic_config import LARGEST_LONG, TOPIC_CONFIG, config_value, validate
+
+
+@pytest.mark.parametrize("name", TOPIC_CONFIG)
+def test_the_default_is_allowed_for_each_setting(name):
+    key = TOPIC_CONFIG[name]
+
+    assert validate({name: key.default}) == {name: key.default}
+    assert config_value(name, {}) == config_value(name, {name: key.default})
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("cleanup.policy", ("delete",)),
+        ("retention.ms", 604_800_000),
+        ("retention.bytes", -1),
+        ("delete.retention.ms", 86_400_000),
+        ("min.compaction.lag.ms", 0),
+        ("max.compaction.lag.ms", LARGEST_LONG),
+        ("min.cleanable.dirty.ratio", 0.5),
+        ("max.message.bytes", 1_048_588),
+        ("message.timestamp.type", "CreateTime"),
+        ("compression.type", "producer"),
+    ],
+)
+def test_kafkas_default_holds_where_nothing_is_set(name, default):
+    assert config_value(name, {}) == default
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"retention.ms": 3_600_000}, {"retention.ms": "3600000"}),
+        ({"retention.ms": "-1"}, {"retention.ms": "-1"}),
+        ({"cleanup.policy": ["compact", "delete"]}, {"cleanup.policy": "compact,delete"}),
+        ({"cleanup.policy": "compact"}, {"cleanup.policy": "compact"}),
+        ({"min.cleanable.dirty.ratio": 0.01}, {"min.cleanable.dirty.ratio": "0.01"}),
+        (
+            {"segment.bytes": 2**20, "compression.type": "zstd"},
+            {"compression.type": "zstd", "segment.bytes": "1048576"},
+        ),
+    ],
+)
+def test_settings_are_stored_as_text_when_they_are_allowed(given, stored):
+    assert validate(given) == stored
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("retention.ms", "-2"),
+        ("retention.ms", "7 days"),
+        ("retention.ms", "1_000"),
+        ("retention.ms", 2**63),
+        ("retention.ms", 1.5),
+        ("retention.ms", True),
+        ("retention.ms", None),
+        ("segment.bytes", 100),
+        ("max.message.bytes", 2**31),
+        ("min.cleanable.dirty.ratio", 1.1),
+        ("min.cleanable.dirty.ratio", "nan"),
+        ("cleanup.policy", ""),
+        ("cleanup.policy", "compact,compact"),
+        ("cleanup.policy", "shred"),
+        ("message.timestamp.type", "createtime"),
+        ("compression.type", "zip"),
+        ("max.compaction.lag.ms", 0),
+    ],
+)
+def test_a_value_is_refused_with_what_is_allowed(name, value):
+    with pytest.raises(InvalidConfigError) as refused:
+        validate({name: value})
+
+    assert refused.value.facts["name"] == name
+    assert refused.value.facts["allowed"] == TOPIC_CONFIG[name].allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("retention_ms", "retention.ms"),
+        ("Retention.MS", "retention.ms"),
+        ("cleanup.polcy", "cleanup.policy"),
+        ("max.msg.bytes", "max.message.bytes"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_known_one(name, nearest):
+    with pytest.raises(InvalidConfigError) as refused:
+        validate({name: "1"})
+
+    assert refused.value.facts["name"] == name
+    assert refused.value.facts["nearest"] == nearest
+
+
+def test_compaction_lags_are_refused_when_they_contradict_each_other():
+    with pytest.raises(InvalidConfigError, match="above the greatest"):
+        validate({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"})

@@ -1,0 +1,277 @@
+"""Segments: immutable Parquet files with the records of one partition (PROTOCOL.md §5.2).
+
+Owns what such a file is like: its columns, encodings, codec, row groups, and the facts that a
+log needs to know about it.  The same code runs in the Python client and on Spark's executors.
+Invariant: ``_offset_delta`` counts 0, 1, 2, … in the order of writing.  Must not know of Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from txntable.errors import InvalidRequestError
+from txntable.layout import segment_path
+from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, segment_schema
+from txntable.statistics import delta_statistics, float_leaves, leaves
+from txntable.storage.object_store import ObjectStore
+from txntable.topic import TopicSettings
+from txntable.topic_config import config_value
+
+__all__ = ["TIMESTAMP_COLUMN", "SegmentPlan", "SegmentWriter", "StagedSegment"]
+
+# Arrow's size of a row group: large enough to compress well, small enough to hold some at once.
+ROW_GROUP_BYTES = 128 * 1024 * 1024
+ROW_GROUP_ROWS = 1024 * 1024
+_ZSTD_LEVEL = 3
+_CODECS = {"producer": "zstd", "uncompressed": "none"}
+_DELTA_ENCODED = (OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN)
+_MICROSECONDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSegment:
+    """An uploaded segment that no log names yet.
+
+    Attributes
+    ----------
+    path : str
+        Relative to S's root.
+    partition : int
+        From 0.
+    records : int
+        At least 1.
+    size : int
+        Bytes of the file.
+    stats : str
+        Delta's statistics, JSON.
+    first_timestamp_ms, max_timestamp_ms : int
+        Of the records, ms since 1970.
+    partition_count : int or None
+        Of the topic when the keys were mapped to partitions; ``None``: the records have no key.
+    uploaded_at_ms : int
+        The store's time at which the upload began.
+    """
+
+    path: str
+    partition: int
+    records: int
+    size: int
+    stats: str
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+    partition_count: int | None
+    uploaded_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """What all segments of one write have in common.
+
+    Attributes
+    ----------
+    root : str
+        S's root, relative to the warehouse's.
+    settings : TopicSettings
+        The topic as the writer knows it.
+    producer : tuple of int or None
+        Producer id and epoch, for the names; ``None``: at least once.
+    uploaded_at_ms : int
+        The store's time; also the timestamp of records that come without one.
+    """
+
+    root: str
+    settings: TopicSettings
+    producer: tuple[int, int] | None
+    uploaded_at_ms: int
+
+    def path(self, partition: int, unique: str) -> str:
+        """Return a new segment's path, relative to S's root."""
+        return segment_path(self.settings.topic_id, partition, self.producer, unique)
+
+
+class SegmentWriter:
+    """Streams records of one partition into one file.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The warehouse's.
+    plan : SegmentPlan
+        What the write is about.
+    partition : int
+        From 0.
+    unique : str
+        32 hex digits that no other segment has.
+    keyed : bool
+        Whether the records came to this partition by their key.
+
+    Attributes
+    ----------
+    records : int
+        Written so far, buffered ones included.
+    buffered_bytes : int
+        Memory held by rows that wait for their row group to fill.
+    """
+
+    def __init__(self, store: ObjectStore, plan: SegmentPlan, partition: int, unique: str, *, keyed: bool) -> None:
+        self._store, self._plan, self._partition, self._keyed = store, plan, partition, keyed
+        self._path = plan.path(partition, unique)
+        self._schema = segment_schema(plan.settings)
+        self._float_leaves = float_leaves(self._schema)
+        self._with_nan: set[tuple[str, ...]] = set()
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self._footers: list[pq.FileMetaData] = []
+        self._file: Any = None
+        self._parquet: pq.ParquetWriter | None = None
+        self._first_us: int | None = None
+        self._max_us: int | None = None
+        self.records = 0
+        self.buffered_bytes = 0
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a part of the file is on its way to the store already."""
+        return self._parquet is not None
+
+    @property
+    def expected_size(self) -> int:
+        """About how many bytes the file has so far; rows that wait count as they are in memory."""
+        return self.buffered_bytes + (0 if self._file is None else int(self._file.tell()))
+
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Add records in order.
+
+        Parameters
+        ----------
+        rows : pyarrow.Table or pyarrow.RecordBatch
+            As :func:`txntable.conform.conform` returns them.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Abort.
+        """
+        batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
+        for batch in batches:
+            if batch.num_rows:
+                self._waiting.append(self._complete(batch))
+                self._waiting_rows += batch.num_rows
+                self.buffered_bytes += batch.nbytes
+            if self._waiting_rows >= ROW_GROUP_ROWS or self.buffered_bytes >= ROW_GROUP_BYTES:
+                self.flush()
+
+    def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Add the record's own columns and take note of what the log wants to know."""
+        count = batch.num_rows
+        deltas = pa.array(np.arange(self.records, self.records + count, dtype=np.int64))
+        names = self._plan.settings.schema.names
+        columns = [batch.column(name) for name in names]
+        if TIMESTAMP_COLUMN in batch.schema.names:
+            times = batch.column(TIMESTAMP_COLUMN)
+            self._note_times(times.view(pa.int64())[0].as_py(), pc.max(times.view(pa.int64())).as_py())
+        else:
+            now_us = self._plan.uploaded_at_ms * _MICROSECONDS
+            times = pa.array(np.full(count, now_us, np.int64)).view(self._schema.field(TIMESTAMP_COLUMN).type)
+            self._note_times(now_us, now_us)
+        self.records += count
+        return pa.RecordBatch.from_arrays([*columns, deltas, times], schema=self._schema)
+
+    def _note_times(self, first: int, highest: int) -> None:
+        self._first_us = first if self._first_us is None else self._first_us
+        self._max_us = highest if self._max_us is None else max(self._max_us, highest)
+
+    def flush(self) -> None:
+        """Write the rows that wait as one row group.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Abort.
+        """
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting, self._schema)
+        self._waiting, self._waiting_rows, self.buffered_bytes = [], 0, 0
+        self._note_nan(table)
+        if self._parquet is None:
+            self._file = self._store.writer(f"{self._plan.root}/{self._path}")
+            self._parquet = pq.ParquetWriter(
+                self._file, self._schema, metadata_collector=self._footers, **self._options()
+            )
+        self._parquet.write_table(table, row_group_size=table.num_rows)
+
+    def _note_nan(self, table: pa.Table) -> None:
+        for leaf in self._float_leaves:
+            if leaf.path not in self._with_nan:
+                column = table.column(leaf.path[0])
+                for name in leaf.path[1:]:
+                    column = pc.struct_field(column, name)
+                if pc.any(pc.is_nan(column)).as_py():
+                    self._with_nan.add(leaf.path)
+
+    def _options(self) -> Mapping[str, Any]:
+        codec = str(config_value("compression.type", self._plan.settings.config))
+        codec = _CODECS.get(codec, codec)
+        dictionary = [".".join(leaf.path) for leaf in leaves(self._schema) if leaf.path[0] not in _DELTA_ENCODED]
+        return {
+            "compression": codec,
+            "compression_level": _ZSTD_LEVEL if codec == "zstd" else None,
+            "use_dictionary": dictionary,
+            "column_encoding": dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
+            "store_decimal_as_integer": True,
+            "store_schema": False,
+        }
+
+    def close(self) -> StagedSegment:
+        """Publish the file and return what the log needs to know of it.
+
+        Raises
+        ------
+        StoreUnavailableError
+            It is not known whether the file is there; it is an orphan if it is.
+        InvalidRequestError
+            Nothing was written: a segment has records.
+        """
+        if not self.records or self._first_us is None or self._max_us is None:
+            raise InvalidRequestError("a segment has at least one record; write some or abort", path=self._path)
+        self.flush()
+        assert self._parquet is not None  # flush opened it: there are records
+        self._parquet.close()
+        size = int(self._file.tell())
+        self._file.close()
+        return StagedSegment(
+            path=self._path,
+            partition=self._partition,
+            records=self.records,
+            size=size,
+            stats=delta_statistics(self._footers[0], self._schema, self._with_nan),
+            first_timestamp_ms=self._first_us // _MICROSECONDS,
+            max_timestamp_ms=self._max_us // _MICROSECONDS,
+            partition_count=self._plan.settings.partitions if self._keyed else None,
+            uploaded_at_ms=self._plan.uploaded_at_ms,
+        )
+
+    def abort(self) -> None:
+        """Forget everything; nothing appears in the store.  Never fails, may be called at any time."""
+        self._waiting, self._waiting_rows, self.buffered_bytes = [], 0, 0
+        if self._parquet is not None and self._parquet.is_open:
+            # Its end would otherwise be written when it is collected, into a file that is gone.
+            with contextlib.suppress(Exception):
+                self._parquet.close()
+            self._parquet.is_open = False
+        if self._file is not None:
+            with contextlib.suppress(Exception):
+                self._file.__exit__(_AbortedError, _AbortedError(), None)
+
+
+class _AbortedError(Exception):
+    """Makes an object's writer discard it instead of publishing."""
