@@ -67,7 +67,7 @@ def canonical_type(kind: pa.DataType) -> pa.DataType | None:
 def _canonical_nested(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_struct(kind):
         fields = [canonical_field(field) for field in kind.fields]
-        return None if None in fields or not fields else pa.struct(fields)
+        return None if not fields or any(field is None for field in fields) else pa.struct(fields)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         element = canonical_field(kind.value_field.with_name("element"))
         return None if element is None else pa.list_(element)

@@ -92,6 +92,11 @@ class SegmentPlan:
     producer: tuple[int, int] | None
     uploaded_at_ms: int
 
+    @property
+    def stamps_records(self) -> bool:
+        """Whether records get the time of their upload, also those that bring one."""
+        return config_value("message.timestamp.type", self.settings.config) == "LogAppendTime"
+
     def path(self, partition: int, unique: str) -> str:
         """Return a new segment's path, relative to S's root."""
         return segment_path(self.settings.topic_id, partition, self.producer, unique)
@@ -175,7 +180,7 @@ class SegmentWriter:
         deltas = pa.array(np.arange(self.records, self.records + count, dtype=np.int64))
         names = self._plan.settings.schema.names
         columns = [batch.column(name) for name in names]
-        if TIMESTAMP_COLUMN in batch.schema.names:
+        if TIMESTAMP_COLUMN in batch.schema.names and not self._plan.stamps_records:
             times = batch.column(TIMESTAMP_COLUMN)
             self._note_times(times.view(pa.int64())[0].as_py(), pc.max(times.view(pa.int64())).as_py())
         else:

@@ -121,10 +121,8 @@ def delta_statistics(footer: pq.FileMetaData, schema: pa.Schema, with_nan: Colle
             _put(nulls, leaf.path, bounds.nulls)
         if leaf.path in with_nan:
             continue
-        translated = _translator(leaf.kind)
-        if translated is not None:
-            _put(lows, leaf.path, None if bounds.low is None else translated(bounds.low, False))
-            _put(highs, leaf.path, None if bounds.high is None else translated(bounds.high, True))
+        _put(lows, leaf.path, _json_bound(bounds.low, leaf.kind, upper=False))
+        _put(highs, leaf.path, _json_bound(bounds.high, leaf.kind, upper=True))
     stats = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
     return json.dumps(stats, separators=(",", ":"), allow_nan=False)
 
@@ -164,29 +162,25 @@ def _ordered(raw: Any, kind: pa.DataType) -> Any:
     return raw
 
 
-def _translator(kind: pa.DataType) -> Callable[[Any, bool], JsonValue] | None:
-    """Return what turns a raw bound of a type into Delta's JSON; the flag says: upper."""
-    if pa.types.is_integer(kind):
-        return lambda raw, _: int(raw)
-    if pa.types.is_floating(kind):
-        return _float_bound
-    if pa.types.is_string(kind):
-        return _string_bound
-    if pa.types.is_date32(kind):
-        return lambda raw, _: _date_text(raw)
-    if pa.types.is_timestamp(kind):
-        return lambda raw, upper: _timestamp_text(raw, "" if kind.tz is None else "Z", upper)
-    if pa.types.is_decimal128(kind):
-        return lambda raw, _: _decimal_bound(raw, kind.scale)
+def _json_bound(raw: Any, kind: pa.DataType, *, upper: bool) -> JsonValue:
+    if raw is None:
+        return None
+    for is_of, translate in _TRANSLATIONS:
+        if is_of(kind):
+            return translate(raw, kind, upper)
     return None
 
 
-def _float_bound(raw: float, _upper: bool) -> float | None:
+def _integer_bound(raw: int, _kind: pa.DataType, _upper: bool) -> int:
+    return int(raw)
+
+
+def _float_bound(raw: float, _kind: pa.DataType, _upper: bool) -> float | None:
     # 0.0 also for -0.0: they are equal, and not every reader knows.
     return raw + 0.0 if math.isfinite(raw) else None
 
 
-def _string_bound(raw: bytes, upper: bool) -> str | None:
+def _string_bound(raw: bytes, _kind: pa.DataType, upper: bool) -> str | None:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -207,24 +201,35 @@ def cut_upwards(prefix: str) -> str | None:
     return None
 
 
-def _date_text(days: int) -> str | None:
+def _date_bound(days: int, _kind: pa.DataType, _upper: bool) -> str | None:
     try:
         return (_EPOCH_DAY + dt.timedelta(days=days)).isoformat()
     except OverflowError:
         return None
 
 
-def _timestamp_text(microseconds: int, zone: str, upper: bool) -> str | None:
-    """Delta's JSON has milliseconds: down for a lower bound, up for an upper one."""
+def _timestamp_bound(microseconds: int, kind: pa.DataType, upper: bool) -> str | None:
+    # Delta's JSON has milliseconds: down for a lower bound, up for an upper one.
     milliseconds = -(-microseconds // 1000) if upper else microseconds // 1000
     try:
         moment = _EPOCH + dt.timedelta(milliseconds=milliseconds)
     except OverflowError:
         return None
-    return f"{moment.isoformat(timespec='milliseconds')}{zone}"
+    return f"{moment.isoformat(timespec='milliseconds')}{'' if kind.tz is None else 'Z'}"
 
 
-def _decimal_bound(unscaled: int, scale: int) -> int | float | None:
+def _decimal_bound(unscaled: int, kind: pa.DataType, _upper: bool) -> int | float | None:
     if len(str(abs(unscaled))) > _EXACT_DIGITS:
         return None
-    return float(Decimal(unscaled).scaleb(-scale)) if scale else unscaled
+    return float(Decimal(unscaled).scaleb(-kind.scale)) if kind.scale else unscaled
+
+
+# Booleans and bytes have no bounds in Delta.
+_TRANSLATIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType, bool], JsonValue]], ...] = (
+    (pa.types.is_integer, _integer_bound),
+    (pa.types.is_floating, _float_bound),
+    (pa.types.is_string, _string_bound),
+    (pa.types.is_date32, _date_bound),
+    (pa.types.is_timestamp, _timestamp_bound),
+    (pa.types.is_decimal128, _decimal_bound),
+)

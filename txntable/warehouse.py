@@ -33,7 +33,7 @@ from txntable.log.keyed_table import creation_actions
 from txntable.log.table_state import TableState
 from txntable.offset_log import OFFSET_LOG_COLUMNS, OffsetLogFold
 from txntable.snapshot import IsolationLevel, Snapshot, read_topic
-from txntable.spark.writer import write_dataframe
+from txntable.spark.transactional_write import write_dataframe
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.probe import probe
@@ -122,7 +122,7 @@ class Warehouse:
             The store's put-if-absent does not hold what it promises.
         """
         environment = SystemEnvironment()
-        store = open_store(StoreSpec(url, dict(storage_options or {}), durability), environment)
+        store = open_store(StoreSpec(url, dict(storage_options or {}), durability))
         return create_on(store, environment, exist_ok=exist_ok, settings=settings or WarehouseSettings())
 
     @classmethod
@@ -139,7 +139,7 @@ class Warehouse:
             It has a newer format: upgrade.
         """
         environment = SystemEnvironment()
-        return open_on(open_store(StoreSpec(url, dict(storage_options or {}), durability), environment), environment)
+        return open_on(open_store(StoreSpec(url, dict(storage_options or {}), durability)), environment)
 
     # -- what belongs to it -----------------------------------------------------------------
 

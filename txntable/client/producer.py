@@ -22,7 +22,7 @@ from txntable.client.client_state import Call, ClientState, next_client_state
 from txntable.client.coordinator_client import CoordinatorClient
 from txntable.client.producer_config import ProducerConfig
 from txntable.client.records import RecordMetadata
-from txntable.client.segment_upload import SegmentUpload
+from txntable.client.segment_upload import upload_rows
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -33,7 +33,7 @@ from txntable.errors import (
 from txntable.log.delta_log import LogContext
 from txntable.partition.batch import ProducerEpoch
 from txntable.schema import KAFKA_SCHEMA
-from txntable.segment import StagedSegment
+from txntable.segment import SegmentPlan, StagedSegment
 from txntable.topic import TopicSettings
 from txntable.topic_log import TopicLog
 
@@ -294,10 +294,12 @@ class Producer:
         self._check_sending()
         self._appender.stage(topic, settings, segments, [(metadata,)] * len(segments))
 
-    def upload_identity(self) -> ProducerEpoch | None:
-        """Return under which producer id and epoch segments are to be uploaded now."""
+    def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
+        """Return what segments that are uploaded for this producer now have in common."""
         self._check_sending()
-        return self._appender.producer
+        producer = self._appender.producer
+        owner = None if producer is None else (producer.producer_id, producer.epoch)
+        return SegmentPlan(topic.segments.root, settings, owner, self._context.clock.now_ms())
 
     def topic_log(self, topic: str) -> TopicLog:
         """Return the logs of a topic."""
@@ -338,8 +340,7 @@ class Producer:
 
     def _upload(self, topic: TopicLog, settings: TopicSettings, parts: list[PartitionRows]) -> None:
         if parts:
-            upload = SegmentUpload(self._context, topic.segments.root, settings, self._appender.producer)
-            segments = [upload.write(part.partition, part.rows, keyed=part.keyed) for part in parts]
+            segments = [upload_rows(self._context, self.segment_plan(topic, settings), part) for part in parts]
             self._appender.stage(topic, settings, segments, [part.metadata for part in parts])
 
     # -- failing and closing ----------------------------------------------------------------

@@ -1,0 +1,377 @@
+"""Topic schemas, their Delta form, and bringing rows into their shape."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txntable.errors import SchemaMismatchError
+from txntable.schema import (
+    KAFKA_SCHEMA,
+    TIMESTAMP_COLUMN,
+    all_nullable,
+    check_topic_schema,
+    conform,
+    from_delta_schema,
+    needs_timestamp_ntz,
+    public_schema,
+    segment_schema,
+    segments_schema,
+    to_delta_schema,
+)
+from txntable.topic import TopicSettings
+
+UTC = pa.timestamp("us", tz="UTC")
+
+
+def columns(**kinds: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
+
+
+def topic(*fields: pa.Field) -> TopicSettings:
+    return TopicSettings("flights", "a" * 32, 4, pa.schema(fields))
+
+
+FLIGHTS = topic(pa.field("carrier", pa.string(), nullable=False), pa.field("delay", pa.int32()))
+
+SIMPLE = st.sampled_from(
+    [
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.string(),
+        pa.binary(),
+        pa.date32(),
+        UTC,
+        pa.timestamp("us"),
+        pa.decimal128(38, 38),
+        pa.decimal128(9, 0),
+    ]
+)
+
+
+def _nested(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
+    def struct(parts: list[tuple[pa.DataType, bool]]) -> pa.DataType:
+        return pa.struct([pa.field(f"f{i}", kind, nullable=null) for i, (kind, null) in enumerate(parts)])
+
+    return st.one_of(
+        st.builds(lambda kind, null: pa.list_(pa.field("element", kind, nullable=null)), inner, st.booleans()),
+        st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=3).map(struct),
+        st.builds(
+            lambda kind, null: pa.map_(pa.string(), pa.field("value", kind, nullable=null)), inner, st.booleans()
+        ),
+    )
+
+
+TYPES = st.recursive(SIMPLE, _nested, max_leaves=6)
+
+
+@given(st.lists(st.tuples(TYPES, st.booleans()), min_size=1, max_size=5))
+def test_a_schema_comes_back_whole_when_it_went_through_deltas_json(parts):
+    schema = pa.schema([pa.field(f"c{i}", kind, nullable=null) for i, (kind, null) in enumerate(parts)])
+
+    stored = check_topic_schema(schema)
+
+    assert stored.equals(from_delta_schema(to_delta_schema(stored)), check_metadata=True)
+    assert to_delta_schema(stored) == to_delta_schema(schema)
+
+
+def test_kafkas_schema_is_stored_as_it_is_compared():
+    assert from_delta_schema(to_delta_schema(KAFKA_SCHEMA)) == KAFKA_SCHEMA
+    assert check_topic_schema(KAFKA_SCHEMA) == KAFKA_SCHEMA
+
+
+def test_deltas_json_names_types_as_delta_does():
+    schema = pa.schema(
+        [
+            pa.field("a", pa.large_string(), nullable=False, metadata={"comment": "dropped"}),
+            pa.field("b", pa.decimal128(10, 2)),
+            pa.field("c", pa.list_(pa.field("item", pa.int16(), nullable=False))),
+            pa.field("d", pa.map_(pa.string(), pa.timestamp("us"))),
+        ]
+    )
+
+    assert json.loads(to_delta_schema(schema))["fields"] == [
+        {"name": "a", "type": "string", "nullable": False, "metadata": {}},
+        {"name": "b", "type": "decimal(10,2)", "nullable": True, "metadata": {}},
+        {
+            "name": "c",
+            "type": {"type": "array", "elementType": "short", "containsNull": False},
+            "nullable": True,
+            "metadata": {},
+        },
+        {
+            "name": "d",
+            "type": {
+                "type": "map",
+                "keyType": "string",
+                "valueType": "timestamp_ntz",
+                "valueContainsNull": True,
+            },
+            "nullable": True,
+            "metadata": {},
+        },
+    ]
+
+
+@pytest.mark.parametrize("kind", ["interval", "decimal(39)", "void", {"type": "variant"}], ids=str)
+def test_a_stored_schema_is_refused_when_its_type_is_unknown(kind):
+    text = json.dumps({"type": "struct", "fields": [{"name": "a", "type": kind, "nullable": True, "metadata": {}}]})
+
+    with pytest.raises(ValueError, match="no such type"):
+        from_delta_schema(text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "column"),
+    [
+        (columns(_offset=pa.int64()), "_offset"),
+        (pa.schema([pa.field("a b", pa.int64())]), "'a b'"),
+        (pa.schema([pa.field("a=b", pa.int64())]), "'a=b'"),
+        (pa.schema([pa.field("", pa.int64())]), "''"),
+        (columns(a=pa.list_(pa.struct([pa.field("x;y", pa.int64())]))), "'a.x;y'"),
+    ],
+)
+def test_a_column_is_refused_when_its_name_can_not_be_stored(schema, column):
+    with pytest.raises(SchemaMismatchError) as refused:
+        check_topic_schema(schema)
+
+    assert refused.value.facts["column"] == column
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        (pa.schema([("delay", pa.int64()), ("Delay", pa.int64())]), "Delay,delay"),
+        (pa.schema([("delay", pa.int64()), ("delay", pa.int64())]), "delay,delay"),
+        (columns(a=pa.struct([("x", pa.int64()), ("X", pa.int64())])), "a.X,x"),
+    ],
+)
+def test_two_columns_are_refused_when_they_differ_by_case_only(schema, names):
+    with pytest.raises(SchemaMismatchError) as refused:
+        check_topic_schema(schema)
+
+    assert refused.value.facts["columns"] == names
+
+
+def test_a_schema_is_refused_without_columns():
+    with pytest.raises(SchemaMismatchError, match="at least one column"):
+        check_topic_schema(pa.schema([]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "nearest"),
+    [
+        (pa.timestamp("ns"), "timestamp[us]"),
+        (pa.timestamp("ms", tz="Europe/Berlin"), "timestamp[us, tz=UTC]"),
+        (pa.uint8(), "int16"),
+        (pa.uint64(), "decimal128(20, 0)"),
+        (pa.float16(), "float"),
+        (pa.date64(), "date32"),
+        (pa.time64("us"), "int64"),
+        (pa.duration("s"), "int64"),
+        (pa.null(), "string"),
+        (pa.binary(16), "binary"),
+        (pa.decimal256(50, 4), "decimal128(38, 4)"),
+        (pa.decimal128(5, -2), "decimal128(5, 0)"),
+        (pa.list_(pa.int64(), 3), "list<int64>"),
+        (pa.list_(pa.time32("s")), "int64"),
+        (pa.struct([]), "string"),
+    ],
+    ids=str,
+)
+def test_a_type_is_refused_with_the_nearest_that_can_be_stored(kind, nearest):
+    with pytest.raises(SchemaMismatchError) as refused:
+        check_topic_schema(columns(good=pa.int64(), bad=kind))
+
+    assert refused.value.facts["column"] == "bad"
+    assert refused.value.facts["nearest"] == nearest
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (UTC, False),
+        (pa.timestamp("us"), True),
+        (pa.list_(pa.struct([("a", pa.timestamp("us"))])), True),
+        (pa.map_(pa.timestamp("us"), pa.string()), True),
+        (pa.map_(pa.string(), pa.timestamp("us")), True),
+        (pa.map_(pa.string(), pa.string()), False),
+    ],
+    ids=str,
+)
+def test_a_zone_less_timestamp_is_found_wherever_it_is(kind, expected):
+    assert needs_timestamp_ntz(columns(a=pa.int64(), b=kind)) is expected
+
+
+def test_the_tables_of_a_topic_have_the_columns_of_the_format():
+    assert segments_schema(FLIGHTS).names == [
+        "carrier", "delay", "_offset_delta", "_timestamp", "_partition", "_base_offset", "_last_offset", "_producer_id",
+        "_producer_epoch", "_control", "_marker",
+    ]  # fmt: skip
+    assert public_schema(FLIGHTS).names == [
+        "carrier", "delay", "_offset_delta", "_timestamp", "_partition", "_base_offset", "_last_offset", "_commit",
+    ]  # fmt: skip
+    assert all(field.nullable for field in segments_schema(FLIGHTS))
+    assert not public_schema(FLIGHTS).field("carrier").nullable
+    assert segments_schema(FLIGHTS).names[:4] == segment_schema(FLIGHTS).names
+
+
+def test_all_nullable_reaches_every_depth():
+    inner = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    schema = pa.schema([pa.field("a", pa.list_(pa.field("element", inner, nullable=False)), nullable=False)])
+
+    (field,) = all_nullable(schema)
+
+    assert field.nullable
+    assert field.type.value_field.nullable
+    assert field.type.value_type.field("x").nullable
+
+
+def test_rows_are_put_in_order_by_name():
+    rows = pa.table({"delay": pa.array([1, None], pa.int32()), "carrier": ["UA", "AA"]})
+
+    shaped = conform(rows, FLIGHTS)
+
+    assert shaped.column_names == ["carrier", "delay"]
+    assert shaped.to_pylist() == [{"carrier": "UA", "delay": 1}, {"carrier": "AA", "delay": None}]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array(["a", None], pa.large_string()), pa.string()),
+        (pa.array(["a", None], pa.string_view()), pa.string()),
+        (pa.array(["a", None]).dictionary_encode(), pa.string()),
+        (pa.array([b"a", None], pa.large_binary()), pa.binary()),
+        (pa.array([0, None], pa.timestamp("us", tz="Europe/Berlin")), UTC),
+        (pa.nulls(2), pa.float64()),
+        (pa.array([["a"], None], pa.large_list(pa.large_string())), pa.list_(pa.string())),
+        (pa.array([[("a", "b")], None], pa.map_(pa.string(), pa.large_string())), pa.map_(pa.string(), pa.string())),
+        (pa.array([{"x": "a"}, None], pa.struct([("x", pa.large_string())])), pa.struct([("x", pa.string())])),
+    ],
+    ids=lambda part: str(part if isinstance(part, pa.DataType) else part.type),
+)
+def test_rows_are_taken_when_a_column_is_the_same_type_otherwise_encoded(column, kind):
+    batch = pa.RecordBatch.from_arrays([column], names=["a"])
+
+    shaped = conform(batch, topic(*check_topic_schema(columns(a=kind))))
+
+    assert shaped.schema.field("a").type == check_topic_schema(columns(a=kind)).field("a").type
+    assert shaped.column("a").to_pylist() == column.cast(kind).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (pa.int64(), pa.int32()),
+        (pa.int32(), pa.int64()),
+        (pa.float32(), pa.float64()),
+        (pa.binary(), pa.string()),
+        (pa.timestamp("us"), UTC),
+        (UTC, pa.timestamp("us")),
+        (pa.timestamp("ns", tz="UTC"), UTC),
+        (pa.decimal128(10, 2), pa.decimal128(12, 2)),
+        (pa.struct([("x", pa.int64()), ("y", pa.int64())]), pa.struct([("y", pa.int64()), ("x", pa.int64())])),
+        (pa.time32("s"), pa.int32()),
+    ],
+    ids=str,
+)
+def test_rows_are_refused_when_a_column_is_of_another_type(found, expected):
+    rows = pa.table({"a": pa.array([], found)})
+
+    with pytest.raises(SchemaMismatchError) as refused:
+        conform(rows, topic(pa.field("a", expected)))
+
+    assert (refused.value.facts["column"], refused.value.facts["found"]) == ("a", str(found))
+    assert refused.value.facts["expected"] == str(expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "facts"),
+    [
+        (["carrier"], {"missing": "delay"}),
+        (["carrier", "delay", "speed"], {"unknown": "speed"}),
+        (["Carrier", "delay"], {"missing": "carrier", "unknown": "Carrier"}),
+        (["carrier", "delay", "delay"], {"twice": "delay"}),
+        (["carrier", "delay", "_offset"], {"unknown": "_offset"}),
+    ],
+)
+def test_rows_are_refused_when_their_columns_are_not_the_topics(names, facts):
+    rows = pa.Table.from_arrays([pa.nulls(0)] * len(names), names=names)
+
+    with pytest.raises(SchemaMismatchError) as refused:
+        conform(rows, FLIGHTS)
+
+    assert {
+        name: value for name, value in refused.value.facts.items() if name in {"missing", "unknown", "twice"}
+    } == facts
+
+
+NOT_NULL = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+NULLS_INSIDE = [
+    (pa.field("a", pa.int64(), nullable=False), [1, None], "a"),
+    (pa.field("a", NOT_NULL), [{"x": 1}, None, {"x": None}], "a.x"),
+    (pa.field("a", pa.list_(pa.field("element", pa.int64(), nullable=False))), [[1], None, [2, None]], "a.element"),
+    (pa.field("a", pa.list_(NOT_NULL)), [[{"x": 1}, None], [{"x": None}]], "a.element.x"),
+    (
+        pa.field("a", pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))),
+        [[("k", 1)], None, [("l", None)]],
+        "a.value",
+    ),
+]
+
+
+def loose(kind: pa.DataType) -> pa.DataType:
+    return all_nullable(pa.schema([pa.field("a", kind)])).field("a").type
+
+
+@pytest.mark.parametrize(("field", "values", "path"), NULLS_INSIDE, ids=[path for _, _, path in NULLS_INSIDE])
+@pytest.mark.parametrize("form", ["table", "batch"])
+def test_rows_are_refused_when_something_required_is_null_at_any_depth(form, field, values, path):
+    (stored,) = check_topic_schema(pa.schema([field]))
+    table = pa.table({"a": pa.array(values, loose(stored.type))})
+    rows = table if form == "table" else table.to_batches()[0]
+
+    with pytest.raises(SchemaMismatchError) as refused:
+        conform(rows, topic(stored))
+
+    assert (refused.value.facts["column"], refused.value.facts["found"]) == (path, "null")
+
+
+@pytest.mark.parametrize(("field", "values", "path"), NULLS_INSIDE, ids=[path for _, _, path in NULLS_INSIDE])
+def test_rows_are_taken_when_the_null_is_not_among_them(field, values, path):
+    (stored,) = check_topic_schema(pa.schema([field]))
+    rows = pa.table({"a": pa.array(values, loose(stored.type))})
+
+    kept = conform(rows.slice(0, len(values) - 1) if path != "a.element.x" else rows.slice(0, 1), topic(stored))
+
+    assert kept.num_rows > 0
+
+
+def test_rows_may_bring_their_timestamps_last():
+    times = pa.array([dt.datetime(2013, 1, 1, tzinfo=dt.UTC)], pa.timestamp("us", tz="America/New_York"))
+    rows = pa.table({TIMESTAMP_COLUMN: times, "delay": pa.array([1], pa.int32()), "carrier": ["UA"]})
+
+    shaped = conform(rows, FLIGHTS)
+
+    assert shaped.column_names == ["carrier", "delay", TIMESTAMP_COLUMN]
+    assert shaped.schema.field(TIMESTAMP_COLUMN).type == UTC
+
+
+def test_rows_are_refused_when_a_timestamp_is_null():
+    rows = pa.table({TIMESTAMP_COLUMN: pa.array([None], UTC), "delay": pa.array([1], pa.int32()), "carrier": ["UA"]})
+
+    with pytest.raises(SchemaMismatchError) as refused:
+        conform(rows, FLIGHTS)
+
+    assert refused.value.facts["column"] == TIMESTAMP_COLUMN

@@ -1,0 +1,162 @@
+"""Statistics: never a bound that would hide a row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txntable.statistics import cut_upwards, delta_statistics
+
+UTC = pa.timestamp("us", tz="UTC")
+NTZ = pa.timestamp("us")
+TEXTS = st.text(max_size=4) | st.text(st.sampled_from("a\ud7ff\ue000\U0010ffff"), min_size=30, max_size=40)
+
+VALUES: list[tuple[pa.DataType, st.SearchStrategy]] = [
+    (pa.int8(), st.integers(-(2**7), 2**7 - 1)),
+    (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    (pa.float32(), st.floats(width=32)),
+    (pa.float64(), st.floats()),
+    (pa.string(), TEXTS),
+    (pa.date32(), st.dates()),
+    (UTC, st.datetimes(timezones=st.just(dt.UTC))),
+    (NTZ, st.datetimes()),
+    (pa.decimal128(7, 2), st.integers(-(10**7) + 1, 10**7 - 1).map(lambda n: Decimal(n).scaleb(-2))),
+    (pa.decimal128(38, 3), st.integers(-(10**25), 10**25).map(lambda n: Decimal(n).scaleb(-3))),
+]
+IDS = [str(kind) for kind, _ in VALUES]
+
+
+def statistics_of(table: pa.Table, row_group_size: int = 3) -> dict[str, Any]:
+    file = io.BytesIO()
+    pq.write_table(table, file, row_group_size=row_group_size, store_decimal_as_integer=True)
+    with_nan = {
+        (name,)
+        for name in table.column_names
+        if pa.types.is_floating(table.schema.field(name).type)
+        and any(value is not None and math.isnan(value) for value in table.column(name).to_pylist())
+    }
+    return json.loads(delta_statistics(pq.read_metadata(file), table.schema, with_nan), parse_float=Decimal)
+
+
+def read_bound(text: Any, kind: pa.DataType) -> Any:
+    """Read a bound as a Delta reader does."""
+    if pa.types.is_date32(kind):
+        return dt.date.fromisoformat(text)
+    if pa.types.is_timestamp(kind):
+        assert text.endswith("Z") is (kind.tz is not None)
+        return dt.datetime.fromisoformat(text)
+    return float(text) if pa.types.is_floating(kind) else text
+
+
+@pytest.mark.parametrize(("kind", "values"), VALUES, ids=IDS)
+@given(data=st.data())
+def test_no_value_lies_outside_of_the_bounds(kind, values, data):
+    column = pa.array(data.draw(st.lists(st.none() | values, min_size=1, max_size=10)), kind)
+
+    stats = statistics_of(pa.table({"a": column}))
+
+    present = [value for value in column.to_pylist() if value is not None]
+    assert stats["numRecords"] == len(column)
+    assert stats["nullCount"]["a"] == column.null_count
+    if "a" in stats["minValues"]:
+        assert all(read_bound(stats["minValues"]["a"], kind) <= value for value in present)
+    if "a" in stats["maxValues"]:
+        assert all(read_bound(stats["maxValues"]["a"], kind) >= value for value in present)
+    if not present:
+        assert (stats["minValues"], stats["maxValues"]) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "low", "high"),
+    [
+        (pa.int32(), [3, None, -1, 7], -1, 7),
+        (pa.float64(), [1.5, -0.0, None], Decimal("0.0"), Decimal("1.5")),
+        (pa.float64(), [1.5, math.inf], Decimal("1.5"), None),
+        (pa.float64(), [1.5, math.nan], None, None),
+        (pa.string(), ["b", "ä", "a", None], "a", "ä"),
+        (pa.string(), ["x" * 40], "x" * 32, "x" * 31 + "y"),
+        (pa.string(), ["", None], "", ""),
+        (pa.string(), ["y" * 5000], None, None),
+        (pa.date32(), [dt.date(2013, 1, 1), dt.date(1, 1, 1)], "0001-01-01", "2013-01-01"),
+        (UTC, [1_500, -1], "1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00.002Z"),
+        (NTZ, [1_500, 1_000], "1970-01-01T00:00:00.001", "1970-01-01T00:00:00.002"),
+        (UTC, [2**62], None, None),
+        (pa.decimal128(9, 2), [Decimal("-1.25"), Decimal("3.10")], Decimal("-1.25"), Decimal("3.10")),
+        (pa.decimal128(30, 2), [Decimal("-1.25"), Decimal("9" * 20)], Decimal("-1.25"), None),
+        (pa.decimal128(18, 0), [Decimal(5)], 5, 5),
+        (pa.bool_(), [True, False], None, None),
+        (pa.binary(), [b"a"], None, None),
+    ],
+    ids=str,
+)
+def test_bounds_are_as_tight_as_deltas_json_allows(kind, values, low, high):
+    stats = statistics_of(pa.table({"a": pa.array(values, kind)}))
+
+    assert stats["minValues"].get("a") == low
+    assert stats["maxValues"].get("a") == high
+    assert stats["nullCount"]["a"] == values.count(None)
+
+
+def test_bounds_are_left_out_when_one_row_group_has_none():
+    stats = statistics_of(pa.table({"a": ["a", "b", "c", "z" * 5000]}), row_group_size=3)
+
+    assert "a" not in stats["minValues"]
+    assert "a" not in stats["maxValues"]
+
+
+def test_bounds_hold_when_one_row_group_is_all_null():
+    stats = statistics_of(pa.table({"a": pa.array([None, None, None, 5], pa.int64())}), row_group_size=3)
+
+    assert (stats["minValues"]["a"], stats["maxValues"]["a"], stats["nullCount"]["a"]) == (5, 5, 3)
+
+
+def test_fields_of_structs_have_bounds_and_parts_of_lists_and_maps_have_none():
+    kind = pa.struct([pa.field("x", pa.int64()), pa.field("y", pa.list_(pa.int64()))])
+    table = pa.table(
+        {
+            "s": pa.array([{"x": 1, "y": [1]}, None, {"x": None, "y": None}], kind),
+            "l": pa.array([[1, None], None, []], pa.list_(pa.int64())),
+            "m": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+            "after": pa.array([7, 8, 9]),
+        }
+    )
+
+    stats = statistics_of(table)
+
+    assert stats["minValues"] == {"s": {"x": 1}, "after": 7}
+    assert stats["maxValues"] == {"s": {"x": 1}, "after": 9}
+    assert stats["nullCount"] == {"s": {"x": 2}, "after": 0}
+
+
+def test_only_the_first_columns_and_the_formats_own_have_statistics():
+    table = pa.table({**{f"c{i}": [i] for i in range(40)}, "_offset_delta": [0]})
+
+    stats = statistics_of(table)
+
+    assert list(stats["minValues"]) == [*(f"c{i}" for i in range(32)), "_offset_delta"]
+    assert list(stats["nullCount"]) == list(stats["minValues"])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("ab", "ac"),
+        ("a\ud7ff", "a\ue000"),
+        ("a\U0010ffff", "b"),
+        ("\U0010ffff\U0010ffff", None),
+        ("a\uffff", "a\U00010000"),
+    ],
+    ids=ascii,
+)
+def test_a_text_is_cut_upwards_to_the_next_valid_one(prefix, expected):
+    assert cut_upwards(prefix) == expected

@@ -1,0 +1,64 @@
+"""A column of a topic as a person types it: ``carrier string not null``, Spark SQL's names.
+
+Owns both directions of that text.  Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pyarrow as pa
+
+from txntable.delta_types import from_delta_type, to_delta_type
+from txntable.errors import SchemaMismatchError
+
+_COLUMN = re.compile(
+    r"\s*(?P<name>\S+)\s+(?P<type>[^\s(]+\s*(\([\d\s,]*\))?)(?P<required>\s+not\s+null)?\s*", re.IGNORECASE
+)
+_OTHER_NAMES = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "real": "float"}
+KNOWN_TYPES = (
+    "boolean, byte, short, int, long, float, double, decimal(p,s), string, binary, date, timestamp, timestamp_ntz"
+)
+
+
+def column_from_text(text: str) -> pa.Field:
+    """Return the column that `text` says.
+
+    Parameters
+    ----------
+    text : str
+        Name, type, and ``not null`` where it is required.
+
+    Raises
+    ------
+    SchemaMismatchError
+        It can not be read, or there is no such type; nested ones are made with the Python client.
+    """
+    matched = _COLUMN.fullmatch(text)
+    if matched is None:
+        raise SchemaMismatchError(
+            "a column is given as: name type, and not null where it is required", column=repr(text)
+        )
+    name = "".join(matched["type"].lower().split())
+    try:
+        kind = from_delta_type(_OTHER_NAMES.get(name, name))
+    except ValueError as error:
+        raise SchemaMismatchError(
+            "there is no such type for a column here; take one of those known, or the Python client for nested ones",
+            column=matched["name"],
+            found=matched["type"],
+            known=KNOWN_TYPES,
+        ) from error
+    return pa.field(matched["name"], kind, nullable=matched["required"] is None)
+
+
+def column_text(column: pa.Field) -> str:
+    """Return the text that :func:`column_from_text` would read; a nested type is Delta's JSON."""
+    return f"{column.name} {type_name(column)}{'' if column.nullable else ' not null'}"
+
+
+def type_name(column: pa.Field) -> str:
+    """Return the name of a column's type."""
+    kind = to_delta_type(column.type)
+    return kind if isinstance(kind, str) else json.dumps(kind, separators=(",", ":"))

@@ -1,0 +1,158 @@
+"""Which warehouse a command works on and how it answers: the options that all commands share.
+
+Owns `--warehouse`, `--storage-option` and `--output`, and how a failure is told: one line on
+standard error and exit code 1.  Must not know of any single command.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from txntable.cli.output import Output, OutputFormat, error_console, output_for
+from txntable.errors import TxnTableError
+from txntable.warehouse import Warehouse
+
+WAREHOUSE_VARIABLE = "TXNTABLE_WAREHOUSE"
+
+_SHARED = (
+    inspect.Parameter(
+        "warehouse",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[
+            str | None,
+            typer.Option(
+                "--warehouse",
+                "-w",
+                envvar=WAREHOUSE_VARIABLE,
+                metavar="URL",
+                help="A folder, s3://bucket/prefix, gs://… or az://….",
+            ),
+        ],
+    ),
+    inspect.Parameter(
+        "storage_option",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[
+            list[str] | None,
+            typer.Option(
+                "--storage-option", metavar="NAME=VALUE", help="An option of the store's client; may be repeated."
+            ),
+        ],
+    ),
+    inspect.Parameter(
+        "output",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=OutputFormat.TABLE,
+        annotation=Annotated[OutputFormat, typer.Option("--output", "-o", help="How the answer is printed.")],
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where a command works and how it answers.
+
+    Attributes
+    ----------
+    url : str
+        The warehouse's.
+    storage_options : dict of str to str
+        Of the store's client.
+    output : Output
+        Prints the answer.
+    """
+
+    url: str
+    storage_options: dict[str, str]
+    output: Output
+
+    def open(self) -> Warehouse:
+        """Open the warehouse.
+
+        Raises
+        ------
+        WarehouseNotFoundError
+            There is none: create one, or check the URL.
+        """
+        return Warehouse.open(self.url, self.storage_options)
+
+
+def on_warehouse(command: Callable[..., None], *, default_url: str | None = None) -> Callable[..., None]:
+    """Return `command` as the command line calls it: with the shared options in place of its connection.
+
+    Parameters
+    ----------
+    command : callable
+        Its first parameter takes a :class:`Connection`; the others are Typer's.
+    default_url : str, optional
+        Where the command works when nothing is said; it then does not look at the environment
+        variable either.  Default: one of the two must be given.
+
+    Returns
+    -------
+    callable
+        With a signature for Typer.  An error of ours becomes one line and exit code 1.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()][1:]
+    shared = _SHARED if default_url is None else (_without_variable(_SHARED[0], default_url), *_SHARED[1:])
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        url, pairs, output = (arguments.pop(parameter.name) for parameter in shared)
+        if not url:
+            raise typer.BadParameter(f"say which one, or set {WAREHOUSE_VARIABLE}", param_hint="--warehouse")
+        connection = Connection(url, storage_options(pairs or ()), output_for(output))
+        try:
+            command(connection, **arguments)
+        except TxnTableError as error:
+            tell_error(error)
+            raise typer.Exit(1) from error
+
+    # Typer reads the signature; the one of the wrapped function would lead it to the connection.
+    run.__signature__ = signature.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
+    del run.__wrapped__  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    return run
+
+
+def _without_variable(parameter: inspect.Parameter, default_url: str) -> inspect.Parameter:
+    option = typer.Option("--warehouse", "-w", metavar="URL", help="A folder, s3://bucket/prefix, gs://… or az://….")
+    return parameter.replace(default=default_url, annotation=Annotated[str, option])
+
+
+def storage_options(pairs: Sequence[str]) -> dict[str, str]:
+    """Return ``NAME=VALUE`` pairs as a mapping; a usage error when one is no pair."""
+    return named_values(pairs, "--storage-option")
+
+
+def named_values(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """Return the ``NAME=VALUE`` pairs of a repeated option.
+
+    Raises
+    ------
+    typer.BadParameter
+        One of them is no pair: exit code 2.
+    """
+    values = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            # The value stays unsaid: it may be a secret.
+            raise typer.BadParameter("is given as NAME=VALUE", param_hint=option)
+        values[name] = value
+    return values
+
+
+def tell_error(error: TxnTableError) -> None:
+    """Print what went wrong: code, what happened, what to do, facts; in one line."""
+    line = " ".join(f"error: {error.code} {error}".split())
+    error_console().print(line, markup=False, soft_wrap=True)

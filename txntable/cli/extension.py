@@ -1,0 +1,83 @@
+"""Commands of other packages, found by entry points and loaded when they are called.
+
+Owns how a command of the group ``txntable.commands`` becomes part of the command line: the entry
+point names a Typer application, or a function with Typer's parameters.  Nothing is imported
+before the command is asked for: `txntable topics list` never pays for Spark.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from txntable.cli.connection import tell_error
+from txntable.errors import MissingDependencyError
+
+GROUP = "txntable.commands"
+
+
+class ExtensibleGroup(TyperGroup):
+    """The commands of this package, then those of others by name."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        own = super().list_commands(ctx)
+        return [*own, *sorted(point.name for point in entry_points(group=GROUP) if point.name not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of that name, or ``None``; another package's is loaded now."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        return next((load_command(point) for point in entry_points(group=GROUP, name=cmd_name)), None)
+
+
+def load_command(point: EntryPoint) -> Any:
+    """Return the command that an entry point names.
+
+    Parameters
+    ----------
+    point : EntryPoint
+        Of the group ``txntable.commands``.
+
+    Returns
+    -------
+    command
+        As Typer's groups hold them.  Where a library is missing, a command that says so when called.
+    """
+    try:
+        loaded = point.load()
+    except ModuleNotFoundError as error:
+        loaded = _unavailable(point.name, error)
+    if isinstance(loaded, typer.Typer):
+        return _named(typer.main.get_command(loaded), point.name)
+    application = typer.Typer(add_completion=False)
+    application.command(point.name)(loaded)
+    return typer.main.get_command(application)
+
+
+def _named(command: Any, name: str) -> Any:
+    command.name = name
+    return command
+
+
+def _unavailable(name: str, cause: ModuleNotFoundError) -> Any:
+    application = typer.Typer(add_completion=False, help=f"Not available here: {cause.name} is not installed.")
+
+    @application.command(
+        name,
+        help=f"Not available here: {cause.name} is not installed.",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    )
+    def unavailable(context: typer.Context) -> None:
+        error = MissingDependencyError(
+            f"`txntable {name}` needs a library that is not installed; pip install 'txntable[spark,demo]'",
+            missing=cause.name,
+        )
+        tell_error(error)
+        raise typer.Exit(1) from cause
+
+    return application

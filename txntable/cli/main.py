@@ -1,0 +1,47 @@
+"""The command line ``txntable``: nouns, each with its verbs.
+
+Owns the root of the commands and the exit codes: 0, 1 (failed, one line on standard error),
+2 (usage).  What needs Spark lives above this package and is found by ``txntable.cli.extension``.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from txntable.cli import topics, transactions, warehouse
+from txntable.cli.extension import ExtensibleGroup
+
+application = typer.Typer(
+    name="txntable",
+    cls=ExtensibleGroup,
+    help="Tables with Kafka's transactions on object storage.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+application.add_typer(warehouse.application, name="warehouse")
+application.add_typer(topics.application, name="topics")
+application.add_typer(transactions.application, name="transactions")
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"txntable {version('txntable')}")
+        raise typer.Exit
+
+
+@application.callback()
+def root(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Tables with Kafka's transactions on object storage."""
+
+
+def main() -> None:
+    """Run the command that the arguments of the process say, and exit."""
+    application()

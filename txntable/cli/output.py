@@ -1,0 +1,199 @@
+"""What commands print: one value, shown as a table for people or as JSON for programs.
+
+Owns the rule that standard output carries the answer and nothing else; notes and progress go to
+standard error, and only where a person is looking.  Must not know of warehouses.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from enum import StrEnum
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+NARROWEST = 200
+"""Columns that a table may take where no terminal says how wide it is: nobody wants a folded path in a file."""
+
+
+class OutputFormat(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table to be printed.
+
+    Attributes
+    ----------
+    headers : Mapping[str, str]
+        Name of a column in JSON -> its header for people, in order.
+    rows : sequence of sequence
+        Values in the order of the headers.
+    title : str
+        For people; empty: none.
+    """
+
+    headers: Mapping[str, str]
+    rows: Sequence[Sequence[object]]
+    title: str = ""
+
+    def documents(self) -> list[dict[str, object]]:
+        """Return the rows as JSON objects."""
+        return [{name: json_value(value) for name, value in zip(self.headers, row, strict=True)} for row in self.rows]
+
+
+class Output(ABC):
+    """Prints answers; :func:`output_for` makes one."""
+
+    @abstractmethod
+    def rows(self, rows: Rows) -> None:
+        """Print a table; in JSON an array of objects."""
+
+    @abstractmethod
+    def facts(self, facts: Mapping[str, object]) -> None:
+        """Print facts of one thing, one a line; in JSON an object."""
+
+    @abstractmethod
+    def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
+        """Print tables and paragraphs, one below the other; in JSON an object of arrays."""
+
+
+class TableOutput(Output):
+    """For people: aligned tables."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, soft_wrap=False)
+        if not self._console.is_terminal:
+            self._console = Console(highlight=False, soft_wrap=False, width=max(NARROWEST, self._console.width))
+
+    def rows(self, rows: Rows) -> None:
+        """Print a table."""
+        table = Table(box=box.SIMPLE_HEAD, title=rows.title or None, title_justify="left", title_style="bold")
+        for index, header in enumerate(rows.headers.values()):
+            numbers = bool(rows.rows) and all(isinstance(row[index], int | float | None) for row in rows.rows)
+            table.add_column(header, justify="right" if numbers else "left", overflow="fold")
+        for row in rows.rows:
+            table.add_row(*(Text(shown(value)) for value in row))
+        self._console.print(table)
+
+    def facts(self, facts: Mapping[str, object]) -> None:
+        """Print facts, one a line."""
+        grid = Table.grid(padding=(0, 2))
+        for name, value in facts.items():
+            grid.add_row(Text(name, style="bold"), Text(shown(value)))
+        self._console.print(grid)
+
+    def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
+        """Print each section."""
+        for section in sections.values():
+            if isinstance(section, Rows):
+                self.rows(section)
+                continue
+            for line in section:
+                # Wrapping is the terminal's: what is printed here is there to be copied.
+                self._console.print(Text(line), soft_wrap=True)
+
+
+class JsonOutput(Output):
+    """For programs: one JSON value."""
+
+    def rows(self, rows: Rows) -> None:
+        """Print an array of objects."""
+        _print_json(rows.documents())
+
+    def facts(self, facts: Mapping[str, object]) -> None:
+        """Print an object."""
+        _print_json({name: json_value(value) for name, value in facts.items()})
+
+    def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
+        """Print an object with an array for each section."""
+        _print_json(
+            {
+                name: section.documents() if isinstance(section, Rows) else list(section)
+                for name, section in sections.items()
+            }
+        )
+
+
+def output_for(output_format: OutputFormat) -> Output:
+    """Return what prints in `output_format`, to the standard output of this moment."""
+    return JsonOutput() if output_format is OutputFormat.JSON else TableOutput()
+
+
+def error_console() -> Console:
+    """Return the console of standard error, for progress and notes."""
+    return Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    """Tell the person before the terminal; say nothing where there is none."""
+    console = error_console()
+    if console.is_terminal:
+        console.print(Text(text, style="dim"))
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show on standard error that something takes its time, while a person looks."""
+    console = error_console()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(Text(text)):
+        yield
+
+
+def instant_text(milliseconds: int) -> str:
+    """Return a date of the store (ms since 1970) as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).isoformat(timespec="milliseconds")
+
+
+def shown(value: object) -> str:
+    """Return a value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", errors="backslashreplace")
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(json_value(value), ensure_ascii=False)
+    return str(value)
+
+
+def json_value(value: object) -> object:
+    """Return a value that JSON has: dates as ISO 8601, bytes as base64, decimals, NaN and infinities as text."""
+    if isinstance(value, Mapping):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    is_json = (
+        value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    )
+    return value if is_json else str(value)
+
+
+def _print_json(document: object) -> None:
+    # Not rich: it would fold long lines, and a program reads this.
+    Console(highlight=False, markup=False, emoji=False, no_color=True, soft_wrap=True).out(
+        json.dumps(document, indent=2, ensure_ascii=False), highlight=False
+    )

@@ -1,0 +1,163 @@
+"""``txntable topics``: create, list, describe, delete; Kafka's words and columns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from txntable.cli.column import column_from_text, column_text, type_name
+from txntable.cli.connection import Connection, named_values, on_warehouse
+from txntable.cli.output import Rows, note
+from txntable.client.admin import TopicDescription
+
+application = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+
+LIST_HEADERS = {
+    "topic": "Topic",
+    "topic_id": "TopicId",
+    "partition_count": "PartitionCount",
+    "key": "Key",
+    "segments": "Segments",
+    "bytes": "Bytes",
+}
+PARTITION_HEADERS = {
+    "topic": "Topic",
+    "partition": "Partition",
+    "log_start_offset": "LogStartOffset",
+    "last_stable_offset": "LastStableOffset",
+    "high_watermark": "HighWatermark",
+    "segments": "Segments",
+    "appended_records": "AppendedRecords",
+    "bytes": "Bytes",
+}
+CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value"}
+COLUMN_HEADERS = {"topic": "Topic", "column": "Column", "type": "Type", "nullable": "Nullable", "key": "Key"}
+
+
+def create(  # noqa: PLR0913 - the interface of a command
+    connection: Connection,
+    name: Annotated[str, typer.Argument(help="The topic's name, by Kafka's rule.")],
+    partitions: Annotated[int, typer.Option("--partitions", help="How many.")] = 1,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="'NAME TYPE [NOT NULL]'",
+            help="A column with Spark SQL's name of its type; repeat it. Without any: Kafka's key, value, headers.",
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option("--key", metavar="NAME", help="A column that chooses the partition; repeat it.")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
+    ] = None,
+) -> None:
+    """Create a topic."""
+    columns = [column_from_text(text) for text in column or ()]
+    settings = (
+        connection.open()
+        .admin()
+        .create_topic(
+            name,
+            partitions=partitions,
+            schema=pa.schema(columns) if columns else None,
+            key=key or (),
+            config=dict(named_values(config or (), "--config")),
+        )
+    )
+    connection.output.facts(
+        {
+            "topic": settings.name,
+            "topic_id": settings.topic_id,
+            "partition_count": settings.partitions,
+            "key": list(settings.key),
+            "columns": [column_text(field) for field in settings.schema],
+            "configs": dict(settings.config),
+        }
+    )
+
+
+def list_topics(connection: Connection) -> None:
+    """List all topics."""
+    described = connection.open().admin().describe_topics()
+    connection.output.rows(Rows(LIST_HEADERS, [_summary(topic) for topic in described]))
+
+
+def _summary(topic: TopicDescription) -> tuple[object, ...]:
+    return (
+        topic.settings.name,
+        topic.settings.topic_id,
+        topic.settings.partitions,
+        ",".join(topic.settings.key) or None,
+        sum(partition.segments for partition in topic.partitions),
+        sum(partition.bytes for partition in topic.partitions),
+    )
+
+
+def describe(
+    connection: Connection,
+    names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
+) -> None:
+    """Describe topics: columns and settings, and each partition's offsets and size."""
+    topics = connection.open().admin().describe_topics(names or None)
+    sections = {
+        "topics": Rows(LIST_HEADERS, [_summary(topic) for topic in topics], "Topics"),
+        "columns": Rows(COLUMN_HEADERS, [row for topic in topics for row in _columns(topic)], "Columns"),
+        "partitions": Rows(PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions"),
+        "configs": Rows(CONFIG_HEADERS, [row for topic in topics for row in _configs(topic)], "Settings"),
+    }
+    connection.output.report(sections)
+
+
+def delete(
+    connection: Connection,
+    name: Annotated[str, typer.Argument(help="The topic's name.")],
+    execute: Annotated[bool, typer.Option("--execute", help="Delete it; without this: say what would go.")] = False,
+) -> None:
+    """Delete a topic: without --execute only say what would be deleted."""
+    admin = connection.open().admin()
+    (topic,) = admin.describe_topics([name])
+    if execute:
+        admin.delete_topic(name)
+    else:
+        note("a dry run: nothing is deleted; say --execute to delete")
+    connection.output.rows(
+        Rows({**LIST_HEADERS, "deleted": "Deleted"}, [(*_summary(topic), execute)]),
+    )
+
+
+def _columns(topic: TopicDescription) -> list[tuple[object, ...]]:
+    settings = topic.settings
+    return [
+        (settings.name, field.name, type_name(field), field.nullable, field.name in settings.key)
+        for field in settings.schema
+    ]
+
+
+def _partitions(topic: TopicDescription) -> list[tuple[object, ...]]:
+    return [
+        (
+            topic.settings.name,
+            partition.partition,
+            partition.log_start,
+            partition.last_stable_offset,
+            partition.high_watermark,
+            partition.segments,
+            partition.records,
+            partition.bytes,
+        )
+        for partition in topic.partitions
+    ]
+
+
+def _configs(topic: TopicDescription) -> list[tuple[object, ...]]:
+    return [(topic.settings.name, name, value) for name, value in sorted(topic.settings.config.items())]
+
+
+application.command("create")(on_warehouse(create))
+application.command("list")(on_warehouse(list_topics))
+application.command("describe")(on_warehouse(describe))
+application.command("delete")(on_warehouse(delete))

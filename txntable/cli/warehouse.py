@@ -1,0 +1,47 @@
+"""``txntable warehouse``: create one, describe one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.output import instant_text
+from txntable.warehouse import Warehouse
+
+application = typer.Typer(no_args_is_help=True, help="Create and describe warehouses.")
+
+
+def create(
+    connection: Connection,
+    exist_ok: Annotated[bool, typer.Option("--exist-ok", help="A warehouse that is there already is fine.")] = False,
+) -> None:
+    """Create a warehouse; the store must pass the probe of its put-if-absent."""
+    _describe(connection, Warehouse.create(connection.url, connection.storage_options, exist_ok=exist_ok))
+
+
+def describe(connection: Connection) -> None:
+    """Describe a warehouse: where it is, its format, settings, topics and position."""
+    _describe(connection, connection.open())
+
+
+def _describe(connection: Connection, warehouse: Warehouse) -> None:
+    identity = warehouse.identity
+    connection.output.facts(
+        {
+            "warehouse": warehouse.url,
+            "warehouse_id": identity.warehouse_id,
+            "format": identity.format,
+            "created_at": instant_text(identity.created_at),
+            "position": warehouse.transactions.refresh(),
+            "topics": len(warehouse.admin().list_topics()),
+            **asdict(warehouse.settings()),
+            "capabilities": dict(identity.capabilities),
+        }
+    )
+
+
+application.command("create")(on_warehouse(create))
+application.command("describe")(on_warehouse(describe))
