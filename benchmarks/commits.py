@@ -125,10 +125,11 @@ def measure(folder: Path) -> list[Figure]:
             done = [tally.successes for tally in tallies]
             rates[name] = sum(done) / SECONDS
             failed = sum(tally.failures for tally in tallies)
-            notes = f"{failed} failed; slowest/median {min(done) / max(1, median(done)):.2f}; " + (
-                f"longest wait {max(tally.longest_wait_s for tally in tallies):.2f} s"
-            )
+            slowest, longest = min(done) / max(1, median(done)), max(tally.longest_wait_s for tally in tallies)
+            notes = f"{failed} failed; slowest ÷ median {slowest:.2f}; longest wait {longest:.2f} s"
             figures.append(Figure(f"{name}, {processes} processes", rates[name], "commits/s", notes))
-        for name in ("our commit, page cache", "our commit, synced"):
-            figures.append(ratio(f"{name} ÷ deltalake, {processes} processes", rates[name], rates["deltalake append"]))
+        figures.extend(
+            ratio(f"{name} ÷ deltalake, {processes} processes", rates[name], rates["deltalake append"])
+            for name in ("our commit, page cache", "our commit, synced")
+        )
     return figures

@@ -143,9 +143,7 @@ def read_flights(source: Path, months: Collection[int]) -> pa.Table:
 def stage_months(flights: pa.Table, folder: Path) -> None:
     """Write one Parquet file for each month into a folder, for Spark to read."""
     for month in pc.unique(flights["month"]).to_pylist():
-        parquet.write_table(
-            flights.filter(pc.equal(flights["month"], month)), folder / f"{month_name(month)}.parquet"
-        )
+        parquet.write_table(flights.filter(pc.equal(flights["month"], month)), folder / f"{month_name(month)}.parquet")
 
 
 def digest_source(source: Path, months: Collection[int]) -> SourceDigest:

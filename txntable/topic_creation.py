@@ -28,7 +28,11 @@ def check_partitions(partitions: int) -> int:
     InvalidPartitionsError
         Not between 1 and 100,000.
     """
-    if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= LARGEST_PARTITION_COUNT:
+    if (
+        isinstance(partitions, bool)
+        or not isinstance(partitions, int)
+        or not 1 <= partitions <= LARGEST_PARTITION_COUNT
+    ):
         raise InvalidPartitionsError(
             "a topic has between 1 and 100000 partitions; give such a number", partitions=repr(partitions)
         )
@@ -87,7 +91,13 @@ def decide_deletion(logs: PartitionLogs, table: TableState, now_ms: int, retenti
     """
     settings = live_settings(logs)
     ended = TopicSettings(
-        settings.name, settings.topic_id, settings.partitions, settings.schema, settings.key, settings.config, deleted=True
+        settings.name,
+        settings.topic_id,
+        settings.partitions,
+        settings.schema,
+        settings.key,
+        settings.config,
+        deleted=True,
     )
     old = table.metadata
     assert old is not None  # live_settings found the topic in it
@@ -108,5 +118,3 @@ def differences(found: TopicSettings, wanted: TopicSettings) -> list[str]:
         )
         if not same
     ]
-
-

@@ -113,7 +113,9 @@ def settings_of(name: str, metadata: Metadata) -> TopicSettings:
     ours = {key for key in configuration if key.startswith(TOPIC_PROPERTY)}
     if ours - _TOPIC_PROPERTIES:
         raise UnsupportedFormatError(
-            "the topic has settings of a newer format; upgrade txntable", topic=name, unknown=sorted(ours - _TOPIC_PROPERTIES)
+            "the topic has settings of a newer format; upgrade txntable",
+            topic=name,
+            unknown=sorted(ours - _TOPIC_PROPERTIES),
         )
     try:
         return TopicSettings(

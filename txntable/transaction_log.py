@@ -141,8 +141,9 @@ class TransactionLogFold:
         for action in commit.actions:
             if isinstance(action, Add):
                 self._take(action, commit.info.timestamp_ms)
-            elif isinstance(action, Remove) and (old := table.files.get(action.path)) is not None:
-                if old.partition_values[KIND] == ID_KIND:
+            elif isinstance(action, Remove):
+                old = table.files.get(action.path)
+                if old is not None and old.partition_values[KIND] == ID_KIND:
                     self._drop(id_row_of(old).transactional_id)
 
     def _take(self, add: Add, timestamp_ms: int) -> None:

@@ -126,9 +126,7 @@ class Warehouse:
         return create_on(store, environment, exist_ok=exist_ok, settings=settings or WarehouseSettings())
 
     @classmethod
-    def open(
-        cls, url: str, storage_options: Mapping[str, str] | None = None, *, durability: str = "full"
-    ) -> Warehouse:
+    def open(cls, url: str, storage_options: Mapping[str, str] | None = None, *, durability: str = "full") -> Warehouse:
         """Open a warehouse; parameters as for :meth:`create`.
 
         Raises
@@ -247,9 +245,7 @@ def create_on(
     if not created and not exist_ok:
         # A creation that was killed is finished all the same.
         open_on(store, environment, settings)
-        raise WarehouseAlreadyExistsError(
-            "there is a warehouse already; open it, or say exist_ok", url=store.spec.url
-        )
+        raise WarehouseAlreadyExistsError("there is a warehouse already; open it, or say exist_ok", url=store.spec.url)
     return open_on(store, environment, settings)
 
 
@@ -302,9 +298,7 @@ def _create_log(
 def _read_identity(store: ObjectStore) -> WarehouseIdentity:
     found = store.get(WAREHOUSE_FILE)
     if found is None:
-        raise WarehouseNotFoundError(
-            "there is no warehouse here; create one, or check the url", url=store.spec.url
-        )
+        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the url", url=store.spec.url)
     try:
         fields = json.loads(found.data)
         identity = WarehouseIdentity(**fields) if fields["format"] == FORMAT else None

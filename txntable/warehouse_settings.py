@@ -66,7 +66,9 @@ def settings_from(configuration: Mapping[str, str]) -> WarehouseSettings:
     found = {name: value for name, value in configuration.items() if name.startswith(PREFIX)}
     unknown = set(found) - set(known) - _NOT_SETTINGS
     if unknown:
-        raise UnsupportedFormatError("the warehouse has settings of a newer format; upgrade txntable", unknown=sorted(unknown))
+        raise UnsupportedFormatError(
+            "the warehouse has settings of a newer format; upgrade txntable", unknown=sorted(unknown)
+        )
     try:
         return WarehouseSettings(**{known[name]: int(value) for name, value in found.items() if name in known})
     except ValueError as error:

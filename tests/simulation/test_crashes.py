@@ -103,7 +103,7 @@ def committed_transfers(site: Site, where: str) -> int:
     by_amount = [row["amount"] for row in debit]
     assert by_amount.count(4) == 3 * len(tags), where
     assert tags.count("done") == tags.count("more"), where
-    assert "never" not in tags and "open" not in tags, where
+    assert not {"never", "open"} & set(tags), where
     return tags.count("done")
 
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.client.records import RecordMetadata
-from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTopicOrPartitionError
-from txntable.key import partitions_of
 from txntable.conform import TIMESTAMP_COLUMN, conform
 from txntable.delta_types import TIMESTAMP
+from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTopicOrPartitionError
+from txntable.key import partitions_of
 from txntable.topic import TopicSettings
 
 _TIMESTAMP = pa.field(TIMESTAMP_COLUMN, TIMESTAMP)
@@ -83,7 +83,9 @@ class RecordAccumulator:
         names = set(self.settings.schema.names)
         if unknown := sorted(set(row) - names):
             raise SchemaMismatchError(
-                "the record has columns that the topic does not have", topic=self.settings.name, columns=",".join(unknown)
+                "the record has columns that the topic does not have",
+                topic=self.settings.name,
+                columns=",".join(unknown),
             )
         complete = {name: row.get(name) for name in self.settings.schema.names}
         self._conform([{**complete, TIMESTAMP_COLUMN: timestamp_ms * 1000}])
@@ -172,7 +174,7 @@ class RecordAccumulator:
         return parts
 
     def _unkeyed(self, rows: pa.Table, metadata: tuple[RecordMetadata, ...]) -> PartitionRows:
-        """Records without a key stick to one partition for a flush, then to the next (KIP-480)."""
+        """Take one partition for a flush of records without a key, then the next (KIP-480)."""
         partition = self._next_unkeyed % self.settings.partitions
         self._next_unkeyed += 1
         return PartitionRows(partition, rows, False, metadata)

@@ -99,7 +99,7 @@ class Admin:
 
     # -- topics -----------------------------------------------------------------------------
 
-    def create_topic(
+    def create_topic(  # noqa: PLR0913  Kafka's settings of a topic, by name
         self,
         name: str,
         *,
@@ -183,8 +183,7 @@ class Admin:
 
     def list_topics(self) -> list[str]:
         """Return the names of all topics, sorted."""
-        names = self._context.store.folders(TOPICS_FOLDER)
-        return [name for name in names if self._exists(name)]
+        return [name for name in self._context.store.folders(TOPICS_FOLDER) if self._exists(name)]
 
     def _exists(self, name: str) -> bool:
         try:

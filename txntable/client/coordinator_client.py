@@ -66,9 +66,7 @@ class CoordinatorClient:
             Others kept it busy all the time; call again.
         """
 
-        def request(
-            row: TransactionMetadata | None, position: int
-        ) -> Transition[ProducerIdentity] | Transition[Decision]:
+        def request(row: TransactionMetadata | None, position: int) -> Transition[ProducerIdentity | Decision]:
             next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)
             return init_producer(
                 row, InitRequest(transactional_id, next_id, timeout_ms, position, self._max_timeout_ms)

@@ -179,9 +179,7 @@ class Producer:
     def _end(self, transactional_id: str, outcome: Outcome) -> None:
         producer = self._require_producer()
         if self._enrolled or (self._batch_id is not None and outcome is Outcome.COMMIT):
-            decision = self._guarded(
-                lambda: self._coordinator.end(transactional_id, producer, outcome, self._batch_id)
-            )
+            decision = self._guarded(lambda: self._coordinator.end(transactional_id, producer, outcome, self._batch_id))
             producer = ProducerEpoch(producer.producer_id, decision.next_epoch)
             # Decided: from here on nothing that fails may look like a failed commit.
             self._coordinator.try_complete(transactional_id)
@@ -216,7 +214,7 @@ class Producer:
 
     # -- sending ----------------------------------------------------------------------------
 
-    def send(
+    def send(  # noqa: PLR0913  a Kafka record's parts, by name
         self,
         topic: str,
         value: bytes | None = None,
@@ -260,7 +258,11 @@ class Producer:
         self._check_sending()
         if timestamp_ms is not None and (isinstance(timestamp_ms, bool) or timestamp_ms < 0):
             raise InvalidRequestError("a timestamp is in ms since 1970, not negative", timestamp_ms=timestamp_ms)
-        given = [name for name, x in (("value", value if value is not None else key), ("row", row), ("rows", rows)) if x is not None]
+        given = [
+            name
+            for name, x in (("value", value if value is not None else key), ("row", row), ("rows", rows))
+            if x is not None
+        ]
         if len(given) > 1:
             raise InvalidRequestError("give key and value, or row, or rows: one of them", given=",".join(given))
         accumulator = self._accumulator(topic)
@@ -373,7 +375,7 @@ class Producer:
         self._state, self._failure = state, error
 
     def _restart_idempotent(self, error: TxnTableError) -> None:
-        """A refused batch leaves a hole in the sequence: go on under a raised epoch from 0, as Kafka does."""
+        """Go on under a raised epoch from 0, as Kafka does: a refused batch leaves a hole in the sequence."""
         producer = self._appender.producer
         if not error.retriable and producer is not None:
             self._appender.restart(ProducerEpoch(producer.producer_id, producer.epoch + 1))
@@ -420,4 +422,5 @@ class Transaction:
 
     def write(self, topic: str, dataframe: Any) -> RecordMetadata:
         """Write a Spark DataFrame, distributed; see :func:`txntable.spark.writer.write_dataframe`."""
-        return self._producer.config.write_dataframe(self._producer, topic, dataframe)
+        metadata: RecordMetadata = self._producer.config.write_dataframe(self._producer, topic, dataframe)
+        return metadata

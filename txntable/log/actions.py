@@ -297,7 +297,9 @@ def decode_add(body: Mapping[str, Any]) -> Add:
     if tags is not None:
         tags = dict(tags)
         if set(tags) != {TAG}:
-            raise DamagedDataError("file has a tag that this format does not have", path=body["path"], tags=sorted(tags))
+            raise DamagedDataError(
+                "file has a tag that this format does not have", path=body["path"], tags=sorted(tags)
+            )
     return Add(
         body["path"],
         dict(body["partitionValues"]),

@@ -111,7 +111,9 @@ def _add_column(adds: pa.Table) -> pa.Table:
     if adds.num_rows == 0:
         return _SCHEMA.empty_table()
     adds = adds.combine_chunks()
-    struct = pa.StructArray.from_arrays([adds[name].combine_chunks() for name in ADD_SCHEMA.names], fields=list(ADD_TYPE))
+    struct = pa.StructArray.from_arrays(
+        [adds[name].combine_chunks() for name in ADD_SCHEMA.names], fields=list(ADD_TYPE)
+    )
     columns = [struct if f.name == "add" else pa.nulls(adds.num_rows, f.type) for f in _SCHEMA]
     return pa.table(columns, schema=_SCHEMA)
 

@@ -104,7 +104,9 @@ def ensure_key_files(store: ObjectStore, root: str, table: TableState, adds: lis
             store.put(f"{root}/{add.path}", CONSTANT_FILE)
 
 
-def creation_actions(name: str, table_id: str, columns: pa.Schema, properties: Mapping[str, str], now_ms: int) -> list[Action]:
+def creation_actions(
+    name: str, table_id: str, columns: pa.Schema, properties: Mapping[str, str], now_ms: int
+) -> list[Action]:
     """Return version 0 of a keyed table.
 
     Parameters

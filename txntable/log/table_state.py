@@ -53,7 +53,7 @@ class LiveFiles:
         return self._rows.get(path)
 
     def __len__(self) -> int:
-        return self._count
+        return int(self._count)
 
     def __contains__(self, path: str) -> bool:
         if path in self._tail:

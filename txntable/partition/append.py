@@ -122,7 +122,10 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
 def _check_segment(settings: TopicSettings, segment: StagedSegment) -> None:
     if not 0 <= segment.partition < settings.partitions:
         raise UnknownTopicOrPartitionError(
-            "the topic has no such partition", topic=settings.name, partition=segment.partition, partitions=settings.partitions
+            "the topic has no such partition",
+            topic=settings.name,
+            partition=segment.partition,
+            partitions=settings.partitions,
         )
     if segment.partition_count is not None and segment.partition_count != settings.partitions:
         raise SchemaMismatchError(

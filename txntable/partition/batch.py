@@ -151,9 +151,7 @@ def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | No
     tag = decode_tag(path, tag_text, _REQUIRED, _OPTIONAL)
     try:
         producer_id, epoch = values["_producer_id"], values["_producer_epoch"]
-        producer = (
-            None if producer_id is None or epoch is None else ProducerEpoch(int(producer_id), int(epoch))
-        )
+        producer = None if producer_id is None or epoch is None else ProducerEpoch(int(producer_id), int(epoch))
         decided = tag.get("decided")
         return Batch(
             path=path,

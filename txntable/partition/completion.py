@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from txntable.layout import marker_path
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.markers import Control, Marker, marker_add
-from txntable.layout import marker_path
-from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET, decided_through, next_offset, per_partition, per_topic
+from txntable.partition.offsets import (
+    DECIDED_THROUGH,
+    NEXT_OFFSET,
+    decided_through,
+    next_offset,
+    per_partition,
+    per_topic,
+)
 from txntable.partition.partition_log import PartitionLogs
 
 

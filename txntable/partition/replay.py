@@ -72,7 +72,7 @@ def _value(rows: pa.Table, name: str) -> Any:
 
 
 def _numbers(rows: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A partition column as int64; absent is -1 here, and nowhere else."""
+    """Return a partition column as int64; absent is -1 here, and nowhere else."""
     filled = pc.fill_null(pc.cast(_value(rows, name), pa.int64()), -1)
     return np.asarray(filled.to_numpy(), dtype=np.int64)
 

@@ -132,7 +132,7 @@ class LocalFolder(ObjectStore):
         """Yield the objects in and below the folder `prefix`, sorted by path."""
         return self._walk(check_folder(prefix))
 
-    def folders(self, prefix: str) -> list[str]:
+    def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted."""
         folder = check_folder(prefix)
         try:

@@ -125,7 +125,7 @@ class ObjectStore(ABC):
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield all objects whose path begins with the folder `prefix`, sorted by path."""
 
-    def folders(self, prefix: str) -> list[str]:
+    def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted.
 
         One LIST with a delimiter where the store has one; not for the steady state.

@@ -141,7 +141,7 @@ class RemoteStore(ObjectStore):
         found = self._list(folder)
         return found if self._in_order else iter(sorted(found, key=lambda meta: meta.path))
 
-    def folders(self, prefix: str) -> list[str]:
+    def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted; one LIST with a delimiter."""
         folder = check_folder(prefix)
         try:

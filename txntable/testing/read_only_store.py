@@ -38,7 +38,7 @@ class ReadOnlyStore(ObjectStore):
         """Yield the objects in and below the folder `prefix`, sorted by path."""
         return self._inner.list(prefix)
 
-    def folders(self, prefix: str) -> list[str]:
+    def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted."""
         return self._inner.folders(prefix)
 

@@ -46,6 +46,8 @@ class SteppingStore(ObjectStore):
 
     Attributes
     ----------
+    plan, on_step
+        As given; may be changed at any time.
     steps : list of Step
         All steps so far.
     killed : bool
@@ -59,8 +61,8 @@ class SteppingStore(ObjectStore):
         self.steps: list[Step] = []
         self.killed = False
         self._inner = inner
-        self._plan = tuple(plan)
-        self._on_step = on_step
+        self.plan = tuple(plan)
+        self.on_step = on_step
         self._met = Counter[int]()
         self._late: list[_Late] = []
 
@@ -119,8 +121,8 @@ class SteppingStore(ObjectStore):
         step = Step(len(self.steps) + 1, operation, path)
         self.steps.append(step)
         self._land_due(step)
-        if self._on_step is not None:
-            self._on_step(step)
+        if self.on_step is not None:
+            self.on_step(step)
             self._check_alive()  # the scheduler may have killed this process meanwhile
         answer: Any = None
         try:
@@ -159,7 +161,7 @@ class SteppingStore(ObjectStore):
 
     def _rule_for(self, step: Step) -> Rule | None:
         found: Rule | None = None
-        for index, rule in enumerate(self._plan):
+        for index, rule in enumerate(self.plan):
             if rule.matches(step):
                 self._met[index] += 1
                 if found is None and rule.occurrence in {None, self._met[index]}:

@@ -165,7 +165,7 @@ def test_writer_that_sleeps_at_its_put_is_not_believed_when_the_slot_was_deleted
                 # Only the wall clock ran on: the machine was suspended.
                 sleeper.environment.advance_wall_ms(3 * DAY_MS)
 
-    sleeper.store._on_step = sleep
+    sleeper.store.on_step = sleep
     outcome = sleeper.count()
 
     assert isinstance(outcome, Committed)
@@ -194,7 +194,7 @@ def test_own_commit_is_recognised_when_the_answer_comes_after_the_guard() -> Non
         if step.operation is PUT and step.path == slot(1):
             slow.environment.advance_ms(GUARD_MS + 1)
 
-    slow.store._on_step = answer_late
+    slow.store.on_step = answer_late
     outcome = slow.count()
 
     assert outcome == Committed(1)
@@ -215,7 +215,7 @@ def test_reader_starts_again_when_the_log_is_cleaned_up_under_its_cold_start() -
             seen.append(step.path)
             others_go_on_and_clean_up(world, first)
 
-    reader.store._on_step = interfere
+    reader.store.on_step = interfere
     table = reader.log.refresh()
 
     assert seen
@@ -323,7 +323,7 @@ def test_in_commit_timestamps_rise_when_the_stores_clock_goes_back() -> None:
     world, first = world_with_log()
     first.count()
     before = first.log.table.timestamp_ms
-    world.objects.clock.skew_ms = -DAY_MS
+    world.store_time.skew_ms = -DAY_MS
 
     late = world.process()
     late.count()

@@ -80,7 +80,9 @@ def test_cold_start_makes_no_list_when_the_hint_is_good(world: World) -> None:
 
 
 @pytest.mark.parametrize("hint", [None, b"", b"{}", b'{"version":999}'])
-def test_cold_start_finds_the_newest_checkpoint_when_the_hint_is_missing_or_wrong(world: World, hint: bytes | None) -> None:
+def test_cold_start_finds_the_newest_checkpoint_when_the_hint_is_missing_or_wrong(
+    world: World, hint: bytes | None
+) -> None:
     writer = world.process()
     writer.create()
     for _ in range(210):
@@ -111,7 +113,9 @@ def test_log_is_refused_when_its_checkpoint_is_truncated(world: World) -> None:
     for _ in range(100):
         writer.count()
     path = checkpoint_path("table", 100)
-    world.objects.put(path, world.objects.get(path).data[:100])
+    stored = world.objects.get(path)
+    assert stored is not None
+    world.objects.put(path, stored.data[:100])
 
     with pytest.raises(DamagedDataError, match="checkpoint can not be read"):
         world.process().log.refresh()
@@ -184,7 +188,12 @@ class TwoViews(RuleBasedStateMachine):
     @rule()
     def sleeper_changes_nothing(self) -> None:
         seen: list[int] = []
-        outcome = self.sleeper.log.commit("LOOK", lambda table: seen.append(table.number("counter")) or [])
+
+        def look(table: TableState) -> list[Txn]:
+            seen.append(table.number("counter"))
+            return []
+
+        outcome = self.sleeper.log.commit("LOOK", look)
         assert isinstance(outcome, Unchanged)
         assert seen[-1] == self.counted
 

@@ -39,7 +39,8 @@ class World:
     processes: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.objects = MemoryObjects(StoreTime(self.time))
+        self.store_time = StoreTime(self.time)
+        self.objects = MemoryObjects(self.store_time)
 
     def process(self, *plan: Rule) -> Process:
         """Start a process whose store follows `plan`."""

@@ -59,7 +59,7 @@ class History:
         """An uploaded segment."""
         self.names += 1
         path = f"p{partition:05d}/{TOPIC_ID}-n-{self.names}.parquet"
-        return StagedSegment(path, partition, records, 100, '{"numRecords":%d}' % records, 1, 2, None, 3)
+        return StagedSegment(path, partition, records, 100, f'{{"numRecords":{records}}}', 1, 2, None, 3)
 
     def append(self, producer: ProducerEpoch | None, parts: Sequence[tuple[int, int]], *, transactional: bool) -> None:
         """Append segments of (partition, records); the next sequences of the producer."""
@@ -76,8 +76,8 @@ class History:
         for item in segments:
             self.segments[item.segment.path] = (producer, transactional)
         if transactional and producer is not None:
-            key = (producer.producer_id, producer.epoch)
-            self.owed[key] = self.owed.get(key, frozenset()) | {partition for partition, _ in parts}
+            owner = (producer.producer_id, producer.epoch)
+            self.owed[owner] = self.owed.get(owner, frozenset()) | {partition for partition, _ in parts}
 
     def decide(self, producer: ProducerEpoch, control: Control) -> None:
         """End a transaction, with a marker in every enrolled partition and one more."""

@@ -208,7 +208,10 @@ def test_append_is_refused_when_the_topic_is_not_what_the_writer_knew(change: di
     staged = history.staged(change.get("partition", 0), 1)
     object.__setattr__(staged, "partition_count", change.get("partition_count"))
     request = AppendRequest(
-        change.get("topic_id", TOPIC_ID), TRANSACTION, True, (SequencedSegment(staged, change.get("first_sequence", 0)),)
+        change.get("topic_id", TOPIC_ID),
+        TRANSACTION,
+        True,
+        (SequencedSegment(staged, change.get("first_sequence", 0)),),
     )
 
     assert refusal(lambda: decide_append(segments.fold, segments.table, request, 5)) == code

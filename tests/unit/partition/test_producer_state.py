@@ -45,7 +45,7 @@ MARKED = ProducerEntry(4, last_offset=20)
         (KNOWN, 3, 10, 1, False, True, "INVALID_TXN_STATE"),
     ],
 )
-def test_batch_is_answered_by_epoch_and_sequence(
+def test_batch_is_answered_by_epoch_and_sequence(  # noqa: PLR0913  the columns of the table
     entry: ProducerEntry | None,
     epoch: int,
     first: int,
