@@ -109,7 +109,8 @@ class FlightsLoading:
     def _fail_half_way(self, month: int) -> None:
         batch = month_name(month)
         self._story.step(f"{batch}: fails half-way")
-        before = self._records(IsolationLevel.SNAPSHOT)
+        before = during = self._records(IsolationLevel.SNAPSHOT)
+        uncommitted = 0
         try:
             with self._producer.transaction(batch_id=batch) as transaction:
                 transaction.write(TOPIC, first_half_of(self._flights, month))

@@ -5,11 +5,12 @@ Owns how topics become views.  The command itself parses, builds the session, as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from jobs.session import spark_session
 from txntable.cli.connection import Connection, on_warehouse
@@ -32,14 +33,57 @@ def sql(
     with spark_session("txntable sql") as spark:
         try:
             register_topics(warehouse, spark, query, isolation_level)
-            answer = spark.sql(query)
-            found = answer.limit(limit + 1).collect()
-            headers = distinct_headers(answer)
+            found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:
             raise InvalidRequestError(
-                f"spark can not answer the query: {_first_line(error)}", condition=error.getCondition()
+                f"spark refuses the query: {_first_line(error)}", condition=error.getCondition()
             ) from error
-    if len(found) > limit:
+    if found.num_rows > limit:
         note(f"only the first {limit} rows; --limit shows more")
-    rows = [tuple(row.asDict(recursive=True).values()) if False else tuple(_plain(value) for value in row) for row in found]
-    connection.output.rows(Rows(headers, rows[:limit]))
+    columns = [column.to_pylist()[:limit] for column in found.columns]
+    connection.output.rows(Rows(distinct_headers(found.column_names), list(zip(*columns, strict=True))))
+
+
+def register_topics(warehouse: Warehouse, spark: SparkSession, query: str, level: IsolationLevel) -> None:
+    """Make views of the topics that a query names; of all when it names none (``SHOW VIEWS``).
+
+    Parameters
+    ----------
+    warehouse : Warehouse
+        Whose topics.
+    spark : SparkSession
+        Gets the views.
+    query : str
+        Only looked through for names: a topic that is not in it costs nothing.
+    level : IsolationLevel
+        Of all views; snapshots are at one position.
+    """
+    topics = warehouse.admin().list_topics()
+    named = [topic for topic in topics if topic.lower() in query.lower()] or topics
+    snapshot = warehouse.snapshot()
+    for topic in named:
+        is_snapshot = level is IsolationLevel.SNAPSHOT
+        records = (
+            snapshot.read(spark, topic) if is_snapshot else warehouse.read(spark, topic, isolation_level=level.value)
+        )
+        records.createOrReplaceTempView(f"`{topic}`")
+
+
+def distinct_headers(names: Sequence[str]) -> dict[str, str]:
+    """Return names that differ (``total``, ``total_2``) -> the query's own names, in order."""
+    headers: dict[str, str] = {}
+    for name in names:
+        distinct, number = name, 1
+        while distinct in headers:
+            number += 1
+            distinct = f"{name}_{number}"
+        headers[distinct] = name
+    return headers
+
+
+def _first_line(error: PySparkException) -> str:
+    text = (error.getMessage() or str(error)).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+command = on_warehouse(sql)

@@ -119,7 +119,7 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
 
     # Typer reads the signature; the one of the wrapped function would lead it to the connection.
     run.__signature__ = signature.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return run
 

@@ -95,10 +95,9 @@ def project(logs: PartitionLogs, segments: TableState, public: TableState, now_m
 
 
 def _row(logs: PartitionLogs, segment: Add | None, public: Add | None, now_ms: int) -> Add | Remove | None:
-    position = None
-    if segment is not None and segment.partition_values["_control"] is None:
-        position = commit_position(logs, batch_of(segment))
-    if segment is None or position is None:
+    batch = None if segment is None or segment.partition_values["_control"] is not None else batch_of(segment)
+    position = None if batch is None else commit_position(logs, batch)
+    if segment is None or batch is None or position is None:
         if public is None:
             return None
         return Remove(public.path, now_ms, False, public.partition_values, public.size)
@@ -111,7 +110,8 @@ def _row(logs: PartitionLogs, segment: Add | None, public: Add | None, now_ms: i
     if public is not None and dict(public.partition_values) == values:
         return None
     path = SEGMENTS_PREFIX + segment.path
-    return replace(segment, path=path, partition_values=values, data_change=True, tag=None)
+    # A merged segment holds nothing that streams have not seen in its sources.
+    return replace(segment, path=path, partition_values=values, data_change=batch.decided is None, tag=None)
 
 
 def _numbers(logs: PartitionLogs, segments: TableState, topic_id: str, version: int) -> dict[str, int]:

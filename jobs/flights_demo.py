@@ -1,0 +1,152 @@
+"""The demo's story, from the first month to the report: load, derive, derive again, look.
+
+Owns the order of the chapters and the closing lines; each chapter is a module of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobs import flights_loading, flights_source, route_delays
+from jobs.flights_report import FlightsReport, check_flights, checks_table, column_of, columns_table, events_table
+from jobs.flights_story import Story
+from txntable.cli.output import Rows
+from txntable.warehouse import Warehouse
+
+TOPICS = (flights_loading.TOPIC, route_delays.TOPIC)
+CHAPTERS_OF_THE_REPORT = 5
+EXAMPLE_QUERY = (
+    "SELECT origin, dest, sum(flights) AS flights, round(avg(mean_arrival_delay), 1) AS mean_delay "
+    "FROM delays_by_route GROUP BY ALL ORDER BY flights DESC LIMIT 10"
+)
+
+Report = dict[str, Rows | Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """What a run of the demo brings where.
+
+    Attributes
+    ----------
+    source : pathlib.Path
+        The package's file.
+    folder : pathlib.Path
+        For the months as Parquet; empty, and gone afterwards.
+    months : sequence of int
+        Which.
+    url : str
+        The warehouse, as the user wrote it.
+    """
+
+    source: Path
+    folder: Path
+    months: Sequence[int]
+    url: str
+
+
+def run_demo(warehouse: Warehouse, spark: SparkSession, trip: Trip, story: Story) -> Report:
+    """Run the demo and return its report; what fails is in the story's checks.
+
+    Parameters
+    ----------
+    warehouse : Warehouse
+        New, or of an earlier run.
+    spark : SparkSession
+        With Delta; its time zone becomes UTC.
+    trip : Trip
+        What to bring.
+    story : Story
+        Is told what happens.
+    """
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    flights_loading.create_topic(warehouse)
+    route_delays.create_topic(warehouse)
+    flights_source.stage_months(flights_source.read_flights(trip.source, trip.months), trip.folder)
+    with story.chapter("flights, month by month", len(trip.months)):
+        loading = flights_loading.FlightsLoading(warehouse, spark.read.parquet(str(trip.folder)), story)
+        loaded = loading.load(trip.months)
+        committed = loading.committed_months()
+    _derive_twice(warehouse, spark, committed, story)
+    with story.chapter("looking at the result", CHAPTERS_OF_THE_REPORT):
+        sections = _look(FlightsReport(warehouse, spark), trip, committed, story)
+    return {**sections, "closing": _closing(warehouse, trip, loaded)}
+
+
+def _derive_twice(warehouse: Warehouse, spark: SparkSession, months: Sequence[int], story: Story) -> None:
+    report = FlightsReport(warehouse, spark)
+    with story.chapter("delays by route", len(months)):
+        route_delays.write_delays(warehouse, spark, months, story)
+    before = report.versions(TOPICS)
+    with story.chapter("delays by route, a second time", len(months)):
+        second = route_delays.write_delays(warehouse, spark, months, story)
+    story.check("months that the second run of the delays writes", 0, second.written)
+    story.check("table versions after the second run", _text(before), _text(report.versions(TOPICS)))
+
+
+def _text(versions: dict[str, tuple[int, int | None]]) -> str:
+    return ", ".join(f"{topic} {log}/{public}" for topic, (log, public) in versions.items())
+
+
+def _look(report: FlightsReport, trip: Trip, committed: Sequence[int], story: Story) -> Report:
+    story.step("transactions")
+    transactions = report.transactions(TOPICS)
+    story.advance()
+    story.step("records by isolation level")
+    records = report.records(TOPICS)
+    story.advance()
+    story.step("the source file")
+    source = flights_source.digest_source(trip.source, committed)
+    story.advance()
+    story.step("the public table, by plain Spark SQL")
+    table = report.digest_flights(flights_loading.TOPIC)
+    story.advance()
+    check_flights(story, source, table)
+    flights, months = report.flights_of_delays(route_delays.TOPIC)
+    story.check("flights in the snapshot", source.rows, column_of(records, "snapshot")[flights_loading.TOPIC])
+    story.check("flights that the delays speak of", source.rows, flights)
+    story.check("months in the delays", len(committed), months)
+    for topic in TOPICS:
+        story.check(f"committed transactions of {topic}", len(committed), column_of(transactions, "committed")[topic])
+    return {
+        "events": events_table(story),
+        "transactional_ids": report.transactional_ids(),
+        "transactions": transactions,
+        "records": records,
+        "columns": columns_table(source, table, f"delta.`…/topics/{flights_loading.TOPIC}`"),
+        "checks": checks_table(story),
+    }
+
+
+def _closing(warehouse: Warehouse, trip: Trip, loaded: tuple[int, int]) -> list[str]:
+    again = loaded[0] == 0
+    where = f"--warehouse {shlex.quote(trip.url)}"
+    program = command_name()
+    return [
+        *(["Every month had committed in an earlier run: this one wrote nothing.", ""] if again else []),
+        f"The warehouse is {warehouse.url}; its public table is a Delta table like any other:",
+        f"  SELECT count(*) FROM delta.`{warehouse.url}/topics/{flights_loading.TOPIC}`",
+        "",
+        "What to try next:",
+        f"  {program} topics list {where}",
+        f"  {program} topics describe {flights_loading.TOPIC} {where}",
+        f"  {program} transactions list {where} --output json",
+        f"  {program} sql {where} {shlex.quote(EXAMPLE_QUERY)}",
+        f"  {program} demo {where}" + ("" if len(trip.months) == 12 else f" --months {len(trip.months)}"),
+    ]
+
+
+def command_name() -> str:
+    """Return how the shell of this process finds ``txntable``: its name, or a path where that is not enough."""
+    started = Path(sys.argv[0])
+    if started.name != "txntable" or shutil.which("txntable") == str(started):
+        return "txntable"
+    return os.path.relpath(started) if started.exists() else "txntable"

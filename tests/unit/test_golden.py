@@ -1,0 +1,143 @@
+"""The logs of format 0, as they were written once (tests/golden/README.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.decision import Decision, Outcome
+from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
+from coordinator.transaction_state import TransactionState
+from tests.simulation.site import Site
+from txntable.errors import DamagedDataError, UnsupportedFormatError
+from txntable.partition.markers import Control
+from txntable.partition.offsets import decided_through, merged_through, next_offset
+from txntable.partition.producer_state import BatchMetadata, ProducerEntry
+from txntable.partition.projection import project
+from txntable.partition.stable_offset import last_stable_offset
+from txntable.warehouse import Warehouse
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "format-0"
+TOPIC_ID = "bd82a28b1f088b3a186737712fb16fe7"
+
+
+@pytest.fixture(params=["entries", "checkpoints"])
+def warehouse(request: pytest.FixtureRequest) -> Warehouse:
+    site = Site()
+    for path in GOLDEN.rglob("*.json"):
+        site.objects.put(str(path.relative_to(GOLDEN)), path.read_bytes())
+    found = site.open()
+    if request.param == "checkpoints":
+        topic = found.topic_log("orders")
+        for log in (found.transactions.log, found.offsets, topic.segments, topic.public):
+            log.write_checkpoint()
+        found = site.open()
+    found.transactions.refresh()
+    found.offsets.refresh()
+    found.topic_log("orders").segments.refresh()
+    found.topic_log("orders").public.refresh()
+    return found
+
+
+def test_topic_settings_are_as_written(warehouse: Warehouse) -> None:
+    settings = warehouse.topic_log("orders").settings()
+
+    assert (settings.topic_id, settings.partitions, settings.key) == (TOPIC_ID, 2, ("account",))
+    assert dict(settings.config) == {"retention.ms": "86400000"}
+    assert [(field.name, str(field.type), field.nullable) for field in settings.schema] == [
+        ("account", "string", False),
+        ("amount", "int64", True),
+    ]
+
+
+def test_partition_logs_fold_to_the_same_state(warehouse: Warehouse) -> None:
+    logs = warehouse.topic_log("orders").segments.fold
+    table = warehouse.topic_log("orders").segments.table
+
+    assert table.version == 9
+    assert [next_offset(table.numbers, TOPIC_ID, partition) for partition in (0, 1)] == [8, 1]
+    assert (decided_through(table.numbers, TOPIC_ID), merged_through(table.numbers, TOPIC_ID)) == (9, 6)
+    assert [last_stable_offset(logs, table, TOPIC_ID, partition) for partition in (0, 1)] == [7, 1]
+    assert {key: (m.control, m.position, m.offsets) for key, m in logs.markers.items()} == {
+        (0, 0): (Control.COMMIT, 3, {0: 2}),
+        (0, 1): (Control.COMMIT, 6, {0: 4}),
+        (0, 2): (Control.ABORT, 9, {0: 6}),
+    }
+    time_ms = 1_700_000_000_000
+    assert logs.producers == {
+        (1, 1): ProducerEntry(0, (BatchMetadata(0, 0, 0, 0),), time_ms, None, 0),
+        (0, 0): ProducerEntry(3, (BatchMetadata(0, 0, 7, 7),), time_ms, 0, 7),
+    }
+    assert {key: t.first_offsets for key, t in logs.open.items()} == {(0, 3): {0: 7}}
+
+
+def test_public_table_reflects_them(warehouse: Warehouse) -> None:
+    topic = warehouse.topic_log("orders")
+    rows = {add.path.rsplit("/", 1)[1][:6]: dict(add.partition_values) for add in topic.public.table.files}
+
+    assert rows == {
+        "merged": {"_partition": "0", "_base_offset": "0", "_last_offset": "3", "_commit": "6"},
+        TOPIC_ID[:6]: {"_partition": "1", "_base_offset": "0", "_last_offset": "0", "_commit": "0"},
+    }
+    assert topic.public.table.numbers["reflects"] == 9
+    assert topic.public.table.numbers[f"lso/{TOPIC_ID}/0"] == 7
+    assert project(topic.segments.fold, topic.segments.table, topic.public.table, 0) == []
+
+
+def test_transaction_log_folds_to_the_same_rows(warehouse: Warehouse) -> None:
+    row = warehouse.transactions.row("etl")
+
+    assert row is not None
+    assert (row.producer_id, row.producer_epoch, row.state) == (0, 3, TransactionState.ONGOING)
+    assert row.topics[TOPIC_ID].partitions == frozenset({0})
+    assert row.decision == Decision(2, Outcome.ABORT, 9, None)
+    assert list(warehouse.transactions.log.fold.under_way) == ["etl"]
+    assert warehouse.transactions.memory("etl", "2026-11-20").name_known
+    assert warehouse.transactions.memory("etl", 8).last_integer == 7
+    assert warehouse.transactions.log.table.numbers["next_producer_id"] == 1001
+
+
+def test_offset_log_folds_to_the_same_rows(warehouse: Warehouse) -> None:
+    pending = PendingOffset("etl", 0, 3, 15, "m", 1)
+
+    assert warehouse.offsets.fold.offsets == {
+        ("g", "orders", 0): OffsetRow("g", "orders", 0, 1, CommittedOffset(12, "", TOPIC_ID, 1, 4), (pending,)),
+        ("g", "orders", 1): OffsetRow("g", "orders", 1, 1, None, (PendingOffset("etl", 0, 3, 2, "", 1),)),
+    }
+    assert warehouse.offsets.table.numbers["decided_through"] == 4
+
+
+@pytest.mark.parametrize(
+    ("log", "old", "new"),
+    [
+        ("topics/orders/_segments", '"records":1', '"recordz":1'),
+        ("topics/orders/_segments", '{\\"v\\":1,\\"records', '{\\"v\\":2,\\"records'),
+        ("topics/orders/_segments", '"_control":"COMMIT"', '"_control":"MAYBE"'),
+        ("topics/orders/_segments", '"txntable.format":"0"', '"txntable.format":"9"'),
+        ("topics/orders/_segments", '"tags":{"txntable"', '"tags":{"other"'),
+        ("system/transaction_log", '"_kind":"id"', '"_kind":"what"'),
+        ("system/transaction_log", '"_producer_epoch":"0"', '"_producer_epoch":"5"'),
+        ("system/offset_log", '"_kind":"offset"', '"_kind":"group9"'),
+        ("system/offset_log", '"_offset":"12"', '"_offset":"13"'),
+    ],
+)
+def test_log_is_refused_when_it_says_what_this_version_does_not_know(log: str, old: str, new: str) -> None:
+    site = Site()
+    changed = 0
+    for path in GOLDEN.rglob("*.json"):
+        text, name = path.read_text(), str(path.relative_to(GOLDEN))
+        if name.startswith(f"{log}/_delta_log"):
+            old_text = old if old in text else old.replace('"', '\\"')
+            changed += old_text in text
+            text = text.replace(old_text, new if old_text == old else new.replace('"', '\\"'))
+        site.objects.put(name, text.encode())
+    assert changed
+
+    def read_all() -> None:
+        found = site.open()
+        found.offsets.refresh()
+        found.topic_log("orders").segments.refresh()
+
+    with pytest.raises((DamagedDataError, UnsupportedFormatError)):
+        read_all()
