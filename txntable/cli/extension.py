@@ -17,6 +17,8 @@ from txntable.cli.connection import tell_error
 from txntable.errors import MissingDependencyError
 
 GROUP = "txntable.commands"
+OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}
+"""What an extra installs; any other module that is not found is a fault, and shown as one."""
 
 
 class ExtensibleGroup(TyperGroup):
@@ -51,6 +53,8 @@ def load_command(point: EntryPoint) -> Any:
     try:
         loaded = point.load()
     except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in OPTIONAL_LIBRARIES:
+            raise
         loaded = _unavailable(point.name, error)
     if isinstance(loaded, typer.Typer):
         return _named(typer.main.get_command(loaded), point.name)

@@ -271,6 +271,16 @@ def decode_commit(version: int, data: bytes, path: str) -> Commit:
     return Commit(version, info, actions)
 
 
+def decode_commit_info(data: bytes, path: str) -> CommitInfo:
+    """Return the first action of a log entry alone; raises as :func:`decode_commit`."""
+    try:
+        return _decode_info(json.loads(data[: data.index(b"\n")])["commitInfo"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedDataError(
+            "log entry can not be read, or another writer made it; restore the object from a backup", path=path
+        ) from error
+
+
 def _decode_info(body: Mapping[str, Any]) -> CommitInfo:
     return CommitInfo(body["commitId"], body["previous"], body["inCommitTimestamp"], body["operation"])
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from txntable.errors import DamagedDataError
 from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
-from txntable.log.actions import decode_commit
+from txntable.log.actions import decode_commit_info
 from txntable.log.checkpoint import decode_checkpoint, decode_hint
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore
@@ -62,7 +62,7 @@ def _load_checkpoint(store: ObjectStore, root: str, version: int) -> Loaded | No
     if checkpoint is None or entry is None:
         return None
     table = decode_checkpoint(version, checkpoint.data, path)
-    info = decode_commit(version, entry.data, entry_path).info
+    info = decode_commit_info(entry.data, entry_path)
     table.commit_id, table.timestamp_ms = info.commit_id, info.timestamp_ms
     return Loaded(table, lambda: store.head(entry_path) is not None)
 

@@ -1,0 +1,126 @@
+"""The main job, end to end on two months of the real flights; then again on the same warehouse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from jobs.flights_source import digest_source, find_source, read_flights
+from jobs.sql import distinct_headers
+from txntable.cli.main import application
+
+JANUARY_AND_FEBRUARY = 27_004 + 24_951
+
+
+def txntable(*arguments: str) -> Result:
+    return CliRunner().invoke(application, arguments)
+
+
+def section(report: dict[str, list[dict[str, object]]], name: str, key: str) -> dict[object, dict[str, object]]:
+    return {row[key]: row for row in report[name]}
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("demo") / "warehouse")
+
+
+@pytest.fixture(scope="module")
+def first(spark: SparkSession, warehouse: str) -> dict[str, list[dict[str, object]]]:
+    result = txntable("demo", "--months", "2", "--warehouse", warehouse, "--output", "json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def second(first: object, warehouse: str) -> dict[str, list[dict[str, object]]]:
+    result = txntable("demo", "--months", "2", "--warehouse", warehouse, "--output", "json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_demo_holds_every_check_it_makes(first) -> None:
+    assert [check for check in first["checks"] if not check["holds"]] == []
+    assert section(first, "checks", "check")["checksum of all rows"]["expected"] != 0
+
+
+def test_demo_commits_each_month_once_and_aborts_two_attempts(first) -> None:
+    outcomes = section(first, "transactions", "topic")
+
+    assert (outcomes["flights"]["committed"], outcomes["flights"]["aborted"]) == (2, 2)
+    assert (outcomes["delays_by_route"]["committed"], outcomes["delays_by_route"]["aborted"]) == (2, 0)
+
+
+def test_demo_shows_aborted_records_to_read_uncommitted_only(first) -> None:
+    flights = section(first, "records", "topic")["flights"]
+
+    assert flights["snapshot"] == JANUARY_AND_FEBRUARY
+    assert flights["read_uncommitted"] > JANUARY_AND_FEBRUARY
+    assert flights["aborted"] == flights["read_uncommitted"] - flights["snapshot"]
+
+
+def test_demo_fences_the_first_of_two_writers(first) -> None:
+    assert "PRODUCER_FENCED" in {event["outcome"] for event in first["events"]}
+
+
+def test_public_table_is_right_for_an_independent_reader_after_the_demo(first, warehouse: str) -> None:
+    table = DeltaTable(f"{warehouse}/topics/flights")
+
+    assert sum(parquet.read_metadata(uri).num_rows for uri in table.file_uris()) == JANUARY_AND_FEBRUARY
+
+
+def test_demo_writes_no_month_twice_when_it_runs_again(first, second) -> None:
+    assert second["records"] == first["records"]
+    assert second["transactions"] == first["transactions"]
+    assert {event["outcome"] for event in second["events"]} == {"BATCH_ALREADY_COMMITTED"}
+    assert "Every month had committed in an earlier run: this one wrote nothing." in second["closing"]
+
+
+def test_sql_sees_the_committed_flights(first, warehouse: str) -> None:
+    result = txntable(
+        "sql", "SELECT month, count(*) AS n FROM flights GROUP BY month ORDER BY month", "-w", warehouse, "-o", "json"
+    )
+
+    assert json.loads(result.stdout) == [{"month": 1, "n": 27_004}, {"month": 2, "n": 24_951}]
+
+
+def test_sql_prints_no_more_rows_than_the_limit(first, warehouse: str) -> None:
+    result = txntable("sql", "SELECT * FROM flights", "--limit", "3", "-w", warehouse, "-o", "json")
+
+    assert len(json.loads(result.stdout)) == 3
+
+
+@pytest.mark.parametrize("query", ["SELEKT 1", "SELECT * FROM nowhere", "SELECT nothing FROM flights"])
+def test_sql_fails_in_one_line_when_the_query_is_wrong(first, warehouse: str, query: str) -> None:
+    result = txntable("sql", query, "-w", warehouse)
+
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: INVALID_REQUEST")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_demo_fails_when_the_folder_is_used_for_something_else(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear reader")
+
+    result = txntable("demo", "--months", "1", "--warehouse", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: WAREHOUSE_ALREADY_EXISTS")
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_headers_differ_when_the_query_names_columns_alike() -> None:
+    assert distinct_headers(["n", "n", "m", "n"]) == {"n": "n", "n_2": "n", "m": "m", "n_3": "n"}
+
+
+def test_source_has_as_many_rows_by_arrow_as_by_lines() -> None:
+    source = find_source()
+
+    assert read_flights(source, [2]).num_rows == digest_source(source, [2]).rows == 24_951

@@ -1,0 +1,39 @@
+"""A warehouse in a folder, and a way to call the command line on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from txntable.cli.main import application
+from txntable.warehouse import Warehouse
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse.create(str(tmp_path / "warehouse"), durability="page-cache")
+
+
+@pytest.fixture
+def call(warehouse: Warehouse) -> Call:
+    """Call ``txntable`` on the warehouse, which the environment names."""
+
+    def run(*arguments: str) -> Result:
+        return CliRunner(env={"TXNTABLE_WAREHOUSE": warehouse.url}).invoke(application, arguments)
+
+    return run
+
+
+@pytest.fixture
+def call_anywhere() -> Call:
+    """Call ``txntable`` where nothing names a warehouse."""
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(application, arguments)
+
+    return run

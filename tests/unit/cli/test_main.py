@@ -1,0 +1,113 @@
+"""The root of the command line: warehouses, exit codes, commands of other packages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints, version
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Call
+from txntable.cli import extension
+from txntable.warehouse import Warehouse
+
+
+def test_version_is_the_packages(call: Call) -> None:
+    assert call("--version").stdout == f"txntable {version('txntable')}\n"
+
+
+def test_create_makes_a_warehouse_that_describe_finds(call_anywhere: Call, tmp_path: Path) -> None:
+    url = str(tmp_path / "new")
+
+    created = call_anywhere("warehouse", "create", "--warehouse", url, "--output", "json")
+    described = call_anywhere("warehouse", "describe", "--warehouse", url, "--output", "json")
+
+    assert (created.exit_code, described.exit_code) == (0, 0)
+    assert json.loads(described.stdout) == json.loads(created.stdout)
+    assert json.loads(described.stdout)["warehouse"] == url
+
+
+def test_create_fails_when_there_is_a_warehouse_unless_that_is_fine(call: Call) -> None:
+    refused = call("warehouse", "create")
+    accepted = call("warehouse", "create", "--exist-ok")
+
+    assert (refused.exit_code, accepted.exit_code) == (1, 0)
+    assert refused.stderr.startswith("error: WAREHOUSE_ALREADY_EXISTS")
+
+
+def test_command_fails_in_one_line_when_there_is_no_warehouse(call_anywhere: Call, tmp_path: Path) -> None:
+    result = call_anywhere("topics", "list", "--warehouse", str(tmp_path / "nowhere"))
+
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: WAREHOUSE_NOT_FOUND")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_option_is_stronger_than_the_variable(call: Call, tmp_path: Path) -> None:
+    result = call("topics", "list", "--warehouse", str(tmp_path / "nowhere"))
+
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topics", "list"),
+        ("topics", "list", "--warehouse", "x", "--output", "yaml"),
+        ("topics", "list", "--warehouse", "x", "--storage-option", "no_pair"),
+        ("topics", "create", "--warehouse", "x"),
+        ("topics", "drop"),
+        ("no-such-noun",),
+    ],
+)
+def test_usage_error_exits_with_2(call_anywhere: Call, arguments: tuple[str, ...]) -> None:
+    result = call_anywhere(*arguments)
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+
+
+def test_storage_option_reaches_the_store(call: Call) -> None:
+    result = call("topics", "list", "--storage-option", "aws_region=eu-central-1")
+
+    assert result.exit_code == 1
+    assert "a local folder takes no storage options options=aws_region" in result.stderr
+
+
+def test_error_does_not_repeat_the_value_of_a_storage_option(call_anywhere: Call) -> None:
+    result = call_anywhere("topics", "list", "--warehouse", "x", "--storage-option", "hush")
+
+    assert "hush" not in result.stderr
+
+
+def test_commands_are_loaded_only_when_they_are_called(warehouse: Warehouse) -> None:
+    script = (
+        "import sys; from txntable.cli.main import application\n"
+        "try: application(['topics', 'list', '--warehouse', sys.argv[1]])\n"
+        "except SystemExit as exit: print('pyspark' in sys.modules, 'jobs' in sys.modules, exit.code)"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", script, warehouse.url], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert run.stdout.splitlines()[-1] == "False False 0"
+
+
+def test_command_that_lacks_a_library_says_how_to_get_it(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "wants_spark.py").write_text("raise ModuleNotFoundError('no', name='pyspark.sql')")
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("spin", "wants_spark:command", extension.GROUP)
+    monkeypatch.setattr(extension, "entry_points", lambda **chosen: EntryPoints([point]).select(**chosen))
+
+    result = call("spin", "--fast", "x")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: MISSING_DEPENDENCY")
+    assert "pip install 'txntable[spark,demo]'" in result.stderr

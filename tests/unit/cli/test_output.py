@@ -1,0 +1,75 @@
+"""What values look like for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from txntable.cli.column import column_from_text, column_text
+from txntable.cli.output import JsonOutput, OutputFormat, Rows, TableOutput, json_value, output_for, shown
+from txntable.errors import SchemaMismatchError
+
+LONG = "a" * 150
+
+
+@pytest.mark.parametrize(
+    ("value", "person", "program"),
+    [
+        (None, "-", None),
+        (True, "yes", True),
+        (336_776, "336,776", 336_776),
+        (1.5, "1.5", 1.5),
+        (float("nan"), "nan", "nan"),
+        (b"\xff42", "\\xff42", "/zQy"),
+        (Decimal("1.20"), "1.20", "1.20"),
+        (date(2013, 1, 1), "2013-01-01", "2013-01-01"),
+        (datetime(2013, 1, 1, tzinfo=UTC), "2013-01-01 00:00:00+00:00", "2013-01-01T00:00:00+00:00"),
+        ({"a": [b"42", None]}, '{"a": ["NDI=", null]}', {"a": ["NDI=", None]}),
+    ],
+)
+def test_value_is_shown_to_people_and_to_programs(value: object, person: str, program: object) -> None:
+    assert shown(value) == person
+    assert json_value(value) == program
+
+
+def test_rows_are_one_json_value_however_long_the_lines_are(capsys: pytest.CaptureFixture[str]) -> None:
+    JsonOutput().rows(Rows({"path": "Path"}, [(LONG * 3 + "[bold] :smile:",)]))
+
+    assert json.loads(capsys.readouterr().out) == [{"path": LONG * 3 + "[bold] :smile:"}]
+
+
+def test_table_does_not_fold_a_long_value_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    TableOutput().rows(Rows({"path": "Path"}, [(LONG,)]))
+
+    assert LONG in capsys.readouterr().out
+
+
+def test_report_in_json_has_an_array_for_each_section(capsys: pytest.CaptureFixture[str]) -> None:
+    output_for(OutputFormat.JSON).report({"rows": Rows({"n": "N"}, [(1,)]), "closing": ["try this"]})
+
+    assert json.loads(capsys.readouterr().out) == {"rows": [{"n": 1}], "closing": ["try this"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("carrier string not null", pa.field("carrier", pa.string(), nullable=False)),
+        ("n INT", pa.field("n", pa.int32())),
+        ("n bigint  NOT NULL", pa.field("n", pa.int64(), nullable=False)),
+        ("price decimal(10, 2)", pa.field("price", pa.decimal128(10, 2))),
+        ("at timestamp_ntz", pa.field("at", pa.timestamp("us"))),
+    ],
+)
+def test_column_is_read_from_text_and_written_back(text: str, column: pa.Field) -> None:
+    assert column_from_text(text) == column
+    assert column_from_text(column_text(column)) == column
+
+
+@pytest.mark.parametrize("text", ["", "carrier", "a string null", "a array<int>", "a decimal", "a string not null x"])
+def test_column_is_refused_when_its_text_is_not_one(text: str) -> None:
+    with pytest.raises(SchemaMismatchError):
+        column_from_text(text)

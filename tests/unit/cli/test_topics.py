@@ -1,0 +1,128 @@
+"""``txntable topics``: what it prints for people and programs, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from tests.unit.cli.conftest import Call
+from txntable.warehouse import Warehouse
+
+FLIGHTS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("delay", pa.int32())])
+
+
+@pytest.fixture
+def topic(warehouse: Warehouse) -> str:
+    warehouse.admin().create_topic(
+        "flights", partitions=2, schema=FLIGHTS, key=["carrier"], config={"retention.ms": 60_000}
+    )
+    return "flights"
+
+
+def test_create_makes_the_topic_that_the_options_say(call: Call, warehouse: Warehouse) -> None:
+    result = call(
+        "topics", "create", "flights", "--partitions", "3", "--column", "carrier string not null",
+        "--column", "price decimal(10, 2)", "--key", "carrier", "--config", "retention.ms=5",
+    )  # fmt: skip
+
+    (topic,) = warehouse.admin().describe_topics()
+    assert result.exit_code == 0
+    assert topic.settings.schema == pa.schema(
+        [pa.field("carrier", pa.string(), nullable=False), pa.field("price", pa.decimal128(10, 2))]
+    )
+    assert (topic.settings.partitions, topic.settings.key) == (3, ("carrier",))
+    assert topic.settings.config == {"retention.ms": "5"}
+
+
+def test_create_makes_kafkas_columns_without_options(call: Call, warehouse: Warehouse) -> None:
+    result = call("topics", "create", "orders")
+
+    assert result.exit_code == 0
+    assert warehouse.admin().describe_topics()[0].settings.schema.names == ["key", "value", "headers"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "names"),
+    [
+        (("flights",), "TOPIC_ALREADY_EXISTS", "flights"),
+        (("new", "--column", "a money"), "INVALID_RECORD", "column=a found=money"),
+        (("new", "--column", "a"), "INVALID_RECORD", "column='a'"),
+        (("new", "--column", "a string", "--key", "b"), "INVALID", "b"),
+        (("new", "--config", "retention.msec=1"), "INVALID_CONFIG", "retention.msec"),
+        (("a/b",), "INVALID_TOPIC_EXCEPTION", "a/b"),
+        (("new", "--partitions", "0"), "INVALID_PARTITIONS", "0"),
+    ],
+)
+def test_create_fails_in_one_line_when_it_is_refused(
+    call: Call, topic: str, arguments: tuple[str, ...], code: str, names: str
+) -> None:
+    result = call("topics", "create", *arguments)
+
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"error: {code}")
+    assert names in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_list_prints_an_array_when_json_is_asked_for(call: Call, warehouse: Warehouse, topic: str) -> None:
+    result = call("topics", "list", "--output", "json")
+
+    settings = warehouse.topic_log(topic).settings()
+    assert json.loads(result.stdout) == [
+        {
+            "topic": "flights",
+            "topic_id": settings.topic_id,
+            "partition_count": 2,
+            "key": "carrier",
+            "segments": 0,
+            "bytes": 0,
+        }
+    ]
+    assert result.stderr == ""
+
+
+def test_list_prints_a_table_with_kafkas_headers(call: Call, topic: str) -> None:
+    result = call("topics", "list")
+
+    header, row = (line.split() for line in result.stdout.splitlines() if "opic" in line or topic in line)
+    assert header == ["Topic", "TopicId", "PartitionCount", "Key", "Segments", "Bytes"]
+    assert row[0] == topic
+
+
+def test_list_prints_an_empty_array_when_there_is_no_topic(call: Call) -> None:
+    assert json.loads(call("topics", "list", "-o", "json").stdout) == []
+
+
+def test_describe_tells_offsets_columns_and_settings(call: Call, warehouse: Warehouse, topic: str) -> None:
+    with warehouse.producer() as producer:
+        producer.send(topic, rows=pa.table({"carrier": ["UA", "UA"], "delay": [1, None]}, schema=FLIGHTS))
+        producer.flush()
+
+    described = json.loads(call("topics", "describe", topic, "--output", "json").stdout)
+
+    assert sum(partition["high_watermark"] for partition in described["partitions"]) == 2
+    assert described["columns"][0] == {
+        "topic": topic, "column": "carrier", "type": "string", "nullable": False, "key": True
+    }  # fmt: skip
+    assert described["configs"] == [{"topic": topic, "name": "retention.ms", "value": "60000"}]
+
+
+def test_describe_fails_when_there_is_no_such_topic(call: Call) -> None:
+    result = call("topics", "describe", "nowhere")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: UNKNOWN_TOPIC_OR_PARTITION")
+    assert "topic=nowhere" in result.stderr
+
+
+def test_delete_keeps_the_topic_until_it_is_executed(call: Call, warehouse: Warehouse, topic: str) -> None:
+    dry = call("topics", "delete", topic, "--output", "json")
+    kept = warehouse.admin().list_topics()
+    executed = call("topics", "delete", topic, "--execute", "--output", "json")
+
+    assert [json.loads(result.stdout)[0]["deleted"] for result in (dry, executed)] == [False, True]
+    assert kept == [topic]
+    assert warehouse.admin().list_topics() == []
