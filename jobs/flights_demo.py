@@ -24,8 +24,8 @@ from txntable.warehouse import Warehouse
 TOPICS = (flights_loading.TOPIC, route_delays.TOPIC)
 CHAPTERS_OF_THE_REPORT = 5
 EXAMPLE_QUERY = (
-    "SELECT origin, dest, sum(flights) AS flights, round(avg(mean_arrival_delay), 1) AS mean_delay "
-    "FROM delays_by_route GROUP BY ALL ORDER BY flights DESC LIMIT 10"
+    "SELECT carrier, count(*) AS flights, round(avg(arr_delay), 1) AS mean_delay "
+    "FROM flights GROUP BY carrier ORDER BY mean_delay DESC"
 )
 
 Report = dict[str, Rows | Sequence[str]]
@@ -127,11 +127,11 @@ def _look(report: FlightsReport, trip: Trip, committed: Sequence[int], story: St
 
 
 def _closing(warehouse: Warehouse, trip: Trip, loaded: tuple[int, int]) -> list[str]:
-    again = loaded[0] == 0
+    written, skipped = loaded
     where = f"--warehouse {shlex.quote(trip.url)}"
     program = command_name()
     return [
-        *(["Every month had committed in an earlier run: this one wrote nothing.", ""] if again else []),
+        *([] if written else [f"All {skipped} months had committed in an earlier run: this one wrote nothing.", ""]),
         f"The warehouse is {warehouse.url}; its public table is a Delta table like any other:",
         f"  SELECT count(*) FROM delta.`{warehouse.url}/topics/{flights_loading.TOPIC}`",
         "",
@@ -147,6 +147,6 @@ def _closing(warehouse: Warehouse, trip: Trip, loaded: tuple[int, int]) -> list[
 def command_name() -> str:
     """Return how the shell of this process finds ``txntable``: its name, or a path where that is not enough."""
     started = Path(sys.argv[0])
-    if started.name != "txntable" or shutil.which("txntable") == str(started):
+    if started.name != "txntable" or not started.exists() or shutil.which("txntable") == str(started):
         return "txntable"
-    return os.path.relpath(started) if started.exists() else "txntable"
+    return min(os.path.relpath(started), str(started.absolute()), key=len)

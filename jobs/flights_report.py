@@ -130,12 +130,24 @@ def columns_table(source: SourceDigest, table: SourceDigest, name: str) -> Rows:
         "same": "Same",
     }
     rows: list[tuple[object, ...]] = [
-        ("every row", source.rows, source.lines, table.lines, source.lines == table.lines)
+        (
+            "every row",
+            table.rows,
+            shown_checksum(source.lines),
+            shown_checksum(table.lines),
+            source.lines == table.lines,
+        )
     ]
     for column, digest in source.columns.items():
         found = table.columns[column]
-        rows.append((column, found.values, digest.checksum, found.checksum, digest == found))
+        checksums = shown_checksum(digest.checksum), shown_checksum(found.checksum)
+        rows.append((column, found.values, *checksums, digest == found))
     return Rows(headers, rows, f"What plain Spark SQL sees in {name}")
+
+
+def shown_checksum(checksum: int) -> str:
+    """Return a checksum as people compare it."""
+    return f"{checksum:013x}"
 
 
 def checks_table(story: Story) -> Rows:
@@ -156,7 +168,7 @@ def check_flights(story: Story, source: SourceDigest, table: SourceDigest) -> No
     """Compare the public table with the source."""
     different = [name for name, digest in source.columns.items() if table.columns[name] != digest]
     story.check("rows of the public table, by the source file's own count", source.rows, table.rows)
-    story.check("checksum of all rows", source.lines, table.lines)
+    story.check("checksum of all rows", shown_checksum(source.lines), shown_checksum(table.lines))
     story.check("columns with another checksum than the source's", "none", ", ".join(different) or "none")
 
 
