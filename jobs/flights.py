@@ -19,6 +19,7 @@ from jobs.session import spark_session
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import error_console
 from txntable.errors import DamagedDataError
+from txntable.spark.session import require_java
 from txntable.warehouse import Warehouse
 
 DEFAULT_WAREHOUSE = ".demo/warehouse"
@@ -33,11 +34,17 @@ def demo(
     Running it again on the same warehouse writes nothing: every month has committed under its batch id.
     """
     source = find_source()
+    # What can be missing or in the way is found before anything is made or started.
+    require_java()
+    warehouse = Warehouse.create(connection.url, connection.storage_options, exist_ok=True)
     story = Story(error_console())
-    with spark_session("txntable demo") as spark, TemporaryDirectory(prefix="txntable-demo-") as folder:
-        warehouse = Warehouse.create(connection.url, connection.storage_options, exist_ok=True)
-        with story.shown():
-            report = run_demo(warehouse, spark, Trip(source, Path(folder), range(1, months + 1), connection.url), story)
+    with (
+        spark_session("txntable demo") as spark,
+        TemporaryDirectory(prefix="txntable-demo-") as folder,
+        story.shown(),
+    ):
+        trip = Trip(source, Path(folder), range(1, months + 1), connection.url)
+        report = run_demo(warehouse, spark, trip, story)
     connection.output.report(report)
     if not story.ends_well:
         failed = [check.about for check in story.checks if not check.holds]

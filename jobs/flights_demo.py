@@ -61,13 +61,14 @@ def run_demo(warehouse: Warehouse, spark: SparkSession, trip: Trip, story: Story
     warehouse : Warehouse
         New, or of an earlier run.
     spark : SparkSession
-        With Delta; its time zone becomes UTC.
+        With Delta, for the demo alone: its settings are changed.
     trip : Trip
         What to bring.
     story : Story
         Is told what happens.
     """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.shuffle.partitions", str(route_delays.PARTITIONS))
     flights_loading.create_topic(warehouse)
     route_delays.create_topic(warehouse)
     flights_source.stage_months(flights_source.read_flights(trip.source, trip.months), trip.folder)
@@ -77,8 +78,9 @@ def run_demo(warehouse: Warehouse, spark: SparkSession, trip: Trip, story: Story
         committed = loading.committed_months()
     _derive_twice(warehouse, spark, committed, story)
     with story.chapter("looking at the result", CHAPTERS_OF_THE_REPORT):
-        sections = _look(FlightsReport(warehouse, spark), trip, committed, story)
-    return {**sections, "closing": _closing(warehouse, trip, loaded)}
+        report = FlightsReport(warehouse, spark)
+        sections = _look(report, trip, committed, story)
+    return {**sections, "closing": _closing(warehouse, report.public_table(flights_loading.TOPIC), trip, loaded)}
 
 
 def _derive_twice(warehouse: Warehouse, spark: SparkSession, months: Sequence[int], story: Story) -> None:
@@ -126,14 +128,14 @@ def _look(report: FlightsReport, trip: Trip, committed: Sequence[int], story: St
     }
 
 
-def _closing(warehouse: Warehouse, trip: Trip, loaded: tuple[int, int]) -> list[str]:
+def _closing(warehouse: Warehouse, public_table: str, trip: Trip, loaded: tuple[int, int]) -> list[str]:
     written, skipped = loaded
     where = f"--warehouse {shlex.quote(trip.url)}"
     program = command_name()
     return [
         *([] if written else [f"All {skipped} months had committed in an earlier run: this one wrote nothing.", ""]),
         f"The warehouse is {warehouse.url}; its public table is a Delta table like any other:",
-        f"  SELECT count(*) FROM delta.`{warehouse.url}/topics/{flights_loading.TOPIC}`",
+        f"  SELECT count(*) FROM {public_table}",
         "",
         "What to try next:",
         f"  {program} topics list {where}",

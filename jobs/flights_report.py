@@ -15,6 +15,7 @@ from jobs.flights_story import Story
 from txntable.cli.output import Rows
 from txntable.layout import public_root, segments_root
 from txntable.snapshot import IsolationLevel
+from txntable.spark.reader import spark_url
 from txntable.warehouse import Warehouse
 
 HOW_THE_FILE_WRITES_TIMES = "yyyy-MM-dd'T'HH:mm:ss'Z'"
@@ -80,7 +81,7 @@ class FlightsReport:
         return self._delta(public_root(topic))
 
     def _delta(self, root: str) -> str:
-        url = f"{self._warehouse.url}/{root}".replace("`", "``")
+        url = spark_url(f"{self._warehouse.url}/{root}").replace("`", "``")
         return f"delta.`{url}`"
 
     def digest_flights(self, topic: str) -> SourceDigest:

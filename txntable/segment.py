@@ -28,7 +28,7 @@ from txntable.topic_config import config_value
 __all__ = ["TIMESTAMP_COLUMN", "SegmentPlan", "SegmentWriter", "StagedSegment"]
 
 # Arrow's size of a row group: large enough to compress well, small enough to hold some at once.
-ROW_GROUP_BYTES = 128 * 1024 * 1024
+ROW_GROUP_BYTES = 64 * 1024 * 1024
 ROW_GROUP_ROWS = 1024 * 1024
 _ZSTD_LEVEL = 3
 _CODECS = {"producer": "zstd", "uncompressed": "none"}
@@ -143,14 +143,9 @@ class SegmentWriter:
         self.buffered_bytes = 0
 
     @property
-    def is_streaming(self) -> bool:
-        """Whether a part of the file is on its way to the store already."""
-        return self._parquet is not None
-
-    @property
-    def expected_size(self) -> int:
-        """About how many bytes the file has so far; rows that wait count as they are in memory."""
-        return self.buffered_bytes + (0 if self._file is None else int(self._file.tell()))
+    def written_bytes(self) -> int:
+        """How large the file is so far, without the rows that wait; 0 while all of them wait."""
+        return 0 if self._file is None else int(self._file.tell())
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Add records in order.

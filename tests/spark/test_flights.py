@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -15,6 +16,7 @@ from jobs.flights_source import digest_source, find_source, read_flights
 from jobs.sql import distinct_headers
 from txntable.cli.main import application
 
+Report = dict[str, list[dict[str, Any]]]
 JANUARY_AND_FEBRUARY = 27_004 + 24_951
 
 
@@ -22,7 +24,7 @@ def txntable(*arguments: str) -> Result:
     return CliRunner().invoke(application, arguments)
 
 
-def section(report: dict[str, list[dict[str, object]]], name: str, key: str) -> dict[object, dict[str, object]]:
+def section(report: Report, name: str, key: str) -> dict[str, dict[str, Any]]:
     return {row[key]: row for row in report[name]}
 
 
@@ -32,14 +34,14 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def first(spark: SparkSession, warehouse: str) -> dict[str, list[dict[str, object]]]:
+def first(spark: SparkSession, warehouse: str) -> Report:
     result = txntable("demo", "--months", "2", "--warehouse", warehouse, "--output", "json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 
 
 @pytest.fixture(scope="module")
-def second(first: object, warehouse: str) -> dict[str, list[dict[str, object]]]:
+def second(first: object, warehouse: str) -> Report:
     result = txntable("demo", "--months", "2", "--warehouse", warehouse, "--output", "json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)

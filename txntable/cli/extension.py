@@ -55,6 +55,8 @@ def load_command(point: EntryPoint) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in OPTIONAL_LIBRARIES:
             raise
+        loaded = _unavailable(point.name, _missing(point.name, error))
+    except MissingDependencyError as error:
         loaded = _unavailable(point.name, error)
     if isinstance(loaded, typer.Typer):
         return _named(typer.main.get_command(loaded), point.name)
@@ -68,20 +70,25 @@ def _named(command: Any, name: str) -> Any:
     return command
 
 
-def _unavailable(name: str, cause: ModuleNotFoundError) -> Any:
-    application = typer.Typer(add_completion=False, help=f"Not available here: {cause.name} is not installed.")
+def _missing(name: str, cause: ModuleNotFoundError) -> MissingDependencyError:
+    error = MissingDependencyError(
+        f"`txntable {name}` needs a library that is not installed; pip install 'txntable[spark,demo]'",
+        missing=cause.name,
+    )
+    error.__cause__ = cause
+    return error
+
+
+def _unavailable(name: str, error: MissingDependencyError) -> Any:
+    application = typer.Typer(add_completion=False)
 
     @application.command(
         name,
-        help=f"Not available here: {cause.name} is not installed.",
+        help=f"Not available here: {error.facts.get('missing')} is not installed.",
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
     )
     def unavailable(context: typer.Context) -> None:
-        error = MissingDependencyError(
-            f"`txntable {name}` needs a library that is not installed; pip install 'txntable[spark,demo]'",
-            missing=cause.name,
-        )
         tell_error(error)
-        raise typer.Exit(1) from cause
+        raise typer.Exit(1) from error
 
     return application

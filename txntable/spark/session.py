@@ -1,0 +1,120 @@
+"""Making a Spark session that can read and write warehouses.
+
+Owns the settings without which Delta and Python workers do not work; everything else is the
+user's.  Only for programs that make their own session: the library takes any session with Delta.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from txntable.errors import MissingDependencyError
+
+try:
+    from delta.pip_utils import configure_spark_with_delta_pip
+    from pyspark.sql import SparkSession
+except ImportError as error:
+    raise MissingDependencyError(
+        "spark and delta are not installed; pip install 'txntable[spark]', or run inside a runtime that brings them",
+        missing=error.name,
+    ) from error
+
+LEAST_JAVA = 17
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+# Spark has these; Delta's own metadata would fetch others beside them: 72 MB, and another Hadoop.
+_SPARK_HAS = (
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "org.apache.parquet:parquet-hadoop",
+    "org.apache.logging.log4j:log4j-slf4j2-impl",
+    "org.apache.logging.log4j:log4j-core",
+    "org.apache.logging.log4j:log4j-api",
+    "org.slf4j:slf4j-api",
+    "org.roaringbitmap:RoaringBitmap",
+    "com.fasterxml.jackson.core:jackson-databind",
+    "com.fasterxml.jackson.core:jackson-core",
+    "com.fasterxml.jackson.core:jackson-annotations",
+    "com.fasterxml.jackson.datatype:jackson-datatype-jdk8",
+)
+_SETTINGS = {
+    "spark.jars.excludes": ",".join(_SPARK_HAS),
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Delta spreads a table's file list over 50 tasks otherwise, more than most topics have files.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def build_session(
+    application: str, *, master: str | None = None, settings: Mapping[str, str] | None = None, log_level: str = "ERROR"
+) -> SparkSession:
+    """Return a session with Delta, making it if there is none.
+
+    Parameters
+    ----------
+    application : str
+        The name that Spark shows.
+    master : str, optional
+        ``local[2]`` and the like; by default whatever spark-submit said, else ``local[*]``.
+    settings : Mapping[str, str], optional
+        Spark's, on top of what is needed.  The session's time zone is left to the user.
+    log_level : str
+        Of Spark's log.
+
+    Raises
+    ------
+    MissingDependencyError
+        There is no Java that Spark runs on.
+    """
+    require_java()
+    # Spark would take another python3 from the PATH for its workers, without our libraries.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(application)
+    if master is not None:
+        builder = builder.master(master)
+    chosen = {**_SETTINGS, **(settings or {})}
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    extra = [package for package in chosen.get("spark.jars.packages", "").split(",") if package]
+    session: SparkSession = configure_spark_with_delta_pip(builder, extra_packages=extra).getOrCreate()
+    session.sparkContext.setLogLevel(log_level)
+    return session
+
+
+def require_java() -> None:
+    """Refuse to go on without a Java that Spark runs on, looking where Spark looks.
+
+    Raises
+    ------
+    MissingDependencyError
+        There is none, or it is too old; the message says how to get one.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    found = None if java is None else _java_version(java)
+    if found is None or found < LEAST_JAVA:
+        raise MissingDependencyError(
+            f"spark needs java {LEAST_JAVA} or later; install one (debian: apt-get install openjdk-17-jre-headless, "
+            "macos: brew install openjdk@17, conda: conda install openjdk=17) or set JAVA_HOME to it",
+            found=found or "none",
+            java=java,
+        )
+
+
+def _java_version(java: str) -> int | None:
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    matched = _JAVA_VERSION.search(answer.stderr + answer.stdout)
+    return None if matched is None else int(matched[1])

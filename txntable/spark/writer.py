@@ -1,0 +1,190 @@
+"""Writing a DataFrame as segments, distributed.
+
+Owns the job: what travels to executors, and what comes back.  Only segments that the driver has
+collected count; whatever retried, speculative or failed tasks leave in the store is named by no
+log.  Works over Spark Connect: nothing here touches the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from txntable import errors
+from txntable.conform import check_columns, check_names
+from txntable.delta_types import from_delta_type
+from txntable.environment import SystemEnvironment
+from txntable.segment import SegmentPlan, StagedSegment
+from txntable.spark.segment_task import SegmentTask, TaskLimits
+from txntable.storage.object_store import ObjectStore, StoreSpec
+from txntable.storage.open import open_store
+from txntable.topic import TopicSettings
+from txntable.topic_config import config_value
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+try:
+    from pyspark import TaskContext
+except ImportError:  # the Python client works without Spark; then no one has a DataFrame to write
+    TaskContext = None  # type: ignore[assignment,misc]
+
+BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ROWS = "100000"
+_RESULT = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition", pa.int32()),
+        ("records", pa.int64()),
+        ("size", pa.int64()),
+        ("stats", pa.string()),
+        ("first_timestamp_ms", pa.int64()),
+        ("max_timestamp_ms", pa.int64()),
+        ("partition_count", pa.int32()),
+        ("uploaded_at_ms", pa.int64()),
+        ("refusal", pa.string()),
+    ]
+)
+_RESULT_DDL = (
+    "path string, partition int, records long, size long, stats string, first_timestamp_ms long, "
+    "max_timestamp_ms long, partition_count int, uploaded_at_ms long, refusal string"
+)
+# Executors run many tasks; opening a store may cost a request for credentials.
+_open_stores: dict[str, ObjectStore] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """Where a DataFrame goes; travels to executors.
+
+    Attributes
+    ----------
+    store : StoreSpec
+        The warehouse's.
+    plan : SegmentPlan
+        Topic, producer, time of the write.
+    limits : TaskLimits or None
+        How much a task may hold; by default what suits the topic's ``segment.bytes``.
+    """
+
+    store: StoreSpec
+    plan: SegmentPlan
+    limits: TaskLimits | None = None
+
+
+def write_segments(dataframe: DataFrame, target: WriteTarget) -> list[StagedSegment]:
+    """Upload a DataFrame and return its segments; nothing is registered.
+
+    Parameters
+    ----------
+    dataframe : DataFrame
+        The topic's columns by name, in any order; optionally ``_timestamp``.
+    target : WriteTarget
+        Where to.
+
+    Returns
+    -------
+    list of StagedSegment
+        For each partition in the order of the DataFrame's partitions; none for an empty one.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A column is missing, unknown or of another type: refused before the job runs.  Or null
+        where it may not be: found by a task, and nothing is returned.
+    """
+    settings = target.plan.settings
+    found = check_columns(_arrow_schema(dataframe, settings), settings)
+    names = [field.name for field in found]
+    ordered = dataframe.select(*(f"`{name.replace('`', '``')}`" for name in names))
+    with _batch_rows(dataframe.sparkSession):
+        rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
+    for row in rows:
+        if row["refusal"] is not None:
+            _raise_refusal(row["refusal"])
+    return [StagedSegment(*(row[field.name] for field in fields(StagedSegment))) for row in rows]
+
+
+def _arrow_schema(dataframe: DataFrame, settings: TopicSettings) -> pa.Schema:
+    """Return the columns of a DataFrame as Arrow has them; Spark's JSON of a schema is Delta's."""
+    columns = json.loads(dataframe.schema.json())["fields"]
+    check_names([column["name"] for column in columns], settings)
+    kinds = []
+    for column in columns:
+        name, kind = column["name"], column["type"]
+        try:
+            kinds.append((name, pa.null() if kind == "void" else from_delta_type(kind)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise errors.SchemaMismatchError(
+                "a column has another type than the topic's; cast it",
+                topic=settings.name,
+                column=name,
+                expected=settings.schema.field(name).type if name in settings.schema.names else "timestamp",
+                found=dataframe.schema[name].dataType.simpleString(),
+            ) from error
+    return pa.schema(kinds)
+
+
+@contextmanager
+def _batch_rows(spark: SparkSession) -> Iterator[None]:
+    """Let Arrow batches be large while the job runs; the user's setting comes back."""
+    before = spark.conf.get(BATCH_ROWS, None)
+    spark.conf.set(BATCH_ROWS, _ROWS)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(BATCH_ROWS)
+        else:
+            spark.conf.set(BATCH_ROWS, before)
+
+
+def _task(target: WriteTarget) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from upload(batches, target)
+
+    return run
+
+
+def upload(batches: Iterator[pa.RecordBatch], target: WriteTarget) -> Iterator[pa.RecordBatch]:
+    """Run one task; yield a row for each segment, or one that says why the rows were refused.
+
+    A refusal is a result: raised, it would be tried again, and reach the user as text of two languages.
+    """
+    limits = target.limits or TaskLimits(int(str(config_value("segment.bytes", target.plan.settings.config))))
+    context = TaskContext.get()
+    first_partition = 0 if context is None else context.partitionId()
+    task = SegmentTask(_store(target.store), target.plan, SystemEnvironment(), limits, first_partition)
+    try:
+        for staged in task.run(batches):
+            yield _result([*astuple(staged), None])
+    except errors.InvalidCallError as refused:
+        yield _result([None] * (len(_RESULT) - 1) + [_refusal(refused)])
+
+
+def _store(spec: StoreSpec) -> ObjectStore:
+    key = json.dumps([spec.url, dict(spec.options), spec.durability], sort_keys=True)
+    if key not in _open_stores:
+        _open_stores[key] = open_store(spec)
+    return _open_stores[key]
+
+
+def _result(values: list[Any]) -> pa.RecordBatch:
+    columns = [pa.array([value], field.type) for value, field in zip(values, _RESULT, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_RESULT)
+
+
+def _refusal(refused: errors.InvalidCallError) -> str:
+    facts = {name: str(value) for name, value in refused.facts.items()}
+    return json.dumps({"error": type(refused).__name__, "message": refused.message, "facts": facts})
+
+
+def _raise_refusal(text: str) -> None:
+    refusal = json.loads(text)
+    kind: type[errors.TxnTableError] = getattr(errors, refusal["error"])
+    raise kind(refusal["message"], **refusal["facts"])
