@@ -1,1 +1,35 @@
-"""A lakehouse table format with Kafka's transactions on object storage."""
+"""A lakehouse table format with Kafka's transactions on object storage.
+
+::
+
+    import txntable
+
+    warehouse = txntable.Warehouse.create("/data/warehouse")
+    warehouse.admin().create_topic("orders", partitions=4)
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+    with producer.transaction() as txn:
+        txn.send("orders", key=b"42", value=b"paid")
+
+Errors are in :mod:`txntable.errors`; all of them are :class:`~txntable.errors.TxnTableError`.
+"""
+
+from txntable.client.producer import Producer, Transaction
+from txntable.client.records import OffsetRange, RecordMetadata, TopicPartition
+from txntable.errors import TxnTableError
+from txntable.snapshot import IsolationLevel, Snapshot
+from txntable.warehouse import Warehouse
+from txntable.warehouse_settings import WarehouseSettings
+
+__all__ = [
+    "IsolationLevel",
+    "OffsetRange",
+    "Producer",
+    "RecordMetadata",
+    "Snapshot",
+    "TopicPartition",
+    "Transaction",
+    "TxnTableError",
+    "Warehouse",
+    "WarehouseSettings",
+]

@@ -7,6 +7,7 @@ log.  Works over Spark Connect: nothing here touches the JVM.
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,11 +29,6 @@ from txntable.topic_config import config_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-try:
-    from pyspark import TaskContext
-except ImportError:  # the Python client works without Spark; then no one has a DataFrame to write
-    TaskContext = None  # type: ignore[assignment,misc]
 
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ROWS = "100000"
@@ -157,14 +153,19 @@ def upload(batches: Iterator[pa.RecordBatch], target: WriteTarget) -> Iterator[p
     A refusal is a result: raised, it would be tried again, and reach the user as text of two languages.
     """
     limits = target.limits or TaskLimits(int(str(config_value("segment.bytes", target.plan.settings.config))))
-    context = TaskContext.get()
-    first_partition = 0 if context is None else context.partitionId()
-    task = SegmentTask(_store(target.store), target.plan, SystemEnvironment(), limits, first_partition)
+    task = SegmentTask(_store(target.store), target.plan, SystemEnvironment(), limits, _task_number())
     try:
         for staged in task.run(batches):
             yield _result([*astuple(staged), None])
     except errors.InvalidCallError as refused:
         yield _result([None] * (len(_RESULT) - 1) + [_refusal(refused)])
+
+
+def _task_number() -> int:
+    """Return which of the job's tasks this is; 0 outside of a job."""
+    # Imported where it runs, on executors: a client that never writes a DataFrame does without Spark's start-up time.
+    context = importlib.import_module("pyspark").TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
 
 
 def _store(spec: StoreSpec) -> ObjectStore:
