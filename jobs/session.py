@@ -1,18 +1,24 @@
 """The Spark session of a job: started quietly, stopped at the end, its process gone.
 
-Owns where the JVM writes what it has to say (a log file, named when the start fails).  Must not
+Owns where the JVM writes what it has to say (a log file, named when the start fails), and that the
+JVM ends before the job does: a job leaves no process behind, whatever interrupts it.  Must not
 know what the session is for.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -21,6 +27,8 @@ from txntable.errors import MissingDependencyError
 from txntable.spark.session import build_session
 
 STANDARD_ERROR = 2
+SECONDS_TO_END = 10
+"""What the JVM gets to delete its temporary files and end by itself."""
 
 
 @contextmanager
@@ -53,6 +61,7 @@ def spark_session(application: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+        _end_jvm()
 
 
 def _start(application: str) -> SparkSession:
@@ -60,7 +69,7 @@ def _start(application: str) -> SparkSession:
     handle, name = tempfile.mkstemp(prefix="txntable-spark-", suffix=".log")
     log = Path(name)
     try:
-        with _standard_error_into(handle):
+        with _interrupts_later(), _standard_error_into(handle):
             spark = build_session(application)
     except PySparkException as error:
         raise MissingDependencyError(
@@ -69,6 +78,7 @@ def _start(application: str) -> SparkSession:
             cause=str(error).splitlines()[0],
         ) from error
     except BaseException:
+        _end_jvm()
         log.unlink()
         raise
     finally:
@@ -77,6 +87,53 @@ def _start(application: str) -> SparkSession:
     with suppress(OSError):
         log.unlink()
     return spark
+
+
+def _end_jvm() -> None:
+    """End the JVM of this process, if there is one, and wait until it is gone."""
+    # PySpark has no public name for the process it started, and by itself only ends it after this one.
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is None:
+        return
+    process = gateway.proc
+    gateway.shutdown()
+    process.stdin.close()
+    try:
+        process.wait(SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    # Whoever wants a session after this one gets a JVM of its own.
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Keep the first Ctrl-C until the block ends; a second one is not kept.
+
+    A JVM whose Python goes away while it says hello never ends: nobody knows its process yet, and it
+    waits for connections without the thread that would see its standard input close.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupted = False
+
+    def keep(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+
+    before = signal.signal(signal.SIGINT, keep)
+    try:
+        yield
+    finally:
+        # The session brings a handler of its own, which cancels its jobs: that one stays.
+        if signal.getsignal(signal.SIGINT) is keep:
+            signal.signal(signal.SIGINT, before)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 @contextmanager

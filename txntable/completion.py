@@ -8,14 +8,15 @@ then the row says COMPLETE.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from coordinator.decision import Decision, Outcome
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_request import Transition
 from coordinator.transaction_shard import complete, time_out
 from coordinator.transaction_state import TransactionState
-from txntable.errors import DamagedDataError, UnsupportedFormatError
-from txntable.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError, UnsupportedFormatError
+from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
 from txntable.topic_log import TopicLog
@@ -53,9 +54,19 @@ class Completer:
             self._complete(row)
 
     def complete_all(self) -> int:
+        """Complete all that is decided, publish all that is appended; return how many transactions that were."""
+        completed = self.complete_decided()
+        for name in self._context.store.folders(TOPICS_FOLDER):
+            # A plain writer may have died between its append and its projection: T knows nothing of it.
+            with suppress(UnknownTopicOrPartitionError):
+                self._topic_log(name).catch_up()
+        return completed
+
+    def complete_decided(self) -> int:
         """Complete everything that is decided as of now; return how many transactions that were."""
-        self._transactions.refresh()
-        decided = self._transactions.log.fold.decided()
+        with self._transactions.log.lock:
+            self._transactions.refresh()
+            decided = self._transactions.log.fold.decided()
         for row in decided:
             self._complete(row)
         return len(decided)
@@ -96,10 +107,12 @@ class Completer:
         A transaction's clock starts with its first enrolment: the time of that entry of T is asked from
         the store.  An entry that was cleaned away is older than any timeout.
         """
-        self._transactions.refresh()
+        with self._transactions.log.lock:
+            self._transactions.refresh()
+            under_way = list(self._transactions.log.fold.under_way.values())
         now_ms = self._context.clock.now_ms()
         aborted = 0
-        for row in list(self._transactions.log.fold.under_way.values()):
+        for row in under_way:
             if row.state is not TransactionState.ONGOING or row.started_position is None:
                 continue
             entry = self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, row.started_position))

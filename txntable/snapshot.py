@@ -70,7 +70,7 @@ class Snapshot:
             )
         wanted = head if as_of is None else as_of
         try:
-            completer.complete_all()
+            completer.complete_decided()
         except StorePermissionError:
             # Who may not complete reads what others have published whole.
             waiting = [row.position for row in transactions.log.fold.decided()]

@@ -203,12 +203,15 @@ class TransactionLog:
 
     def row(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the row of an id as the view knows it."""
-        add = find_row(self.log.table, ID_KIND, transaction_key(transactional_id))
+        with self.log.lock:
+            add = find_row(self.log.table, ID_KIND, transaction_key(transactional_id))
         return None if add is None else id_row_of(add)
 
     def rows(self) -> Iterator[TransactionMetadata]:
         """Yield the rows of all transactional ids as the view knows them."""
-        for add in self.log.table.files:
+        with self.log.lock:
+            adds = list(self.log.table.files)
+        for add in adds:
             if add.partition_values[KIND] == ID_KIND:
                 yield id_row_of(add)
 

@@ -6,6 +6,7 @@ know of segments, sequences or transactions.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,7 @@ class RecordAccumulator:
         self.settings = settings
         self._pending: list[tuple[dict[str, Any], int | None, RecordMetadata]] = []
         self._buffered: list[Buffered] = []
+        self._ready: deque[PartitionRows] = deque()
         self._next_unkeyed = 0
         self._schema = pa.schema([*settings.schema, _TIMESTAMP])
 
@@ -140,15 +142,19 @@ class RecordAccumulator:
     def clear(self) -> None:
         """Forget everything that waits."""
         self._pending, self._buffered = [], []
+        self._ready.clear()
 
-    def drain(self) -> list[PartitionRows]:
-        """Return everything that waits by partition, in the order of sending, and forget it."""
+    def next_rows(self) -> PartitionRows | None:
+        """Return what waits longest, of one partition; it goes on waiting until :meth:`forget_rows`."""
         self._close_pending()
-        drained: list[PartitionRows] = []
-        for buffered in self._buffered:
-            drained.extend(self._split(buffered))
-        self._buffered = []
-        return drained
+        while self._buffered and not self._ready:
+            self._ready.extend(self._split(self._buffered[0]))
+            del self._buffered[0]
+        return self._ready[0] if self._ready else None
+
+    def forget_rows(self) -> None:
+        """Forget what :meth:`next_rows` returned."""
+        self._ready.popleft()
 
     def _split(self, buffered: Buffered) -> list[PartitionRows]:
         rows = buffered.rows

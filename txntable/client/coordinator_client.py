@@ -22,7 +22,7 @@ from txntable.log.delta_log import DeltaLog
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.partition_log import PartitionLogs
 from txntable.topic_log import TopicLog, Verify
-from txntable.transaction_log import NEXT_PRODUCER_ID, TransactionLog
+from txntable.transaction_log import NEXT_PRODUCER_ID, AnswerT, Request, TransactionLog
 
 logger = logging.getLogger(__name__)
 
@@ -107,30 +107,30 @@ class CoordinatorClient:
         for topic_id, one in staged.items():
             one.topic.segments.ensure_fresh()
             topics[topic_id] = EnrolledTopic(one.settings.name, one.partitions)
-        for attempt in range(2):
-            try:
-                self._transactions.request(
-                    "ENROL",
-                    transactional_id,
-                    lambda row, position: enrol(
-                        row, EnrolRequest(producer.producer_id, producer.epoch, position, topics)
-                    ),
-                )
-            except ConcurrentTransactionsError:
-                if attempt:
-                    raise
-                self._completer.complete(transactional_id)
-            else:
-                return
+        self._request(
+            "ENROL",
+            transactional_id,
+            lambda row, position: enrol(row, EnrolRequest(producer.producer_id, producer.epoch, position, topics)),
+        )
+
+    def _request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
+        """Make a request; when the id's last transaction was left to others to complete, complete it first."""
+        try:
+            return self._transactions.request(operation, transactional_id, request)
+        except ConcurrentTransactionsError:
+            self._completer.complete(transactional_id)
+            return self._transactions.request(operation, transactional_id, request)
 
     def verifier(self, transactional_id: str, producer: ProducerEpoch) -> VerifyFor:
         """Return what appends of the transaction are verified by, at every attempt."""
 
         def verify_for(topic_id: str, partitions: frozenset[int]) -> Verify:
             def check(segments: DeltaLog[PartitionLogs]) -> None:
-                if not self._transactions.log.was_read_after(segments):
-                    self._transactions.refresh()
-                row = self._transactions.row(transactional_id)
+                # One lock over reading and looking: another thread may be reopening the view.
+                with self._transactions.log.lock:
+                    if not self._transactions.log.was_read_after(segments):
+                        self._transactions.refresh()
+                    row = self._transactions.row(transactional_id)
                 verify(row, producer.producer_id, producer.epoch, topic_id, partitions)
 
             return check
@@ -150,7 +150,7 @@ class CoordinatorClient:
             As :func:`coordinator.transaction_shard.end`.
         """
         decided_at_ms = self._transactions.context.clock.now_ms()
-        return self._transactions.request(
+        return self._request(
             outcome.value,
             transactional_id,
             lambda row, position: end(

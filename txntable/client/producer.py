@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from coordinator.batch_memory import BatchId, check_batch
 from coordinator.decision import Outcome
-from txntable.client.accumulator import PartitionRows, RecordAccumulator
+from txntable.client.accumulator import RecordAccumulator
 from txntable.client.appender import Appender
 from txntable.client.client_state import Call, ClientState, next_client_state
 from txntable.client.coordinator_client import CoordinatorClient
@@ -63,7 +63,10 @@ class Producer:
         self._accumulators: dict[str, RecordAccumulator] = {}
         self._batch_id: BatchId | None = None
         self._enrolled = False
+        # Whether commit or abort had an unknown answer: then only the same call may follow.
+        self._unsure = False
         self._failure: TxnTableError | None = None
+        self._unpublished: dict[str, TopicLog] = {}
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -126,7 +129,7 @@ class Producer:
         if batch_id is not None:
             memory = self._coordinator.memory(transactional_id, batch_id)
             check_batch(memory.last_integer, memory.name_known, batch_id)
-        self._batch_id, self._enrolled, self._failure = batch_id, False, None
+        self._batch_id, self._enrolled, self._unsure, self._failure = batch_id, False, False, None
         self._appender.restart(self._appender.producer)
         self._state = following
 
@@ -299,6 +302,9 @@ class Producer:
     def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
         """Return what segments that are uploaded for this producer now have in common."""
         self._check_sending()
+        return self._plan(topic, settings)
+
+    def _plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
         producer = self._appender.producer
         owner = None if producer is None else (producer.producer_id, producer.epoch)
         return SegmentPlan(topic.segments.root, settings, owner, self._context.clock.now_ms())
@@ -316,8 +322,7 @@ class Producer:
         if self.config.transactional_id is not None:
             if self._state is ClientState.ABORTABLE_ERROR and self._failure is not None:
                 raise self._failure
-            if self._state is not ClientState.COMMITTING:
-                next_client_state(self._state, Call.SEND)
+            next_client_state(self._state, Call.SEND)
         elif self._state is not ClientState.READY:
             raise IllegalStateError("the producer can not be used any more; make a new one", state=self.state)
         elif self._appender.producer is None and self.config.enable_idempotence:
@@ -325,25 +330,28 @@ class Producer:
 
     def _flush(self) -> None:
         for name, accumulator in self._accumulators.items():
-            self._upload(self.topic_log(name), accumulator.settings, accumulator.drain())
+            self._upload(self.topic_log(name), accumulator)
         self._accumulators = {}
-        if not self._appender.staged:
-            return
-        touched = [staged.topic for staged in self._appender.staged.values()]
         if self.config.transactional_id is None:
+            self._unpublished.update((one.topic.name, one.topic) for one in self._appender.staged.values())
             self._appender.append_all(lambda topic_id, partitions: lambda log: None)
-            for topic in touched:
+            for name, topic in list(self._unpublished.items()):
                 topic.project()
+                del self._unpublished[name]
+            return
+        if not self._appender.staged:
             return
         producer = self._require_producer()
         self._enrolled = True
         self._coordinator.enrol(self.config.transactional_id, producer, self._appender.staged)
         self._appender.append_all(self._coordinator.verifier(self.config.transactional_id, producer))
 
-    def _upload(self, topic: TopicLog, settings: TopicSettings, parts: list[PartitionRows]) -> None:
-        if parts:
-            segments = [upload_rows(self._context, self.segment_plan(topic, settings), part) for part in parts]
-            self._appender.stage(topic, settings, segments, [part.metadata for part in parts])
+    def _upload(self, topic: TopicLog, accumulator: RecordAccumulator) -> None:
+        # Rows wait until they are staged: what a failed flush did not upload, the next one does.
+        while (rows := accumulator.next_rows()) is not None:
+            segment = upload_rows(self._context, self._plan(topic, accumulator.settings), rows)
+            self._appender.stage(topic, accumulator.settings, [segment], [rows.metadata])
+            accumulator.forget_rows()
 
     # -- failing and closing ----------------------------------------------------------------
 
@@ -355,6 +363,7 @@ class Producer:
             # A decision of unknown outcome may only be asked again; an append of one only be aborted.
             if self.config.transactional_id is not None and self._state is ClientState.IN_TRANSACTION:
                 self._fail(ClientState.ABORTABLE_ERROR, error)
+            self._unsure = True
             raise
         except TxnTableError as error:
             self._refused(error)
@@ -366,7 +375,7 @@ class Producer:
             self._fail(ClientState.FATAL_ERROR, error)
         elif not isinstance(error, RetriableError):
             self._fail(ClientState.ABORTABLE_ERROR, error)
-        elif self._state is ClientState.COMMITTING:
+        elif self._state is ClientState.COMMITTING and not self._unsure:
             # Nothing was decided: the store was unreachable before the decision was put.
             self._state = ClientState.IN_TRANSACTION
         raise error
@@ -384,7 +393,9 @@ class Producer:
         """Close: an open transaction is aborted; what waits outside of one is flushed."""
         if self._state in (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR):
             self.abort_transaction()
-        elif self._state is ClientState.READY and (self._accumulators or self._appender.staged):
+        elif self._state is ClientState.READY and (
+            self._accumulators or self._appender.staged or self._unpublished
+        ):
             self.flush()
         self._state = ClientState.CLOSED
 

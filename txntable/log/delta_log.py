@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from txntable.environment import Environment, Instant
-from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError
+from txntable.errors import DamagedDataError, StorePermissionError, StoreUnavailableError, TxnTableError
 from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
 from txntable.log.actions import Action, Commit, CommitInfo, check_one_action_per_path, decode_commit, encode_commit
 from txntable.log.checkpoint import encode_checkpoint, encode_hint, is_due
@@ -112,7 +112,10 @@ class DeltaLog(Generic[F]):
         self._environment = context.environment
         # Just before the request whose answer showed the tail: the view's age counts from here.
         self._shown_at: Instant | None = None
+        # `_asked`: before the request that showed the tail.  `_answered`: when the last answer was in.
         self._asked = self._answered = next(_moments)
+        # The slot at which a put of the commit under way may still land.
+        self._unsettled: int | None = None
         self._round_trip_ms = 0.0
         self._polite_commits = 0
         self._succeeded_at: Instant | None = None
@@ -165,17 +168,18 @@ class DeltaLog(Generic[F]):
             found = self._store.get_many([commit_path(self.root, slot) for slot in slots])
             if self._is_stale():
                 return False
-            self._show(shown_at, asked)
+            self._show(shown_at)
             for slot, entry in zip(slots, found, strict=True):
                 if entry is None:
+                    self._asked = asked
                     return True
                 self._apply(self._decode(slot, entry))
                 self._polite_commits = _POLITE_COMMITS
             window = min(window * 2, _LARGEST_WINDOW)
 
-    def _show(self, shown_at: Instant, asked: int) -> None:
+    def _show(self, shown_at: Instant) -> None:
         self._round_trip_ms = float(max(1, self._environment.since_ms(shown_at)))
-        self._shown_at, self._asked, self._answered = shown_at, asked, next(_moments)
+        self._shown_at, self._answered = shown_at, next(_moments)
 
     def _decode(self, version: int, entry: StoredObject) -> Commit:
         return decode_commit(version, entry.data, commit_path(self.root, version))
@@ -186,17 +190,24 @@ class DeltaLog(Generic[F]):
 
     def _reopen(self) -> None:
         """Forget the view and load the newest checkpoint with its tail."""
-        for _ in range(3):
-            opened_at = self._environment.instant()
-            loaded = load_newest(self._store, self.root)
-            self.table = loaded.table
-            self.fold.restore(self.table)
-            self._shown_at = opened_at
-            if self._follow_tail() and loaded.still_there():
-                self._polite_commits = 0
-                return
-        self._shown_at = None
-        raise StoreUnavailableError("the log changes faster than it can be read; try again", log=self.root)
+        proved = False
+        try:
+            proved = any(self._load() for _ in range(3))
+        finally:
+            if not proved:
+                # Whatever was read until the error is not known to end at the tail: it is no view.
+                self._shown_at = None
+        if not proved:
+            raise StoreUnavailableError("the log changes faster than it can be read; try again", log=self.root)
+        self._polite_commits = 0
+
+    def _load(self) -> bool:
+        opened_at = self._environment.instant()
+        loaded = load_newest(self._store, self.root)
+        self.table = loaded.table
+        self.fold.restore(self.table)
+        self._shown_at = opened_at
+        return self._follow_tail() and loaded.still_there()
 
     # -- writing ----------------------------------------------------------------------------
 
@@ -218,19 +229,26 @@ class DeltaLog(Generic[F]):
         """
         with self.lock:
             self._wait_turn()
-            while True:
-                self.ensure_fresh()
-                actions = self._decide(decide)
-                if not actions:
-                    return Unchanged(self.table.version)
-                outcome = self._attempt(operation, tuple(actions))
-                if isinstance(outcome, Conflicted):
+            self._unsettled = None
+            try:
+                while True:
+                    self.ensure_fresh()
+                    actions = self._decide(decide)
+                    if not actions:
+                        return Unchanged(self.table.version)
+                    outcome = self._attempt(operation, tuple(actions))
+                    if not isinstance(outcome, Conflicted):
+                        break
                     self.refresh()
-                    continue
-                if isinstance(outcome, Committed):
-                    self._succeeded_at = self._environment.instant()
-                    self._checkpoint_when_due()
-                return outcome
+            except (StoreUnavailableError, StorePermissionError):
+                # An error is a definite no to the caller: with a put under way it would be a lie.
+                if self._unsettled is None:
+                    raise
+                return Unknown(self._unsettled)
+            if isinstance(outcome, Committed):
+                self._succeeded_at = self._environment.instant()
+                self._checkpoint_when_due()
+            return outcome
 
     def _wait_turn(self) -> None:
         # Log rule 9: who just won on a contended log lets the losers, which try at once, go first.
@@ -263,10 +281,12 @@ class DeltaLog(Generic[F]):
         info = CommitInfo(self._environment.new_id(), self.table.commit_id, timestamp_ms, operation)
         commit = Commit(version, info, actions)
         data = encode_commit(commit, self.context.engine)
+        # Before the first attempt: any of them may be the one that landed, and others may have gone on since.
+        asked = next(_moments)
         for attempt in range(_PUT_ATTEMPTS):
             if self._is_stale():
                 return self._locate(commit) if attempt else Conflicted(version)
-            outcome = self._put(commit, data)
+            outcome = self._put(commit, data, asked)
             if outcome is not None:
                 return outcome
             # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
@@ -274,29 +294,33 @@ class DeltaLog(Generic[F]):
             self._environment.sleep_ms(backoff * self._environment.uniform(0.5, 1.5))
         return Unknown(version)
 
-    def _put(self, commit: Commit, data: bytes) -> Attempt | None:
+    def _put(self, commit: Commit, data: bytes, asked: int) -> Attempt | None:
         path = commit_path(self.root, commit.version)
-        put_at, asked = self._environment.instant(), next(_moments)
+        put_at = self._environment.instant()
         try:
             created = self._store.put_if_absent(path, data) is PutOutcome.CREATED
             entry = None if created else self._store.get(path)
         except StoreUnavailableError:
+            self._unsettled = commit.version
             created, entry = False, self._get_or_none(path)
         if not created:
             if entry is None:
                 return None
             if self._decode(commit.version, entry).info.commit_id != commit.info.commit_id:
+                self._unsettled = None
                 return Conflicted(commit.version)
         if self._is_stale():
+            self._unsettled = commit.version
             return self._locate(commit)
         self._apply(commit)
-        self._show(put_at, asked)
+        self._show(put_at)
+        self._asked = asked
         return Committed(commit.version)
 
     def _get_or_none(self, path: str) -> StoredObject | None:
         try:
             return self._store.get(path)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, StorePermissionError):
             return None
 
     def _locate(self, commit: Commit) -> Attempt:
@@ -308,7 +332,8 @@ class DeltaLog(Generic[F]):
         self._reopen()
         head = self.table.version
         if head is None or head < commit.version:
-            return Conflicted(commit.version)
+            return Conflicted(commit.version)  # it may still land there: unsettled
+        self._unsettled = None
         if head == commit.version:
             return Committed(head) if self.table.commit_id == commit.info.commit_id else Conflicted(head)
         follower = self._store.get(commit_path(self.root, commit.version + 1))

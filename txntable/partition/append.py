@@ -148,11 +148,13 @@ class _Appending:
 
     def take(self, item: SequencedSegment, now_ms: int) -> None:
         segment, producer = item.segment, self._request.producer
+        add = self._table.files.get(segment.path)
         known = None
-        if producer is not None:
+        if add is not None and (producer is None or self._is_of_newest_epoch(producer, segment.partition)):
+            # Exactly this upload, registered by an earlier try: also when more than five batches came since.
+            known = int(add.partition_values["_base_offset"] or "")
+        elif producer is not None:
             known = self._check(producer, item)
-        elif (add := self._table.files.get(segment.path)) is not None:
-            known = int(add.partition_values["_base_offset"] or "0")
         if known is not None:
             self._base_offsets.append(known)
             return
@@ -175,6 +177,10 @@ class _Appending:
         self._entries[segment.partition] = after_append(self._entries.get(segment.partition), batch)
         self._adds.append(batch_add(batch, segment.size, segment.stats, now_ms))
         self._base_offsets.append(base)
+
+    def _is_of_newest_epoch(self, producer: ProducerEpoch, partition: int) -> bool:
+        entry = self._logs.producers.get((partition, producer.producer_id))
+        return entry is None or entry.epoch == producer.epoch
 
     def _check(self, producer: ProducerEpoch, item: SequencedSegment) -> int | None:
         """Return the original base offset of a repeated batch."""

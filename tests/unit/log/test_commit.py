@@ -294,19 +294,44 @@ def test_log_is_refused_when_an_entry_does_not_follow_the_one_below() -> None:
         first.log.refresh()
 
 
-def test_winner_waits_a_round_trip_when_the_log_is_contended_and_a_loser_does_not() -> None:
+ROUND_TRIP_MS = 40
+
+
+def waits_before_commits(process: Process, commits: int) -> list[float]:
+    """How long a process waited by its own will before each of its next commits."""
+    waits: list[float] = []
+
+    def slow(step) -> None:
+        process.environment.advance_ms(ROUND_TRIP_MS)
+
+    def sleep(milliseconds: float) -> None:
+        waits[-1] += milliseconds
+
+    process.store.on_step = slow
+    process.environment.sleep_ms = sleep  # type: ignore[method-assign]
+    for _ in range(commits):
+        waits.append(0)
+        process.count()
+    return waits
+
+
+def test_lone_writer_never_waits() -> None:
+    _, process = world_with_log()
+
+    assert waits_before_commits(process, 5) == [0] * 5
+
+
+def test_writer_that_met_another_waits_a_jittered_round_trip_after_each_success() -> None:
     world, first = world_with_log()
-    second = world.process()
-    second.count()
-    waited_alone = first.environment.instant()
     first.count()
-    assert first.environment.instant() == waited_alone, "a loser tries again at once"
+    world.process().count()
 
-    before = first.environment.instant()
-    first.count()
+    waits = waits_before_commits(first, 12)
 
-    assert first.environment.since_ms(before) >= 0
-    assert first.log._polite_commits > 0
+    assert waits[0] == 0, "a loser tries again at once"
+    assert all(ROUND_TRIP_MS * 0.5 <= wait <= ROUND_TRIP_MS * 1.5 for wait in waits[1:9]), waits
+    assert len(set(waits[1:9])) > 1, "jittered"
+    assert waits[9:] == [0] * 3, "alone again"
 
 
 def test_process_that_dies_after_its_put_has_committed() -> None:

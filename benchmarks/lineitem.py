@@ -1,0 +1,45 @@
+"""TPC-H's lineitem, made once in a benchmark's folder, and the session that reads it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from txntable.schema import all_nullable
+from txntable.spark.session import build_session
+
+SCALE = os.environ.get("BENCH_SCALE", "1")
+
+
+def lineitem(folder: Path) -> Path:
+    """Return a Parquet file of lineitem (scale 1: 6 million rows)."""
+    made = folder / "tpch"
+    if not made.exists():
+        tool = Path(sys.executable).with_name("tpchgen-cli")
+        command = [str(tool), "parquet", "-s", SCALE, "--tables=lineitem", f"--output-dir={made}"]
+        subprocess.run(command, check=True, capture_output=True)
+    return next(made.rglob("lineitem*.parquet"))
+
+
+def columns(path: Path) -> Any:
+    """Return lineitem's columns as a topic's schema; the generator's views are plain strings there."""
+    return all_nullable(pq.read_schema(path))
+
+
+def session() -> Any:
+    """Return a session on two cores whose Parquet files are compressed as segments are."""
+    return build_session(
+        "benchmarks",
+        master="local[2]",
+        settings={
+            "spark.driver.memory": "4g",
+            "spark.sql.parquet.compression.codec": "zstd",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "8",
+        },
+    )

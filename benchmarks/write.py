@@ -1,0 +1,77 @@
+"""A transactional Spark write beside ``df.write.parquet`` of the same TPC-H lineitem, decision included.
+
+Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``;
+a Delta append by delta-spark stands beside both.  Rounds alternate; the ratio is the median of pairs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+from typing import Any
+
+from benchmarks.lineitem import SCALE, columns, lineitem, session
+from benchmarks.measurement import Figure, alternate, paired_ratio
+from txntable.warehouse import Warehouse
+
+ROUNDS = 5
+KEY = "l_orderkey"
+_names = itertools.count()
+
+
+def measure(folder: Path) -> list[Figure]:
+    """Return the ratios of wall time."""
+    source = lineitem(folder)
+    spark = session()
+    try:
+        frame = spark.read.parquet(str(source))
+        warehouse = Warehouse.create(str(folder / "wh"), durability="page-cache")
+        schema = columns(source)
+        warehouse.admin().create_topic("unkeyed", partitions=8, schema=schema)
+        warehouse.admin().create_topic("keyed", partitions=8, schema=schema, key=[KEY])
+        producer = warehouse.producer("bench")
+        producer.init_transactions()
+
+        def transactional(topic: str) -> None:
+            with producer.transaction() as transaction:
+                transaction.write(topic, frame)
+
+        seconds = alternate(
+            ROUNDS,
+            lambda: transactional("unkeyed"),
+            lambda: _parquet(frame, folder),
+            lambda: _delta(frame, folder),
+            lambda: transactional("keyed"),
+            lambda: _parquet(frame.repartition(8, KEY), folder),
+        )
+        unkeyed, parquet, delta, keyed, repartitioned = seconds
+        figures = [
+            paired_ratio("unkeyed transactional write ÷ df.write.parquet", unkeyed, parquet),
+            paired_ratio("unkeyed transactional write ÷ Delta append", unkeyed, delta),
+            paired_ratio("keyed transactional write ÷ df.repartition(8, key).write.parquet", keyed, repartitioned),
+        ]
+        return [*figures, *_sizes(warehouse, frame, folder)]
+    finally:
+        spark.stop()
+
+
+def _parquet(frame: Any, folder: Path) -> None:
+    path = folder / f"parquet-{next(_names)}"
+    frame.write.parquet(str(path))
+    shutil.rmtree(path)
+
+
+def _delta(frame: Any, folder: Path) -> None:
+    path = folder / f"delta-{next(_names)}"
+    frame.write.format("delta").save(str(path))
+    shutil.rmtree(path)
+
+
+def _sizes(warehouse: Warehouse, frame: Any, folder: Path) -> list[Figure]:
+    described = {topic.settings.name: topic for topic in warehouse.admin().describe_topics()}
+    ours = sum(partition.bytes for partition in described["unkeyed"].partitions) / (ROUNDS + 1)
+    path = folder / "size"
+    frame.write.parquet(str(path))
+    theirs = sum(file.stat().st_size for file in path.glob("*.parquet"))
+    return [Figure("bytes of our segments ÷ bytes of Spark's files", ours / theirs, "×", f"scale {SCALE}")]
