@@ -97,7 +97,7 @@ class Actor:
         self.tags = 0
 
     def run(self) -> None:
-        while not self.process.killed:
+        while True:
             try:
                 self.warehouse = open_on(self.process.store(), self.site.environment())
                 break

@@ -104,6 +104,7 @@ class Process:
     def store(self) -> ObjectStore:
         """A door of this process to the site's store."""
         store = SteppingStore(MemoryStore(self.turns.site.objects), self._plan(), self._step)
+        store.killed = self.killed
         self.stores.append(store)
         return store
 
