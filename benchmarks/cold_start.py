@@ -6,6 +6,8 @@ The log is synthetic (no data files), in one checkpoint; deltalake opening the s
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -57,13 +59,13 @@ def fill(topic: TopicLog, topic_id: str) -> None:
     """Write 100,000 committed segments as a few large commits, and a checkpoint."""
     step = SEGMENTS // 10
     for start in range(0, SEGMENTS, step):
-        topic.segments.commit("FILL", lambda table, start=start: _rows(table, topic_id, range(start, start + step)))
+        topic.segments.commit("FILL", partial(_rows, topic_id, range(start, start + step)))
     topic.segments.write_checkpoint()
     topic.project()
     topic.public.write_checkpoint()
 
 
-def _rows(table: TableState, topic_id: str, numbers: range) -> list[Action]:
+def _rows(topic_id: str, numbers: range, table: TableState) -> list[Action]:
     actions: list[Action] = []
     for number in numbers:
         partition, producer = number % PARTITIONS, ProducerEpoch(1, number // PER_TRANSACTION)
@@ -85,7 +87,7 @@ def _append_one(topic: TopicLog, topic_id: str) -> None:
     topic.segments.commit("APPEND", lambda table: decide_append(topic.segments.fold, table, request, 5).actions)
 
 
-def _timed(call: object) -> float:
+def _timed(call: Callable[[], object]) -> float:
     start = time.perf_counter()
-    call()  # type: ignore[operator]
+    call()
     return time.perf_counter() - start

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import deltalake
@@ -36,7 +37,7 @@ def measure(folder: Path) -> list[Figure]:
         producer = warehouse.producer("bench")
         producer.init_transactions()
         for partitions in (1, 100):
-            ours = _rate(lambda partitions=partitions: _transaction(producer, partitions))
+            ours = _rate(partial(_transaction, producer, partitions))
             name = f"transaction, 1 record in each of {partitions} partitions, {durability}"
             figures.append(Figure(name, ours, "transactions/s"))
             figures.append(ratio(f"{name} ÷ deltalake append", ours, theirs))

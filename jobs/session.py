@@ -7,6 +7,7 @@ know what the session is for.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from types import FrameType
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from txntable.cli.output import note
@@ -53,12 +55,14 @@ def spark_session(application: str) -> Iterator[SparkSession]:
     """
     running = SparkSession.getActiveSession()
     if running is not None:
-        yield running.newSession()
+        with _quiet_libraries():
+            yield running.newSession()
         return
     note("starting Spark")
     spark = _start(application)
     try:
-        yield spark
+        with _quiet_libraries():
+            yield spark
     finally:
         spark.stop()
         _end_jvm()
@@ -105,6 +109,25 @@ def _end_jvm() -> None:
         process.wait()
     # Whoever wants a session after this one gets a JVM of its own.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Keep PySpark and py4j from logging what they raise all the same: a refused query, a Ctrl-C."""
+
+    def is_not_py4js(record: logging.LogRecord) -> bool:
+        return "py4j" not in record.pathname
+
+    root, refusals = logging.getLogger(), PySparkLogger.getLogger("SQLQueryContextLogger")
+    # py4j logs with the root logger itself; a filter here sees nothing of what other loggers hand up.
+    root.addFilter(is_not_py4js)
+    level = refusals.level
+    refusals.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_not_py4js)
+        refusals.setLevel(level)
 
 
 @contextmanager

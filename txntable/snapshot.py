@@ -73,7 +73,8 @@ class Snapshot:
             completer.complete_decided()
         except StorePermissionError:
             # Who may not complete reads what others have published whole.
-            waiting = [row.position for row in transactions.log.fold.decided()]
+            with transactions.log.lock:
+                waiting = [row.position for row in transactions.log.fold.decided()]
             wanted = min([wanted, *(position - 1 for position in waiting)])
         return cls(wanted, url, topic_log)
 

@@ -125,7 +125,7 @@ class Process:
             self._program(self)
         except ProcessKilled:
             pass
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  raised again by whoever waits for the run
             self.failure = error
         self.ended = True
         self.turns.back.release()

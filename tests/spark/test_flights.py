@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow import parquet
 from pyspark.sql import SparkSession
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from jobs import flights
+from jobs.flights_report import check_flights
 from jobs.flights_source import digest_source, find_source, read_flights
-from jobs.sql import distinct_headers
+from jobs.flights_story import Story
+from jobs.topic_views import distinct_headers
 from txntable.cli.main import application
 
 Report = dict[str, list[dict[str, Any]]]
@@ -126,3 +131,42 @@ def test_source_has_as_many_rows_by_arrow_as_by_lines() -> None:
     source = find_source()
 
     assert read_flights(source, [2]).num_rows == digest_source(source, [2]).rows == 24_951
+
+
+def test_check_of_flights_fails_when_one_value_differs() -> None:
+    source = digest_source(find_source(), [2])
+    day = source.columns["day"]
+    table = replace(source, columns={**source.columns, "day": replace(day, checksum=day.checksum + 1)})
+    story = Story(Console(stderr=True))
+
+    check_flights(story, source, table)
+
+    (failed,) = [check for check in story.checks if not check.holds]
+    assert (failed.expected, failed.found) == ("none", "day")
+    assert not story.ends_well
+
+
+def test_demo_exits_with_1_when_a_check_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def go_wrong(warehouse: object, spark: object, trip: object, story: Story) -> dict[str, list[str]]:
+        story.check("two and two", 4, 5)
+        return {"closing": ["the end"]}
+
+    monkeypatch.setattr(flights, "run_demo", go_wrong)
+
+    result = txntable("demo", "--warehouse", str(tmp_path / "warehouse"))
+
+    assert result.exit_code == 1
+    assert result.stdout == "the end\n"
+    assert "two and two" in result.stderr
+
+
+def test_demo_fails_and_makes_nothing_when_there_is_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+
+    result = txntable("demo", "--warehouse", str(tmp_path / "warehouse"))
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: MISSING_DEPENDENCY spark needs java 17 or later")
+    assert list(tmp_path.iterdir()) == []

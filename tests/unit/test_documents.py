@@ -19,7 +19,7 @@ from txntable.topic_metadata import FORMAT
 ROOT = Path(__file__).parent.parent.parent
 PROTOCOL = (ROOT / "PROTOCOL.md").read_text()
 
-KEYS = {
+KEYS: dict[tuple[str, str], list[tuple[object, pa.DataType]]] = {
     ("STRING", "`kafka`"): [("kafka", pa.string())],
     ("STRING", "``"): [("", pa.string())],
     ("STRING", "`Zürich`"): [("Zürich", pa.string())],
@@ -70,7 +70,8 @@ def test_protocol_names_the_format_the_features_and_the_numbers() -> None:
 @pytest.mark.parametrize("document", ["README.md", "PROTOCOL.md", "DECISIONS.md", "CONTRIBUTING.md"])
 def test_every_local_link_leads_somewhere(document: str) -> None:
     text = (ROOT / document).read_text()
-    links = re.findall(r"\]\(([^)#:]+)\)", text) + re.findall(r"`((?:txntable|coordinator|tests|benchmarks|jobs)/[\w/.-]+)`", text)
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    links += re.findall(r"`((?:txntable|coordinator|tests|benchmarks|jobs)/[\w/.-]+)`", text)
     missing = [link for link in links if not (ROOT / link).exists()]
     assert missing == []
 

@@ -10,8 +10,7 @@ import base64
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
@@ -143,17 +142,6 @@ def note(text: str) -> None:
     console = error_console()
     if console.is_terminal:
         console.print(Text(text, style="dim"))
-
-
-@contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """Show on standard error that something takes its time, while a person looks."""
-    console = error_console()
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(Text(text)):
-        yield
 
 
 def instant_text(milliseconds: int) -> str:

@@ -393,9 +393,7 @@ class Producer:
         """Close: an open transaction is aborted; what waits outside of one is flushed."""
         if self._state in (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR):
             self.abort_transaction()
-        elif self._state is ClientState.READY and (
-            self._accumulators or self._appender.staged or self._unpublished
-        ):
+        elif self._state is ClientState.READY and (self._accumulators or self._appender.staged or self._unpublished):
             self.flush()
         self._state = ClientState.CLOSED
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +27,8 @@ from txntable.topic import TopicSettings
 from txntable.topic_config import config_value
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_ROWS = "100000"
 _RESULT = pa.schema(
     [
         ("path", pa.string()),
@@ -98,8 +95,7 @@ def write_segments(dataframe: DataFrame, target: WriteTarget) -> list[StagedSegm
     found = check_columns(_arrow_schema(dataframe, settings), settings)
     names = [field.name for field in found]
     ordered = dataframe.select(*(f"`{name.replace('`', '``')}`" for name in names))
-    with _batch_rows(dataframe.sparkSession):
-        rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
+    rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
     for row in rows:
         if row["refusal"] is not None:
             _raise_refusal(row["refusal"])
@@ -120,24 +116,10 @@ def _arrow_schema(dataframe: DataFrame, settings: TopicSettings) -> pa.Schema:
                 "a column has another type than the topic's; cast it",
                 topic=settings.name,
                 column=name,
-                expected=settings.schema.field(name).type if name in settings.schema.names else "timestamp",
+                expected=str(settings.schema.field(name).type) if name in settings.schema.names else "timestamp",
                 found=dataframe.schema[name].dataType.simpleString(),
             ) from error
     return pa.schema(kinds)
-
-
-@contextmanager
-def _batch_rows(spark: SparkSession) -> Iterator[None]:
-    """Let Arrow batches be large while the job runs; the user's setting comes back."""
-    before = spark.conf.get(BATCH_ROWS, None)
-    spark.conf.set(BATCH_ROWS, _ROWS)
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(BATCH_ROWS)
-        else:
-            spark.conf.set(BATCH_ROWS, before)
 
 
 def _task(target: WriteTarget) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -7,8 +7,13 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from txntable.client.producer import Producer
-from txntable.errors import CommitStateUnknownError, IllegalStateError, StoreUnavailableError
-from txntable.testing.fault_plan import Fault, Operation, Rule, on
+from txntable.errors import (
+    CommitStateUnknownError,
+    IllegalStateError,
+    InvalidProducerEpochError,
+    StoreUnavailableError,
+)
+from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
 from txntable.testing.stepping_store import SteppingStore
 from txntable.warehouse import Warehouse
 
@@ -167,3 +172,35 @@ def test_complete_publishes_what_a_dead_writer_appended(site: Site) -> None:
     site.open().complete()
 
     assert accounts(site) == ["ann"]
+
+
+def test_append_is_refused_at_its_second_attempt_when_the_transaction_was_aborted_meanwhile(site: Site) -> None:
+    """Aborted in the transaction log only: no marker is in the partition log yet that would refuse."""
+    warehouse, other = site.open(), site.open()
+    producer = started(warehouse)
+    producer.begin_transaction()
+    send(producer, "ann")
+    took: list[str] = []
+
+    def overtake(step: Step) -> None:
+        if step.operation is PUT and "t/_segments/_delta_log" in step.path and not took:
+            took.append(step.path)
+            plan(other, on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None))
+            with pytest.raises(StoreUnavailableError):
+                started(other)
+            plan(other)
+            plain = other.producer()
+            send(plain, "plain")
+            plain.flush()
+
+    assert isinstance(warehouse.store, SteppingStore)
+    warehouse.store.on_step = overtake
+
+    with pytest.raises(InvalidProducerEpochError):
+        producer.flush()
+
+    assert took
+    assert [add.partition_values["_producer_epoch"] for add in site.open().topic_log("t").segments.refresh().files] == [
+        "0"
+    ]
+    assert accounts(site) == ["plain"]

@@ -114,3 +114,23 @@ def test_view_that_did_not_reach_the_tail_was_not_read_since() -> None:
         reader.log.refresh()
 
     assert not reader.log.was_read_after(other)
+
+
+def test_reader_that_sleeps_in_its_request_does_not_take_a_deleted_slot_for_the_tail() -> None:
+    world, first = world_with_log()
+    reader = world.process()
+    reader.log.refresh()
+    slept: list[int] = []
+
+    def sleep(step) -> None:
+        if not slept:
+            slept.append(step.number)
+            for _ in range(100):
+                first.count()
+            world.advance_ms(3 * DAY_MS)
+            first.count()
+            assert slot(1) in clean_up(first.context, "table", DAY_MS).paths
+
+    reader.store.on_step = sleep
+
+    assert reader.log.refresh().number("counter") == 101
