@@ -11,6 +11,7 @@ from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.output import Rows, note
 from txntable.client.admin import TopicDescription
+from txntable.topic import TopicSettings
 
 application = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
 
@@ -57,27 +58,26 @@ def create(  # noqa: PLR0913 - the interface of a command
 ) -> None:
     """Create a topic."""
     columns = [column_from_text(text) for text in column or ()]
-    settings = (
-        connection.open()
-        .admin()
-        .create_topic(
-            name,
-            partitions=partitions,
-            schema=pa.schema(columns) if columns else None,
-            key=key or (),
-            config=dict(named_values(config or (), "--config")),
-        )
+    admin = connection.open().admin()
+    settings = admin.create_topic(
+        name,
+        partitions=partitions,
+        schema=pa.schema(columns) if columns else None,
+        key=key or (),
+        config=dict(named_values(config or (), "--config")),
     )
-    connection.output.facts(
-        {
-            "topic": settings.name,
-            "topic_id": settings.topic_id,
-            "partition_count": settings.partitions,
-            "key": list(settings.key),
-            "columns": [column_text(field) for field in settings.schema],
-            "configs": dict(settings.config),
-        }
-    )
+    connection.output.facts(_facts(settings))
+
+
+def _facts(settings: TopicSettings) -> dict[str, object]:
+    return {
+        "topic": settings.name,
+        "topic_id": settings.topic_id,
+        "partition_count": settings.partitions,
+        "key": list(settings.key),
+        "columns": [column_text(field) for field in settings.schema],
+        "configs": dict(settings.config),
+    }
 
 
 def list_topics(connection: Connection) -> None:

@@ -1,0 +1,98 @@
+"""Completion by bystanders, snapshots and projections of clients that came late (PROTOCOL.md §6.4, §7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.site import TWO_COLUMNS, Site, published
+from txntable.client.producer import Producer
+from txntable.errors import CommitStateUnknownError
+from txntable.testing.fault_plan import Fault, Operation, Step, on
+from txntable.testing.stepping_store import SteppingStore
+from txntable.warehouse import Warehouse
+
+
+@pytest.fixture
+def site() -> Site:
+    site = Site()
+    site.create().admin().create_topic("t", partitions=1, schema=TWO_COLUMNS)
+    return site
+
+
+def open_transaction(warehouse: Warehouse, account: str) -> Producer:
+    producer = warehouse.producer(account)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("t", row={"account": account, "amount": 1})
+    producer.flush()
+    return producer
+
+
+def decide_only(warehouse: Warehouse, producer: Producer) -> None:
+    """Commit, and leave the completion to others."""
+    assert isinstance(warehouse.store, SteppingStore)
+    warehouse.store.plan = (on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
+    producer.commit_transaction()
+    warehouse.store.plan = ()
+
+
+def accounts(site: Site) -> list[str]:
+    return sorted(row["account"] for row in published(site.open(), "t"))
+
+
+def test_transaction_decided_while_another_is_completed_gets_its_marker_later(site: Site) -> None:
+    """What a completer says that it knows, and what it writes, come from one reading of the transaction log."""
+    first, second, bystander = site.open(), site.open(), site.open()
+    ann, bob = open_transaction(first, "ann"), open_transaction(second, "bob")
+    decide_only(first, ann)
+    readings: list[str] = []
+
+    def decide_bob(step: Step) -> None:
+        readings.append(step.path)
+        of_log = sum("transaction_log" in path for path in readings)
+        tail_was_read = of_log > 1 and readings.count(step.path) > 1
+        if bob.state == "IN_TRANSACTION" and (tail_was_read or "markers/" in step.path):
+            decide_only(second, bob)
+
+    assert isinstance(bystander.store, SteppingStore)
+    bystander.store.on_step = decide_bob
+    bystander.completer.complete_decided()
+    assert accounts(site) == ["ann"]
+
+    site.open().complete()
+
+    assert accounts(site) == ["ann", "bob"]
+
+
+def test_snapshot_completes_what_was_decided_before_it(site: Site) -> None:
+    warehouse = site.open()
+    decide_only(warehouse, open_transaction(warehouse, "ann"))
+    assert accounts(site) == []
+
+    reader = site.open()
+    snapshot = reader.snapshot()
+
+    version = snapshot.version("t")
+    assert reader.topic_log("t").public.table.version == version
+    assert accounts(site) == ["ann"]
+
+
+def test_projection_of_a_client_that_came_late_holds_what_its_journal_does_not(site: Site) -> None:
+    """The view begins at a checkpoint above what is published: the commit below its first one is not in its journal."""
+    warehouse = site.open()
+    producer = warehouse.producer()
+    assert isinstance(warehouse.store, SteppingStore)
+    warehouse.store.plan = (on(Operation.PUT_IF_ABSENT, "topics/t/_delta_log", Fault.FAIL_BEFORE, occurrence=None),)
+    producer.send("t", row={"account": "ann", "amount": 1})
+    with pytest.raises(CommitStateUnknownError):
+        producer.flush()
+    log = warehouse.topic_log("t").segments
+    log.write_checkpoint()
+    late = site.open()
+    late.topic_log("t").segments.refresh()
+
+    plain = late.producer()
+    plain.send("t", row={"account": "bob", "amount": 1})
+    plain.flush()
+
+    assert accounts(site) == ["ann", "bob"]
