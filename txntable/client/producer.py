@@ -7,7 +7,6 @@ request to the transaction log or a commit of a partition log.  Not for use by t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -16,13 +15,11 @@ import pyarrow as pa
 
 from coordinator.batch_memory import BatchId, check_batch
 from coordinator.decision import Outcome
-from txntable.client.accumulator import RecordAccumulator
-from txntable.client.appender import Appender
 from txntable.client.client_state import Call, ClientState, next_client_state
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.outbox import Outbox
 from txntable.client.producer_config import ProducerConfig
 from txntable.client.records import RecordMetadata
-from txntable.client.segment_upload import upload_rows
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -36,8 +33,6 @@ from txntable.schema import KAFKA_SCHEMA
 from txntable.segment import SegmentPlan, StagedSegment
 from txntable.topic import TopicSettings
 from txntable.topic_log import TopicLog
-
-logger = logging.getLogger(__name__)
 
 
 class Producer:
@@ -58,15 +53,13 @@ class Producer:
         self._context = context
         self._coordinator = coordinator
         transactional = config.transactional_id is not None
-        self._appender = Appender(transactional=transactional)
+        self._outbox = Outbox(context, coordinator.topic_log, transactional=transactional)
         self._state = ClientState.UNINITIALIZED if transactional else ClientState.READY
-        self._accumulators: dict[str, RecordAccumulator] = {}
         self._batch_id: BatchId | None = None
         self._enrolled = False
         # Whether commit or abort had an unknown answer: then only the same call may follow.
         self._unsure = False
         self._failure: TxnTableError | None = None
-        self._unpublished: dict[str, TopicLog] = {}
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -78,12 +71,12 @@ class Producer:
     @property
     def producer_id(self) -> int | None:
         """The producer id; ``None`` before there is one."""
-        return None if self._appender.producer is None else self._appender.producer.producer_id
+        return None if self._outbox.producer is None else self._outbox.producer.producer_id
 
     @property
     def producer_epoch(self) -> int | None:
         """The producer epoch; ``None`` before there is one."""
-        return None if self._appender.producer is None else self._appender.producer.epoch
+        return None if self._outbox.producer is None else self._outbox.producer.epoch
 
     # -- transactions -----------------------------------------------------------------------
 
@@ -102,7 +95,7 @@ class Producer:
         transactional_id = self._transactional_id(Call.INIT)
         next_client_state(self._state, Call.INIT)
         identity = self._coordinator.init(transactional_id, self.config.transaction_timeout_ms)
-        self._appender.restart(ProducerEpoch(identity.producer_id, identity.producer_epoch))
+        self._outbox.restart(ProducerEpoch(identity.producer_id, identity.producer_epoch))
         self._state = ClientState.READY
 
     def begin_transaction(self, batch_id: BatchId | None = None) -> None:
@@ -130,7 +123,7 @@ class Producer:
             memory = self._coordinator.memory(transactional_id, batch_id)
             check_batch(memory.last_integer, memory.name_known, batch_id)
         self._batch_id, self._enrolled, self._unsure, self._failure = batch_id, False, False, None
-        self._appender.restart(self._appender.producer)
+        self._outbox.restart(self._outbox.producer)
         self._state = following
 
     def is_committed(self, batch_id: BatchId) -> bool:
@@ -153,9 +146,11 @@ class Producer:
             The store can not be reached: call again; never abort.
         """
         transactional_id = self._transactional_id(Call.COMMIT)
-        self._state = self._following(Call.COMMIT)
-        if self._appender.staged or self._accumulators:
+        following = self._following(Call.COMMIT)
+        if not self._outbox.is_empty:
+            # Still in the transaction: an append of unknown outcome leads to abort, never to a commit asked again.
             self._guarded(self._flush)
+        self._state = following
         self._end(transactional_id, Outcome.COMMIT)
 
     def abort_transaction(self) -> None:
@@ -170,7 +165,6 @@ class Producer:
         """
         transactional_id = self._transactional_id(Call.ABORT)
         self._state = self._following(Call.ABORT)
-        self._accumulators = {}
         self._batch_id = None
         self._end(transactional_id, Outcome.ABORT)
 
@@ -186,8 +180,7 @@ class Producer:
             producer = ProducerEpoch(producer.producer_id, decision.next_epoch)
             # Decided: from here on nothing that fails may look like a failed commit.
             self._coordinator.try_complete(transactional_id)
-        self._appender.restart(producer)
-        self._accumulators = {}
+        self._outbox.restart(producer)
         self._state = ClientState.READY
 
     @contextmanager
@@ -261,14 +254,11 @@ class Producer:
         self._check_sending()
         if timestamp_ms is not None and (isinstance(timestamp_ms, bool) or timestamp_ms < 0):
             raise InvalidRequestError("a timestamp is in ms since 1970, not negative", timestamp_ms=timestamp_ms)
-        given = [
-            name
-            for name, x in (("value", value if value is not None else key), ("row", row), ("rows", rows))
-            if x is not None
-        ]
+        whole = {"value": key if value is None else value, "row": row, "rows": rows}
+        given = [name for name, part in whole.items() if part is not None]
         if len(given) > 1:
             raise InvalidRequestError("give key and value, or row, or rows: one of them", given=",".join(given))
-        accumulator = self._accumulator(topic)
+        accumulator = self._outbox.accumulator(topic)
         time_ms = self._context.clock.now_ms() if timestamp_ms is None else timestamp_ms
         if rows is not None:
             return accumulator.add_table(rows, partition, time_ms)
@@ -297,61 +287,35 @@ class Producer:
     ) -> None:
         """Take segments that someone else uploaded for this producer (Spark's executors)."""
         self._check_sending()
-        self._appender.stage(topic, settings, segments, [(metadata,)] * len(segments))
+        self._outbox.stage(topic, settings, segments, metadata)
 
     def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
         """Return what segments that are uploaded for this producer now have in common."""
         self._check_sending()
-        return self._plan(topic, settings)
-
-    def _plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
-        producer = self._appender.producer
-        owner = None if producer is None else (producer.producer_id, producer.epoch)
-        return SegmentPlan(topic.segments.root, settings, owner, self._context.clock.now_ms())
+        return self._outbox.plan(topic, settings)
 
     def topic_log(self, topic: str) -> TopicLog:
         """Return the logs of a topic."""
-        return self._coordinator.topic_log(topic)
-
-    def _accumulator(self, topic: str) -> RecordAccumulator:
-        if topic not in self._accumulators:
-            self._accumulators[topic] = RecordAccumulator(self.topic_log(topic).settings())
-        return self._accumulators[topic]
+        return self._outbox.topic_log(topic)
 
     def _check_sending(self) -> None:
         if self.config.transactional_id is not None:
-            if self._state is ClientState.ABORTABLE_ERROR and self._failure is not None:
-                raise self._failure
-            next_client_state(self._state, Call.SEND)
+            self._following(Call.SEND)
         elif self._state is not ClientState.READY:
             raise IllegalStateError("the producer can not be used any more; make a new one", state=self.state)
-        elif self._appender.producer is None and self.config.enable_idempotence:
-            self._appender.restart(ProducerEpoch(self._coordinator.new_producer_id(), 0))
+        elif self._outbox.producer is None and self.config.enable_idempotence:
+            self._outbox.restart(ProducerEpoch(self._coordinator.new_producer_id(), 0))
 
     def _flush(self) -> None:
-        for name, accumulator in self._accumulators.items():
-            self._upload(self.topic_log(name), accumulator)
-        self._accumulators = {}
-        if self.config.transactional_id is None:
-            self._unpublished.update((one.topic.name, one.topic) for one in self._appender.staged.values())
-            self._appender.append_all(lambda topic_id, partitions: lambda log: None)
-            for name, topic in list(self._unpublished.items()):
-                topic.project()
-                del self._unpublished[name]
-            return
-        if not self._appender.staged:
-            return
-        producer = self._require_producer()
-        self._enrolled = True
-        self._coordinator.enrol(self.config.transactional_id, producer, self._appender.staged)
-        self._appender.append_all(self._coordinator.verifier(self.config.transactional_id, producer))
-
-    def _upload(self, topic: TopicLog, accumulator: RecordAccumulator) -> None:
-        # Rows wait until they are staged: what a failed flush did not upload, the next one does.
-        while (rows := accumulator.next_rows()) is not None:
-            segment = upload_rows(self._context, self._plan(topic, accumulator.settings), rows)
-            self._appender.stage(topic, accumulator.settings, [segment], [rows.metadata])
-            accumulator.forget_rows()
+        self._outbox.upload()
+        transactional_id = self.config.transactional_id
+        if transactional_id is None:
+            self._outbox.append_and_publish()
+        elif self._outbox.staged:
+            producer = self._require_producer()
+            self._enrolled = True
+            self._coordinator.enrol(transactional_id, producer, self._outbox.staged)
+            self._outbox.append(self._coordinator.verifier(transactional_id, producer))
 
     # -- failing and closing ----------------------------------------------------------------
 
@@ -385,15 +349,15 @@ class Producer:
 
     def _restart_idempotent(self, error: TxnTableError) -> None:
         """Go on under a raised epoch from 0, as Kafka does: a refused batch leaves a hole in the sequence."""
-        producer = self._appender.producer
+        producer = self._outbox.producer
         if not error.retriable and producer is not None:
-            self._appender.restart(ProducerEpoch(producer.producer_id, producer.epoch + 1))
+            self._outbox.restart(ProducerEpoch(producer.producer_id, producer.epoch + 1))
 
     def close(self) -> None:
         """Close: an open transaction is aborted; what waits outside of one is flushed."""
         if self._state in (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR):
             self.abort_transaction()
-        elif self._state is ClientState.READY and (self._accumulators or self._appender.staged or self._unpublished):
+        elif self._state is ClientState.READY and not self._outbox.is_empty:
             self.flush()
         self._state = ClientState.CLOSED
 
@@ -415,7 +379,7 @@ class Producer:
         return self.config.transactional_id
 
     def _require_producer(self) -> ProducerEpoch:
-        producer = self._appender.producer
+        producer = self._outbox.producer
         if producer is None:
             raise IllegalStateError("the producer has no id yet; call init_transactions first", state=self.state)
         return producer

@@ -1,62 +1,21 @@
-"""Producers over a store in memory: Kafka's outcomes (PROTOCOL.md §6)."""
+"""Transactions of producers over a store in memory: Kafka's outcomes (PROTOCOL.md §6)."""
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
-from tests.simulation.site import TWO_COLUMNS, Site, published
-from txntable.client.producer import Producer
+from tests.simulation.site import Site
+from tests.unit.client.producing import PUT, accounts, door, lose_answers, row, started, unreachable
 from txntable.errors import (
     BatchAlreadyCommittedError,
     BatchOutOfOrderError,
     CommitStateUnknownError,
     IllegalStateError,
-    InvalidConfigError,
     InvalidProducerEpochError,
-    InvalidRequestError,
-    InvalidTransactionTimeoutError,
     InvalidTxnStateError,
     ProducerFencedError,
-    SchemaMismatchError,
-    UnknownTopicOrPartitionError,
 )
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse
-
-PUT = Operation.PUT_IF_ABSENT
-T_LOG = "transaction_log/_delta_log"
-
-
-@pytest.fixture
-def site() -> Site:
-    site = Site()
-    admin = site.create().admin()
-    admin.create_topic("t", partitions=2, schema=TWO_COLUMNS, key=["account"])
-    admin.create_topic("u", partitions=1, schema=TWO_COLUMNS)
-    admin.create_topic("raw", partitions=2)
-    return site
-
-
-def door(warehouse: Warehouse) -> SteppingStore:
-    assert isinstance(warehouse.store, SteppingStore)
-    return warehouse.store
-
-
-def started(warehouse: Warehouse, transactional_id: str = "etl", transaction_timeout_ms: int = 60_000) -> Producer:
-    producer = warehouse.producer(transactional_id, transaction_timeout_ms=transaction_timeout_ms)
-    producer.init_transactions()
-    return producer
-
-
-def row(account: str, amount: int = 1) -> dict:
-    return {"account": account, "amount": amount}
-
-
-def accounts(site: Site, topic: str) -> list[str]:
-    return [found["account"] for found in published(site.open(), topic)]
-
+from txntable.testing.fault_plan import Fault, on
 
 # -- transactions -------------------------------------------------------------------------------
 
@@ -245,7 +204,8 @@ def test_commit_of_unknown_outcome_can_only_be_asked_again_and_then_tells(site: 
     assert producer.state == "READY"
 
 
-def test_append_of_unknown_outcome_allows_only_abort(site: Site) -> None:
+@pytest.mark.parametrize("call", ["flush", "commit_transaction"])
+def test_append_of_unknown_outcome_allows_only_abort(site: Site, call: str) -> None:
     warehouse = site.open()
     producer = started(warehouse)
     producer.begin_transaction()
@@ -253,28 +213,13 @@ def test_append_of_unknown_outcome_allows_only_abort(site: Site) -> None:
     door(warehouse).plan = unreachable("u/_segments/_delta_log")
 
     with pytest.raises(CommitStateUnknownError):
-        producer.flush()
+        getattr(producer, call)()
     door(warehouse).plan = ()
     with pytest.raises(CommitStateUnknownError):
         producer.commit_transaction()
     producer.abort_transaction()
 
     assert accounts(site, "u") == []
-
-
-def lose_answers(warehouse: Warehouse, *, applied: bool) -> None:
-    """From here on every answer about T's entries is lost; the first put is applied."""
-    door(warehouse).plan = (
-        on(PUT, T_LOG, Fault.LOST_ANSWER if applied else Fault.FAIL_BEFORE, occurrence=None),
-        on(Operation.GET, T_LOG, Fault.FAIL_BEFORE, occurrence=None),
-    )
-
-
-def unreachable(path: str) -> tuple:
-    return (
-        on(PUT, path, Fault.FAIL_BEFORE, occurrence=None),
-        on(Operation.GET, path, Fault.FAIL_BEFORE, occurrence=None),
-    )
 
 
 # -- batch ids ----------------------------------------------------------------------------------
@@ -323,178 +268,3 @@ def test_integer_batch_is_a_sequence(site: Site, batch_id: int, error: type[Exce
     else:
         with pytest.raises(error):
             producer.begin_transaction(batch_id=batch_id)
-
-
-# -- wrong use ----------------------------------------------------------------------------------
-
-
-def test_every_call_out_of_order_is_an_illegal_state_and_harms_nothing(site: Site) -> None:
-    producer = site.open().producer("etl")
-    for call in (producer.begin_transaction, producer.commit_transaction, producer.abort_transaction, producer.flush):
-        with pytest.raises(IllegalStateError):
-            call()
-    producer.init_transactions()
-    for call in (producer.init_transactions, producer.commit_transaction, producer.abort_transaction):
-        with pytest.raises(IllegalStateError):
-            call()
-    with pytest.raises(IllegalStateError):
-        producer.send("u", row=row("x"))
-    producer.begin_transaction()
-    for call in (producer.init_transactions, producer.begin_transaction):
-        with pytest.raises(IllegalStateError):
-            call()
-    producer.send("u", row=row("x"))
-    producer.commit_transaction()
-
-    assert accounts(site, "u") == ["x"]
-
-
-def test_closed_producer_says_so(site: Site) -> None:
-    producer = started(site.open())
-    producer.close()
-
-    with pytest.raises(IllegalStateError, match="closed"):
-        producer.begin_transaction()
-
-
-def test_close_aborts_the_open_transaction(site: Site) -> None:
-    warehouse = site.open()
-    with started(warehouse) as producer:
-        producer.begin_transaction()
-        producer.send("u", row=row("x"))
-        producer.flush()
-
-    assert accounts(site, "u") == []
-    assert not site.open().transactions.log.fold.under_way
-
-
-def test_transaction_calls_need_a_transactional_id(site: Site) -> None:
-    with pytest.raises(IllegalStateError, match="transactional_id"):
-        site.open().producer().init_transactions()
-
-
-@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_timeout_out_of_bounds_is_refused(site: Site, timeout_ms: int) -> None:
-    with pytest.raises(InvalidTransactionTimeoutError):
-        started(site.open(), transaction_timeout_ms=timeout_ms)
-
-
-def test_transactional_producer_without_idempotence_is_refused(site: Site) -> None:
-    with pytest.raises(InvalidConfigError):
-        site.open().producer("etl", enable_idempotence=False)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"topic": "nowhere", "row": {}}, UnknownTopicOrPartitionError),
-        ({"topic": "t", "row": {"account": "a"}, "partition": 2}, UnknownTopicOrPartitionError),
-        ({"topic": "t", "row": {"account": "a"}, "partition": -1}, InvalidRequestError),
-        ({"topic": "t", "row": {"account": None}}, SchemaMismatchError),
-        ({"topic": "t", "row": {"account": 7}}, SchemaMismatchError),
-        ({"topic": "t", "row": {"account": "a", "amonut": 1}}, SchemaMismatchError),
-        ({"topic": "t", "rows": pa.table({"account": ["a"], "amount": ["1"]})}, SchemaMismatchError),
-        ({"topic": "t", "value": b"x"}, InvalidRequestError),
-        ({"topic": "raw", "value": b"x", "timestamp_ms": -1}, InvalidRequestError),
-        ({"topic": "raw", "value": b"x", "row": {}}, InvalidRequestError),
-    ],
-)
-def test_wrong_argument_is_named_and_the_transaction_goes_on(
-    site: Site, arguments: dict, error: type[Exception]
-) -> None:
-    producer = started(site.open())
-    producer.begin_transaction()
-
-    with pytest.raises(error):
-        producer.send(**arguments)
-    producer.send("u", row=row("fine"))
-    producer.commit_transaction()
-
-    assert accounts(site, "u") == ["fine"]
-
-
-# -- without transactions -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("idempotent", [True, False])
-def test_plain_append_is_visible_when_flush_returns(site: Site, idempotent: bool) -> None:
-    producer = site.open().producer(enable_idempotence=idempotent)
-    first = producer.send("u", row=row("a"))
-    second = producer.send("u", row=row("b"))
-    with pytest.raises(IllegalStateError, match="flush"):
-        _ = first.offset
-    producer.flush()
-
-    assert accounts(site, "u") == ["a", "b"]
-    assert (first.offset, second.offset) == (0, 1)
-    assert (producer.producer_id is not None) is idempotent
-
-
-def test_idempotent_flush_repeated_after_an_unknown_outcome_appends_once(site: Site) -> None:
-    warehouse = site.open()
-    producer = warehouse.producer()
-    producer.send("u", row=row("x"))
-    log = "u/_segments/_delta_log"
-    door(warehouse).plan = (
-        on(PUT, log, Fault.LOST_ANSWER, occurrence=None),
-        on(Operation.GET, log, Fault.FAIL_BEFORE, occurrence=None),
-    )
-    with pytest.raises(CommitStateUnknownError):
-        producer.flush()
-
-    door(warehouse).plan = ()
-    producer.flush()
-
-    assert accounts(site, "u") == ["x"]
-
-
-def test_keyed_records_keep_their_order_in_their_partition(site: Site) -> None:
-    with site.open().producer() as producer:
-        sent = [producer.send("t", row=row(f"k{number % 5}", number)) for number in range(50)]
-
-    found = published(site.open(), "t")
-    by_key: dict[str, list[int]] = {}
-    for record in found:
-        by_key.setdefault(record["account"], []).append(record["amount"])
-    assert all(amounts == sorted(amounts) for amounts in by_key.values())
-    where = {(record["_partition"], record["_offset"]): record["amount"] for record in found}
-    assert [where[metadata.partition, metadata.offset] for metadata in sent] == list(range(50))
-
-
-def test_default_topic_takes_keys_values_headers_and_tombstones(site: Site) -> None:
-    with site.open().producer() as producer:
-        producer.send("raw", b"v", key=b"k", headers=[("h", b"1")], partition=1)
-        producer.send("raw", None, key=b"k", partition=1)
-
-    found = published(site.open(), "raw")
-    assert [(r["key"], r["value"]) for r in found] == [(b"k", b"v"), (b"k", None)]
-    assert found[0]["headers"] == [{"key": "h", "value": b"1"}]
-
-
-def test_append_to_a_topic_that_was_deleted_and_created_again_is_refused(site: Site) -> None:
-    producer = started(site.open())
-    producer.begin_transaction()
-    producer.send("u", row=row("old"))
-    admin = site.open().admin()
-    admin.delete_topic("u")
-    admin.create_topic("u", schema=TWO_COLUMNS)
-
-    with pytest.raises(UnknownTopicOrPartitionError, match="created again"):
-        producer.flush()
-    producer.abort_transaction()
-
-    assert accounts(site, "u") == []
-
-
-def test_transaction_over_a_deleted_topic_completes_in_the_others(site: Site) -> None:
-    producer = started(site.open())
-    producer.begin_transaction()
-    producer.send("t", row=row("a"))
-    producer.send("u", row=row("b"))
-    producer.flush()
-    site.open().admin().delete_topic("u")
-
-    producer.commit_transaction()
-
-    assert accounts(site, "t") == ["a"]
-    assert not site.open().transactions.log.fold.under_way
