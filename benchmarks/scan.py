@@ -1,7 +1,7 @@
 """A snapshot scan beside a plain Parquet scan of the very same files, with 0, 10 and 50 % aborted data.
 
-The plain scan is given the list of live files and the schema.  Two queries: an aggregate over four
-columns, and a count with a predicate; the ratio is the median of alternating pairs.
+The plain scan is given the list of live files and the schema.  One query, TPC-H's first in short: an
+aggregate over five columns with a predicate; the ratio is the median of alternating pairs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pyarrow as pa
 from coordinator.group_offsets import OffsetRow
 from txntable.errors import UnsupportedFormatError
 from txntable.log.actions import Add, Commit
-from txntable.log.keyed_table import KEY, KIND, POSITION, ROW, Columns, check_copies, keyed_add, row_text
+from txntable.log.keyed_table import KEY, KIND, POSITION, ROW, Columns, check_copies, row_text
 from txntable.log.table_state import TableState
 
 OFFSET_KIND = "offset"
@@ -27,11 +27,6 @@ OFFSET_LOG_COLUMNS = pa.schema(
         pa.field(ROW, pa.string()),
     ]
 )
-
-
-def offset_add(row: OffsetRow, modification_ms: int) -> Add:
-    """Return the action that writes an offset row."""
-    return keyed_add(_columns(row), modification_ms)
 
 
 def _columns(row: OffsetRow) -> Columns:

@@ -90,8 +90,11 @@ def check_topic_schema(schema: pa.Schema) -> pa.Schema:
     Raises
     ------
     SchemaMismatchError
-        There are no columns, or a name or a type can not be stored: change what the message names.
+        It is no Arrow schema, there are no columns, or a name or a type can not be stored: change what the message
+        names.
     """
+    if not isinstance(schema, pa.Schema):
+        raise SchemaMismatchError("a topic's schema is a pyarrow.Schema; make one", found=type(schema).__name__)
     if len(schema) == 0:
         raise SchemaMismatchError("a topic's schema has at least one column; name its columns")
     for name in schema.names:

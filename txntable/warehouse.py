@@ -26,7 +26,7 @@ from txntable.errors import (
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
 )
-from txntable.layout import OFFSET_LOG_ROOT, PROBE_FOLDER, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
+from txntable.layout import OFFSET_LOG_ROOT, PROBE_FOLDER, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
 from txntable.log.actions import Action
 from txntable.log.delta_log import DeltaLog, LogContext
 from txntable.log.keyed_table import creation_actions
@@ -45,8 +45,6 @@ from txntable.warehouse_settings import WarehouseSettings, settings_from, settin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_OURS = ("system/", "topics/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,9 @@ class Warehouse:
         self.completer = Completer(self.transactions, self.topic_log)
         self._topics: dict[str, TopicLog] = {}
         self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Warehouse({self.url!r})"
 
     # -- creating and opening ---------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class Warehouse:
         transactional_id : str, optional
             For transactions; without it the producer is idempotent.
         transaction_timeout_ms : int
-            From the first append of a transaction on.
+            From the first enrolment of a transaction on, by the store's time.
         enable_idempotence : bool
             ``False``: at least once.
         """
@@ -260,7 +261,17 @@ def _require_unused(store: ObjectStore) -> None:
 
 
 def open_on(store: ObjectStore, environment: Environment, settings: WarehouseSettings | None = None) -> Warehouse:
-    """Open a warehouse on an open store, and make what an interrupted creation left out."""
+    """Open a warehouse on an open store, and make what an interrupted creation left out.
+
+    Raises
+    ------
+    WarehouseNotFoundError
+        There is none.
+    UnsupportedFormatError
+        It has a newer format: upgrade.
+    DamagedDataError
+        Its identity can not be read, or a log is gone although there are topics.
+    """
     identity = _read_identity(store)
     warehouse = Warehouse(store, environment, identity)
     for log, name, columns in (
@@ -268,8 +279,16 @@ def open_on(store: ObjectStore, environment: Environment, settings: WarehouseSet
         (warehouse.offsets, OFFSET_LOG_ROOT, OFFSET_LOG_COLUMNS),
     ):
         if log.refresh().version is None:
+            _require_unborn(log, name)
             _create_log(log, name, columns, identity, settings or WarehouseSettings())
     return warehouse
+
+
+def _require_unborn(log: DeltaLog[Any], name: str) -> None:
+    """Refuse to make a log anew that was lost: it would give out positions and producer ids a second time."""
+    # Whoever makes a topic has opened the warehouse, hence made both logs before: the log is looked for once more.
+    if log.context.store.folders(TOPICS_FOLDER) and log.refresh().version is None:
+        raise DamagedDataError("the warehouse has topics but has lost this log; restore it from a backup", log=name)
 
 
 def _create_log(

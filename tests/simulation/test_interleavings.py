@@ -114,7 +114,7 @@ def naive_public(segments: TableState) -> dict[str, str | None]:
         for add in adds
         if add.partition_values["_control"] == "COMMIT"
     }
-    visible = {}
+    visible: dict[str, str | None] = {}
     for add in adds:
         values = add.partition_values
         if values["_control"] is None:

@@ -121,6 +121,20 @@ def test_opening_finishes_an_interrupted_creation_and_a_reader_says_that_it_can_
     assert open_on(ReadOnlyStore(MemoryStore(site.objects)), site.environment()).admin().list_topics() == ["t"]
 
 
+@pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT])
+def test_opening_refuses_a_warehouse_that_has_topics_and_has_lost_a_log(site: Site, root: str) -> None:
+    site.create().admin().create_topic("t")
+    for path in site.objects.snapshot():
+        if path.startswith(root):
+            site.objects.delete(path)
+    before = site.objects.snapshot()
+
+    with pytest.raises(DamagedDataError, match=root):
+        site.open()
+
+    assert site.objects.snapshot() == before
+
+
 @pytest.mark.parametrize("settings", [{"vacuum_retention_ms": 1}, {"transaction_max_timeout_ms": 0}])
 def test_settings_out_of_bounds_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(InvalidConfigError):
@@ -164,7 +178,9 @@ def test_existing_topic_is_refused_and_what_differs_is_named(site: Site) -> None
         ("t", {"partitions": True}, InvalidPartitionsError),
         ("t", {"config": {"retention.mss": 1}}, InvalidConfigError),
         ("t", {"config": {"retention.ms": "long"}}, InvalidConfigError),
+        ("t", {"schema": {"x": "long"}}, SchemaMismatchError),
         ("t", {"schema": pa.schema([])}, SchemaMismatchError),
+        ("t", {"schema": TWO_COLUMNS, "key": "account"}, InvalidRequestError),
         ("t", {"schema": pa.schema([("_x", pa.int64())])}, SchemaMismatchError),
         ("t", {"schema": pa.schema([("x", pa.int64()), ("X", pa.int64())])}, SchemaMismatchError),
         ("t", {"schema": pa.schema([("x", pa.uint8())])}, SchemaMismatchError),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from rich.text import Text
 
 NARROWEST = 200
 """Columns that a table may take where no terminal says how wide it is: nobody wants a folded path in a file."""
+_UNBOUNDED = 100_000
+# Kafka's headers are one word each to whoever wraps lines: LastStableOffset.
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class OutputFormat(StrEnum):
@@ -79,13 +83,12 @@ class TableOutput(Output):
             self._console = Console(highlight=False, soft_wrap=False, width=max(NARROWEST, self._console.width))
 
     def rows(self, rows: Rows) -> None:
-        """Print a table."""
-        table = Table(box=box.SIMPLE_HEAD, title=rows.title or None, title_justify="left", title_style="bold")
-        for index, header in enumerate(rows.headers.values()):
-            numbers = bool(rows.rows) and all(isinstance(row[index], int | float | None) for row in rows.rows)
-            table.add_column(header, justify="right" if numbers else "left", overflow="fold")
-        for row in rows.rows:
-            table.add_row(*(Text(shown(value)) for value in row))
+        """Print a table; where it is too wide, headers break between their words."""
+        headers = list(rows.headers.values())
+        table = _table(rows, headers)
+        unbounded = self._console.options.update(width=_UNBOUNDED)
+        if self._console.measure(table, options=unbounded).maximum > self._console.width:
+            table = _table(rows, [_BETWEEN_WORDS.sub("\n", header) for header in headers])
         self._console.print(table)
 
     def facts(self, facts: Mapping[str, object]) -> None:
@@ -104,6 +107,18 @@ class TableOutput(Output):
             for line in section:
                 # Wrapping is the terminal's: what is printed here is there to be copied.
                 self._console.print(Text(line), soft_wrap=True)
+
+
+def _table(rows: Rows, headers: Sequence[str]) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD, title=rows.title or None, title_justify="left", title_style="bold", pad_edge=False
+    )
+    for index, header in enumerate(headers):
+        numbers = bool(rows.rows) and all(isinstance(row[index], int | float | None) for row in rows.rows)
+        table.add_column(header, justify="right" if numbers else "left", overflow="fold")
+    for row in rows.rows:
+        table.add_row(*(Text(shown(value)) for value in row))
+    return table
 
 
 class JsonOutput(Output):

@@ -47,7 +47,7 @@ def describe(
             "transaction_timeout_ms": found.timeout_ms,
             "current_transaction_start_position": found.started_position,
             "topic_partitions": [
-                f"{topic.name}-{partition}" for topic in found.topics.values() for partition in topic.partitions
+                f"{topic.name}-{partition}" for topic in found.topics.values() for partition in sorted(topic.partitions)
             ],
             "groups": list(found.groups),
         }

@@ -79,9 +79,11 @@ class RecordAccumulator:
         SchemaMismatchError
             A column is unknown or missing, or a value is of another type.
         UnknownTopicOrPartitionError, InvalidRequestError
-            The partition is none of the topic's.
+            The partition is none of the topic's, or the row is no mapping.
         """
         self._check_partition(partition)
+        if not isinstance(row, Mapping):
+            raise InvalidRequestError("a row is a mapping of column names to values", found=type(row).__name__)
         names = set(self.settings.schema.names)
         if unknown := sorted(set(row) - names):
             raise SchemaMismatchError(
@@ -95,9 +97,13 @@ class RecordAccumulator:
         self._pending.append(({**complete, TIMESTAMP_COLUMN: timestamp_ms * 1000}, partition, metadata))
         return metadata
 
-    def add_table(self, rows: pa.Table, partition: int | None, timestamp_ms: int) -> RecordMetadata:
+    def add_table(self, rows: pa.Table | pa.RecordBatch, partition: int | None, timestamp_ms: int) -> RecordMetadata:
         """Buffer many records; see :meth:`add_row`."""
         self._check_partition(partition)
+        if isinstance(rows, pa.RecordBatch):
+            rows = pa.Table.from_batches([rows])
+        if not isinstance(rows, pa.Table):
+            raise InvalidRequestError("rows are a pyarrow table; make one of them", found=type(rows).__name__)
         self._close_pending()
         if TIMESTAMP_COLUMN not in rows.column_names:
             times = pa.array(np.full(rows.num_rows, timestamp_ms * 1000), pa.int64()).cast(_TIMESTAMP.type)

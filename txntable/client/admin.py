@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from coordinator.transaction import TransactionMetadata
 from txntable.completion import Completer
-from txntable.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from txntable.errors import InvalidRequestError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from txntable.key import check_key
 from txntable.layout import TOPICS_FOLDER, check_topic_name
 from txntable.log.actions import Action
@@ -130,9 +130,11 @@ class Admin:
         ------
         TopicAlreadyExistsError
             It exists (with `exist_ok`: with other settings, which are named).
-        InvalidTopicError, InvalidPartitionsError, InvalidConfigError, SchemaMismatchError
+        InvalidTopicError, InvalidPartitionsError, InvalidConfigError, SchemaMismatchError, InvalidRequestError
             The argument named can not be used.
         """
+        if isinstance(key, str):
+            raise InvalidRequestError("key is a list of column names; put the name into one", key=repr(key))
         wanted = self._wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
         topic = self._topic_log(name)
         table_id = self._context.environment.new_id()

@@ -19,7 +19,7 @@ from txntable.client.client_state import Call, ClientState, next_client_state
 from txntable.client.coordinator_client import CoordinatorClient
 from txntable.client.outbox import Outbox
 from txntable.client.producer_config import ProducerConfig
-from txntable.client.records import RecordMetadata
+from txntable.client.records import RecordMetadata, header_structs
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -218,7 +218,7 @@ class Producer:
         key: bytes | None = None,
         headers: Sequence[tuple[str, bytes]] | None = None,
         row: Mapping[str, Any] | None = None,
-        rows: pa.Table | None = None,
+        rows: pa.Table | pa.RecordBatch | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> RecordMetadata:
@@ -232,7 +232,7 @@ class Producer:
             For topics with Kafka's default schema.
         row : Mapping, optional
             One record of a topic with its own schema.
-        rows : pyarrow.Table, optional
+        rows : pyarrow.Table or pyarrow.RecordBatch, optional
             Many records, columns by name.
         partition : int, optional
             Overrides the key.
@@ -252,8 +252,8 @@ class Producer:
             No transaction is open, or the producer is closed.
         """
         self._check_sending()
-        if timestamp_ms is not None and (isinstance(timestamp_ms, bool) or timestamp_ms < 0):
-            raise InvalidRequestError("a timestamp is in ms since 1970, not negative", timestamp_ms=timestamp_ms)
+        if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
+            raise InvalidRequestError("a timestamp is an int of ms since 1970", timestamp_ms=repr(timestamp_ms))
         whole = {"value": key if value is None else value, "row": row, "rows": rows}
         given = [name for name, part in whole.items() if part is not None]
         if len(given) > 1:
@@ -265,8 +265,7 @@ class Producer:
         if row is None:
             if accumulator.settings.schema != KAFKA_SCHEMA:
                 raise InvalidRequestError("the topic has its own schema: give row= or rows=", topic=topic)
-            pairs = None if headers is None else [{"key": name, "value": data} for name, data in headers]
-            row = {"key": key, "value": value, "headers": pairs}
+            row = {"key": key, "value": value, "headers": header_structs(headers)}
         return accumulator.add_row(row, partition, time_ms)
 
     def flush(self) -> None:

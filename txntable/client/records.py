@@ -5,10 +5,11 @@ Values of the client; must not know of storage.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from txntable.errors import IllegalStateError
+from txntable.errors import IllegalStateError, InvalidRequestError
 
 
 class TopicPartition(NamedTuple):
@@ -48,6 +49,9 @@ class RecordMetadata:
         self.topic = topic
         self._ranges: list[OffsetRange] = []
 
+    def __repr__(self) -> str:
+        return f"RecordMetadata(topic={self.topic!r}, ranges={self._ranges!r})"
+
     def deliver(self, delivered: OffsetRange) -> None:
         """Take what became of records of this send (the producer calls it)."""
         self._ranges.append(delivered)
@@ -79,3 +83,20 @@ class RecordMetadata:
     def offset(self) -> int:
         """The offset of the (first) record."""
         return self.ranges[0].base_offset
+
+
+def header_structs(headers: Sequence[tuple[str, bytes]] | None) -> list[dict[str, object]] | None:
+    """Return a record's headers as the column ``headers`` holds them.
+
+    Raises
+    ------
+    InvalidRequestError
+        They are no sequence of pairs.
+    """
+    if headers is None:
+        return None
+    if isinstance(headers, str | bytes) or not all(
+        isinstance(pair, tuple | list) and len(pair) == 2 for pair in headers
+    ):
+        raise InvalidRequestError("headers are a list of (name, bytes) pairs", headers=repr(headers))
+    return [{"key": name, "value": data} for name, data in headers]

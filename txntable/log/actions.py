@@ -18,7 +18,6 @@ TAG = "txntable"
 WRITER_FEATURE = "txntable.exclusiveWriter"
 WRITER_FEATURES = ("inCommitTimestamp", "changeDataFeed", "invariants", WRITER_FEATURE)
 TIMESTAMP_NTZ = "timestampNtz"
-_EMPTY_OPTIONS: Mapping[str, str] = {}
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from txntable.environment import Environment
-from txntable.errors import DamagedDataError, StorePermissionError, StoreUnavailableError, StoreUnsuitableError
+from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUnsuitableError
 from txntable.layout import PROBE_FOLDER
 from txntable.storage.object_store import ObjectStore, PutOutcome
 
@@ -39,25 +38,6 @@ class StoreCapabilities:
     rounds: int
     probed_at_ms: int
     durability: str
-
-    def to_fields(self) -> dict[str, int | str]:
-        """Return the attributes by name, for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, object]) -> StoreCapabilities:
-        """Read what :meth:`to_fields` wrote.
-
-        Raises
-        ------
-        DamagedDataError
-            A field is missing, unknown, or of another type.
-        """
-        match dict(fields):
-            case {"racers": int(racers), "rounds": int(rounds), "probed_at_ms": int(at), "durability": str(d), **rest}:
-                if not rest:
-                    return cls(racers, rounds, at, d)
-        raise DamagedDataError("the store's capabilities can not be read", found=sorted(fields))
 
 
 def probe(store: ObjectStore, environment: Environment) -> StoreCapabilities:

@@ -252,7 +252,11 @@ def _connect(spec: StoreSpec) -> _Clients:
 def _kind(url: str) -> str:
     scheme = urlsplit(url).scheme
     if scheme not in SCHEMES or not urlsplit(url).netloc:
-        raise InvalidRequestError("not a url of a store", url=url, known=",".join(sorted(SCHEMES)))
+        raise InvalidRequestError(
+            "this is no url of a store; give a folder, or a url such as s3://bucket/prefix",
+            url=url,
+            known=",".join(sorted(SCHEMES)),
+        )
     return SCHEMES[scheme]
 
 

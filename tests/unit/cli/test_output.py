@@ -48,6 +48,15 @@ def test_table_does_not_fold_a_long_value_in_a_file(capsys: pytest.CaptureFixtur
     assert LONG in capsys.readouterr().out
 
 
+def test_headers_break_between_their_words_when_the_table_is_too_wide(capsys: pytest.CaptureFixture[str]) -> None:
+    TableOutput().rows(Rows({"a": "LastStableOffset", "path": "Path"}, [(1, LONG * 2)]))
+    TableOutput().rows(Rows({"a": "LastStableOffset", "path": "Path"}, [(1, LONG)]))
+
+    too_wide, narrow = capsys.readouterr().out.split("Path", 1)
+    assert [line.strip() for line in too_wide.splitlines() if line.strip()] == ["Last", "Stable", "Offset"]
+    assert "LastStableOffset" in narrow
+
+
 def test_report_in_json_has_an_array_for_each_section(capsys: pytest.CaptureFixture[str]) -> None:
     output_for(OutputFormat.JSON).report({"rows": Rows({"n": "N"}, [(1,)]), "closing": ["try this"]})
 

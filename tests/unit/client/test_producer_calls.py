@@ -89,7 +89,12 @@ def test_transactional_producer_without_idempotence_is_refused(site: Site) -> No
         ({"topic": "t", "rows": pa.table({"account": ["a"], "amount": ["1"]})}, SchemaMismatchError),
         ({"topic": "t", "value": b"x"}, InvalidRequestError),
         ({"topic": "raw", "value": b"x", "timestamp_ms": -1}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "timestamp_ms": 1.5}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "timestamp_ms": "1"}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "headers": {"name": b"x"}}, InvalidRequestError),
         ({"topic": "raw", "value": b"x", "row": {}}, InvalidRequestError),
+        ({"topic": "t", "row": [("account", "a")]}, InvalidRequestError),
+        ({"topic": "t", "rows": [{"account": "a", "amount": 1}]}, InvalidRequestError),
     ],
 )
 def test_wrong_argument_is_named_and_the_transaction_goes_on(
@@ -104,6 +109,16 @@ def test_wrong_argument_is_named_and_the_transaction_goes_on(
     producer.commit_transaction()
 
     assert accounts(site, "u") == ["fine"]
+
+
+def test_record_batch_is_sent_as_a_table_is(site: Site) -> None:
+    producer = started(site.open())
+
+    with producer.transaction() as txn:
+        metadata = txn.send("t", rows=pa.RecordBatch.from_pylist([row("a"), row("b")]))
+
+    assert accounts(site, "t") == ["a", "b"]
+    assert sum(given.last_offset - given.base_offset + 1 for given in metadata.ranges) == 2
 
 
 # -- without transactions -----------------------------------------------------------------------

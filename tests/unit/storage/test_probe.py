@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from txntable.errors import DamagedDataError, StorePermissionError, StoreUnavailableError, StoreUnsuitableError
+from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUnsuitableError
 from txntable.storage.object_store import ObjectMeta, PutOutcome, StoredObject
-from txntable.storage.probe import RACERS, ROUNDS, StoreCapabilities, probe
-from txntable.testing.manual_environment import START_MS, ManualEnvironment
+from txntable.storage.probe import RACERS, ROUNDS, probe
+from txntable.testing.manual_environment import ManualEnvironment
 from txntable.testing.memory_store import MemoryStore
 from txntable.testing.read_only_store import ReadOnlyStore
 
@@ -99,17 +99,3 @@ def test_probe_can_not_tell_when_every_answer_is_lost():
 def test_probe_says_so_when_nothing_may_be_written():
     with pytest.raises(StorePermissionError):
         probe(ReadOnlyStore(MemoryStore()), ManualEnvironment())
-
-
-def test_capabilities_are_read_as_written():
-    found = StoreCapabilities(16, 4, START_MS, "full")
-
-    assert StoreCapabilities.from_fields(found.to_fields()) == found
-
-
-@pytest.mark.parametrize("change", [{"racers": "16"}, {"more": 1}])
-def test_capabilities_are_damaged_when_a_field_is_wrong(change):
-    fields = {**StoreCapabilities(16, 4, START_MS, "full").to_fields(), **change}
-
-    with pytest.raises(DamagedDataError):
-        StoreCapabilities.from_fields(fields)
