@@ -52,7 +52,7 @@ def test_second_creation_is_refused_and_a_missing_warehouse_is_named(server: Loc
         Warehouse.open("s3://warehouses/none", storage_options=server.storage_options)
 
 
-def test_racing_producers_of_processes_of_their_own_lose_nothing(server: LockedMotoServer) -> None:
+def test_racing_producers_with_handles_of_their_own_lose_nothing(server: LockedMotoServer) -> None:
     create(server, "race").admin().create_topic("t", partitions=2, schema=TWO_COLUMNS)
 
     def produce(number: int) -> None:

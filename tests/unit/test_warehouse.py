@@ -156,6 +156,15 @@ def test_created_topic_is_described_as_it_was_asked_for(site: Site) -> None:
     assert [p.high_watermark for p in found.partitions] == [0, 0, 0]
 
 
+def test_schema_is_kept_in_the_types_that_delta_has(site: Site) -> None:
+    asked = pa.schema([pa.field("x", pa.large_string()), pa.field("at", pa.timestamp("us", tz="Europe/Zurich"))])
+
+    found = admin_of(site).create_topic("t", schema=asked).schema
+
+    assert [str(field.type) for field in found] == ["string", "timestamp[us, tz=UTC]"]
+    assert site.open().admin().create_topic("t", schema=asked, exist_ok=True).schema == found
+
+
 def test_existing_topic_is_refused_and_what_differs_is_named(site: Site) -> None:
     admin = admin_of(site)
     admin.create_topic("t", partitions=3, schema=TWO_COLUMNS)

@@ -161,7 +161,7 @@ class Admin:
     ) -> TopicSettings:
         if schema is None:
             schema, key = KAFKA_SCHEMA, key or ("key",)
-        check_topic_schema(schema)
+        schema = check_topic_schema(schema)
         check_key(schema, list(key))
         topic_id = self._context.environment.new_id()
         return TopicSettings(check_topic_name(name), topic_id, partitions, schema, key, validate(config))
