@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from txntable.environment import Environment, SystemEnvironment
 from txntable.errors import (
     DamagedDataError,
     StorePermissionError,
+    StoreUnavailableError,
     UnsupportedFormatError,
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
@@ -34,7 +36,7 @@ from txntable.log.table_state import TableState
 from txntable.offset_log import OFFSET_LOG_COLUMNS, OffsetLogFold
 from txntable.snapshot import IsolationLevel, Snapshot, read_topic
 from txntable.spark.transactional_write import write_dataframe
-from txntable.storage.object_store import ObjectStore, PutOutcome, StoreSpec
+from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.probe import probe
 from txntable.storage.store_clock import StoreClock
@@ -240,7 +242,10 @@ def create_on(
             FORMAT, environment.new_id(), StoreClock(store, environment).now_ms(), asdict(capabilities)
         )
         data = json.dumps(asdict(identity), indent=2).encode()
-        created = store.put_if_absent(WAREHOUSE_FILE, data) is PutOutcome.CREATED
+        with suppress(StoreUnavailableError):
+            store.put_if_absent(WAREHOUSE_FILE, data)
+        # Whatever the answer was: what is there now tells whose creation it is.
+        created = _read_identity(store).warehouse_id == identity.warehouse_id
     else:
         created = False
     if not created and not exist_ok:

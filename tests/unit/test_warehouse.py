@@ -28,6 +28,7 @@ from txntable.errors import (
 )
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
 from txntable.storage.object_store import PutOutcome
+from txntable.testing.fault_plan import Fault, Operation, on
 from txntable.testing.memory_store import MemoryStore
 from txntable.testing.read_only_store import ReadOnlyStore
 from txntable.warehouse import Warehouse, create_on, open_on
@@ -296,3 +297,16 @@ def test_snapshot_of_a_reader_stops_below_what_it_may_not_complete(site: Site) -
         reader.producer().send("t", row={"account": "x"})
     assert site.open().snapshot().position == positions[1]
     assert reader.snapshot().position >= positions[1]
+
+
+def test_creation_whose_answer_was_lost_is_found_to_be_ones_own(site: Site) -> None:
+    store = site.store(on(Operation.PUT_IF_ABSENT, WAREHOUSE_FILE, Fault.LOST_ANSWER))
+
+    made = create_on(store, site.environment(), exist_ok=False, settings=WarehouseSettings())
+
+    assert made.identity == site.open().identity
+
+
+def test_description_of_a_single_name_is_refused(site: Site) -> None:
+    with pytest.raises(InvalidRequestError, match="list of topics"):
+        admin_of(site).describe_topics("orders")

@@ -201,7 +201,11 @@ class Admin:
         ------
         UnknownTopicOrPartitionError
             One of them does not exist.
+        InvalidRequestError
+            `names` is a single name.
         """
+        if isinstance(names, str):
+            raise InvalidRequestError("names is a list of topics; put the name into one", names=repr(names))
         return [self._describe(self._topic_log(name)) for name in (self.list_topics() if names is None else names)]
 
     def _describe(self, topic: TopicLog) -> TopicDescription:

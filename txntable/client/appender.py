@@ -11,7 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from txntable.client.records import OffsetRange, RecordMetadata
-from txntable.partition.append import AppendRequest, SequencedSegment, split_for_commits
+from txntable.errors import RecordTooLargeError
+from txntable.partition.append import (
+    LARGEST_TRANSACTION_SEGMENTS,
+    AppendRequest,
+    SequencedSegment,
+    split_for_commits,
+)
 from txntable.partition.batch import ProducerEpoch
 from txntable.segment import StagedSegment
 from txntable.topic import TopicSettings
@@ -66,12 +72,14 @@ class Appender:
         self.transactional = transactional
         self.staged: dict[str, Staged] = {}
         self._sequences: dict[tuple[str, int], int] = {}
+        self._segments: dict[str, int] = {}
 
     def restart(self, producer: ProducerEpoch | None) -> None:
         """Forget what is staged, and number from 0 under `producer`."""
         self.producer = producer
         self.staged = {}
         self._sequences = {}
+        self._segments = {}
 
     def stage(
         self,
@@ -90,11 +98,28 @@ class Appender:
             Of each partition in order.
         metadata : sequence of tuple
             For each segment whom to tell its offsets.
+
+        Raises
+        ------
+        RecordTooLargeError
+            The transaction has more segments in the topic than one projection can hold: abort.
         """
+        self._count_segments(settings, len(segments))
         staged = self.staged.setdefault(settings.topic_id, Staged(topic, settings))
         for segment, tell in zip(segments, metadata, strict=True):
             staged.segments.append(SequencedSegment(segment, self._take_sequence(settings.topic_id, segment)))
             staged.metadata.append(tell)
+
+    def _count_segments(self, settings: TopicSettings, more: int) -> None:
+        counted = self._segments.get(settings.topic_id, 0) + more
+        if self.transactional and counted > LARGEST_TRANSACTION_SEGMENTS:
+            raise RecordTooLargeError(
+                "too many segments of one transaction in a topic; abort, then write larger ones or several transactions",
+                topic=settings.name,
+                segments=counted,
+                most=LARGEST_TRANSACTION_SEGMENTS,
+            )
+        self._segments[settings.topic_id] = counted
 
     def _take_sequence(self, topic_id: str, segment: StagedSegment) -> int | None:
         if self.producer is None:

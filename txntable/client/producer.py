@@ -286,7 +286,7 @@ class Producer:
     ) -> None:
         """Take segments that someone else uploaded for this producer (Spark's executors)."""
         self._check_sending()
-        self._outbox.stage(topic, settings, segments, metadata)
+        self._guarded(lambda: self._outbox.stage(topic, settings, segments, metadata))
 
     def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
         """Return what segments that are uploaded for this producer now have in common."""

@@ -41,7 +41,9 @@ _LARGEST_WINDOW = 16
 _PUT_ATTEMPTS = 6
 _FIRST_BACKOFF_MS = 50.0
 _LARGEST_BACKOFF_MS = 3_000.0
-_POLITE_COMMITS = 8
+# Waits after each of so many successes once another's commit was seen, and after every so-manieth when none was.
+_POLITE_COMMITS = 16
+_ALONE_COMMITS = 16
 _moments = itertools.count()
 
 
@@ -118,6 +120,7 @@ class DeltaLog(Generic[F]):
         self._unsettled: int | None = None
         self._round_trip_ms = 0.0
         self._polite_commits = 0
+        self._commits_alone = 0
         self._succeeded_at: Instant | None = None
 
     # -- reading ----------------------------------------------------------------------------
@@ -251,11 +254,14 @@ class DeltaLog(Generic[F]):
             return outcome
 
     def _wait_turn(self) -> None:
-        # Log rule 9: who just won on a contended log lets the losers, which try at once, go first.
-        # A winner that never loses sees no other commit: so politeness outlasts the last one seen.
-        if self._polite_commits and self._succeeded_at is not None:
-            self._polite_commits -= 1
-            wait_ms = self._round_trip_ms * self._environment.uniform(0.5, 1.5)
+        # Log rule 9: who just won on a contended log lets the losers, which try at once, go first.  A winner that
+        # always wins never sees another's commit, so politeness outlasts the last one seen, and even who
+        # seems to be alone leaves a gap now and then in which a loser can win.
+        self._commits_alone += 1
+        if self._succeeded_at is not None and (self._polite_commits or self._commits_alone >= _ALONE_COMMITS):
+            self._polite_commits = max(0, self._polite_commits - 1)
+            self._commits_alone = 0
+            wait_ms = self._round_trip_ms * self._environment.uniform(0.0, 1.0)
             rest_ms = wait_ms - self._environment.since_ms(self._succeeded_at)
             if rest_ms > 0:
                 self._environment.sleep_ms(rest_ms)

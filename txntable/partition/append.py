@@ -21,6 +21,11 @@ from txntable.segment import StagedSegment
 from txntable.topic import TopicSettings
 
 LARGEST_COMMIT_SEGMENTS = 10_000
+LARGEST_COMMIT_BYTES = 32 * 1024 * 1024
+# A projection of a decision is one commit of P: it must stay one that a store takes and readers bear.
+LARGEST_TRANSACTION_SEGMENTS = 50_000
+# Of an action beside its statistics: path, partition values, tag.
+_ACTION_BYTES = 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +214,14 @@ class _Appending:
 
 
 def split_for_commits(segments: Sequence[SequencedSegment]) -> list[tuple[SequencedSegment, ...]]:
-    """Return `segments` cut into parts that one commit each may register."""
-    step = LARGEST_COMMIT_SEGMENTS
-    return [tuple(segments[at : at + step]) for at in range(0, len(segments), step)]
+    """Return `segments`, in order, cut into parts that one commit each may register."""
+    parts: list[list[SequencedSegment]] = []
+    size = LARGEST_COMMIT_BYTES
+    for item in segments:
+        action = _ACTION_BYTES + len(item.segment.stats)
+        if size + action > LARGEST_COMMIT_BYTES or len(parts[-1]) >= LARGEST_COMMIT_SEGMENTS:
+            parts.append([])
+            size = 0
+        parts[-1].append(item)
+        size += action
+    return [tuple(part) for part in parts]
