@@ -114,7 +114,7 @@ class Appender:
         counted = self._segments.get(settings.topic_id, 0) + more
         if self.transactional and counted > LARGEST_TRANSACTION_SEGMENTS:
             raise RecordTooLargeError(
-                "too many segments of one transaction in a topic; abort, then write larger ones or several transactions",
+                "too many segments of a transaction in one topic; abort, then write larger ones or in parts",
                 topic=settings.name,
                 segments=counted,
                 most=LARGEST_TRANSACTION_SEGMENTS,
