@@ -56,7 +56,7 @@ KAFKA_SCHEMA = pa.schema(
     ]
 )
 _RECORD_COLUMNS = [pa.field(OFFSET_DELTA_COLUMN, pa.int64()), pa.field(TIMESTAMP_COLUMN, TIMESTAMP)]
-_SEGMENTS_PARTITION_COLUMNS = [
+SEGMENTS_PARTITION_COLUMNS = [
     pa.field("_partition", pa.int32()),
     pa.field("_base_offset", pa.int64()),
     pa.field("_last_offset", pa.int64()),
@@ -65,7 +65,7 @@ _SEGMENTS_PARTITION_COLUMNS = [
     pa.field("_control", pa.string()),
     pa.field("_marker", pa.string()),
 ]
-_PUBLIC_PARTITION_COLUMNS = [
+PUBLIC_PARTITION_COLUMNS = [
     pa.field("_partition", pa.int32()),
     pa.field("_base_offset", pa.int64()),
     pa.field("_last_offset", pa.int64()),
@@ -203,9 +203,9 @@ def segment_schema(settings: TopicSettings) -> pa.Schema:
 
 def segments_schema(settings: TopicSettings) -> pa.Schema:
     """Return the columns of S, with its partition columns."""
-    return pa.schema([*segment_schema(settings), *_SEGMENTS_PARTITION_COLUMNS])
+    return pa.schema([*segment_schema(settings), *SEGMENTS_PARTITION_COLUMNS])
 
 
 def public_schema(settings: TopicSettings) -> pa.Schema:
     """Return the columns of P, with its partition columns and the user's nullability."""
-    return pa.schema([*settings.schema, *_RECORD_COLUMNS, *_PUBLIC_PARTITION_COLUMNS])
+    return pa.schema([*settings.schema, *_RECORD_COLUMNS, *PUBLIC_PARTITION_COLUMNS])

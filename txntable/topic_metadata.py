@@ -10,25 +10,24 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log.actions import Metadata
-from txntable.schema import from_delta_schema, public_schema, segments_schema, to_delta_schema
+from txntable.schema import (
+    PUBLIC_PARTITION_COLUMNS,
+    SEGMENTS_PARTITION_COLUMNS,
+    from_delta_schema,
+    public_schema,
+    segments_schema,
+    to_delta_schema,
+)
 from txntable.topic import TopicSettings
 
 FORMAT = "0"
 FORMAT_PROPERTY = "txntable.format"
 TOPIC_PROPERTY = "txntable.topic."
 CONFIG_PROPERTY = "txntable.config."
-SEGMENTS_PARTITION_COLUMNS = (
-    "_partition",
-    "_base_offset",
-    "_last_offset",
-    "_producer_id",
-    "_producer_epoch",
-    "_control",
-    "_marker",
-)
-PUBLIC_PARTITION_COLUMNS = ("_partition", "_base_offset", "_last_offset", "_commit")
 RETENTION_PROPERTY = "txntable.vacuum.retention.ms"
 # Nobody travels in time on the partition logs; every tombstone kept is one more row in each checkpoint.
 SEGMENTS_RETENTION_MS = 3 * 86_400_000
@@ -83,7 +82,7 @@ def segments_metadata(settings: TopicSettings, table_id: str, created_ms: int, r
     }
     schema = to_delta_schema(segments_schema(settings))
     name = f"{settings.name} (partition logs)"
-    return Metadata(table_id, name, schema, SEGMENTS_PARTITION_COLUMNS, configuration, created_ms)
+    return Metadata(table_id, name, schema, _names(SEGMENTS_PARTITION_COLUMNS), configuration, created_ms)
 
 
 def public_metadata(segments: Metadata, settings: TopicSettings) -> Metadata:
@@ -95,7 +94,12 @@ def public_metadata(segments: Metadata, settings: TopicSettings) -> Metadata:
         **segments.configuration,
         **_retention_properties(int(segments.configuration[RETENTION_PROPERTY])),
     }
-    return Metadata(table_id, settings.name, schema, PUBLIC_PARTITION_COLUMNS, configuration, segments.created_ms)
+    columns = _names(PUBLIC_PARTITION_COLUMNS)
+    return Metadata(table_id, settings.name, schema, columns, configuration, segments.created_ms)
+
+
+def _names(columns: list[pa.Field]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns)
 
 
 def settings_of(name: str, metadata: Metadata) -> TopicSettings:

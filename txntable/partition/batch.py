@@ -14,15 +14,6 @@ from typing import Any
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log.actions import Add
 
-DATA_COLUMNS = (
-    "_partition",
-    "_base_offset",
-    "_last_offset",
-    "_producer_id",
-    "_producer_epoch",
-    "_control",
-    "_marker",
-)
 TAG_VERSION = 1
 _REQUIRED = {"v", "records", "first_timestamp", "max_timestamp"}
 _OPTIONAL = {"transactional", "first_sequence", "partition_count", "uploaded_at", "decided"}

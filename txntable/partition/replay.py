@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.partition.batch import DATA_COLUMNS, Batch, decode_batch
+from txntable.partition.batch import Batch, decode_batch
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
 from txntable.partition.state_entry import StateEntry, state_entry_of
+from txntable.schema import SEGMENTS_PARTITION_COLUMNS
 
+_COLUMNS = {column.name for column in SEGMENTS_PARTITION_COLUMNS}
 _MARKERS = pa.array([Control.COMMIT.value, Control.ABORT.value])
 _KNOWN = pa.array([control.value for control in Control])
 
@@ -94,7 +96,7 @@ def _batches(data: pa.Table, chosen: np.ndarray[Any, Any]) -> list[Batch]:
     batches = []
     for row in picked.select(["path", "partitionValues", "tags"]).to_pylist():
         values = dict(row["partitionValues"])
-        if set(values) != set(DATA_COLUMNS):
+        if set(values) != _COLUMNS:
             raise DamagedDataError("a row has other partition columns than the format", path=row["path"])
         batches.append(decode_batch(row["path"], values, _tag(row)))
     return batches
