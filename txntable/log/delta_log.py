@@ -43,7 +43,9 @@ _FIRST_BACKOFF_MS = 50.0
 _LARGEST_BACKOFF_MS = 3_000.0
 # Waits after each of so many successes once another's commit was seen, and after every so-manieth when none was.
 _POLITE_COMMITS = 16
-_ALONE_COMMITS = 16
+_ALONE_COMMITS = 64
+# A local folder answers faster, but an instant has whole milliseconds.
+_SHORTEST_ROUND_TRIP_MS = 1.0
 _moments = itertools.count()
 
 
@@ -181,7 +183,7 @@ class DeltaLog(Generic[F]):
             window = min(window * 2, _LARGEST_WINDOW)
 
     def _show(self, shown_at: Instant) -> None:
-        self._round_trip_ms = float(max(1, self._environment.since_ms(shown_at)))
+        self._round_trip_ms = max(_SHORTEST_ROUND_TRIP_MS, self._environment.since_ms(shown_at))
         self._shown_at, self._answered = shown_at, next(_moments)
 
     def _decode(self, version: int, entry: StoredObject) -> Commit:
