@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -65,6 +66,16 @@ def test_protocol_names_the_format_the_features_and_the_numbers() -> None:
         assert feature in PROTOCOL
     for name in ("NEXT_OFFSET", "LOG_START", "HIGH_WATERMARK", "LAST_STABLE", "DECIDED_THROUGH", "MERGED_THROUGH"):
         assert f"`{getattr(offsets, name)}/t" in PROTOCOL, name
+
+
+def test_json_examples_of_the_protocol_are_what_the_golden_logs_say() -> None:
+    text = PROTOCOL.split("## 12.", 1)[1]
+    examples = re.findall(r"`([\w/]+)`, version (\d+)\n\n```json\n(.*?)```", text, re.DOTALL)
+
+    for log, version, example in examples:
+        entry = ROOT / "tests/golden/format-0" / log / "_delta_log" / f"{int(version):020d}.json"
+        assert json.loads(example.replace("\n", " ")) == json.loads(entry.read_text().splitlines()[1])
+    assert len(examples) == 4
 
 
 @pytest.mark.parametrize("document", ["README.md", "PROTOCOL.md", "DECISIONS.md", "CONTRIBUTING.md"])
