@@ -12,12 +12,15 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from txntable.errors import BatchAlreadyCommittedError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from txntable.layout import commit_path
+from txntable.log.cleanup import clean_up
 from txntable.testing.fault_plan import Fault, at
 from txntable.testing.stepping_store import ProcessKilled, SteppingStore
 from txntable.warehouse import Warehouse, create_on
 from txntable.warehouse_settings import WarehouseSettings
 
 TIMEOUT_MS = 60_000
+DAY_MS = 86_400_000
 BATCH = "2026-11-20"
 
 
@@ -237,3 +240,25 @@ def test_checkpoint_killed_anywhere_leaves_the_log_readable() -> None:
         assert committed_transfers(crashed, where) == 1
         transfer(crashed.open())
         assert committed_transfers(crashed, where) == 1
+
+
+def test_cleanup_killed_anywhere_leaves_every_log_readable_and_is_finished_by_the_next() -> None:
+    site = prepared()
+    transfer(site.open())
+    warehouse = site.open()
+    logs = (warehouse.transactions.log, warehouse.topic_log("debit").segments, warehouse.topic_log("debit").public)
+    for log in logs:
+        log.write_checkpoint()
+    site.advance_ms(3 * DAY_MS)
+
+    def clean(cleaner: Warehouse) -> None:
+        for log in logs:
+            assert clean_up(cleaner.context, log.root, DAY_MS).paths
+
+    for crashed, where in kills(site, clean):
+        assert committed_transfers(crashed, where) == 1
+        for log in logs:
+            clean_up(crashed.open().context, log.root, DAY_MS)
+            assert not crashed.objects.get(commit_path(log.root, 0)), where
+        transfer(crashed.open())
+        assert committed_transfers(crashed, where) == 1, where
