@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -242,8 +241,11 @@ def create_on(
             FORMAT, environment.new_id(), StoreClock(store, environment).now_ms(), asdict(capabilities)
         )
         data = json.dumps(asdict(identity), indent=2).encode()
-        with suppress(StoreUnavailableError):
+        try:
             store.put_if_absent(WAREHOUSE_FILE, data)
+        except StoreUnavailableError:
+            if store.get(WAREHOUSE_FILE) is None:
+                raise
         # Whatever the answer was: what is there now tells whose creation it is.
         created = _read_identity(store).warehouse_id == identity.warehouse_id
     else:

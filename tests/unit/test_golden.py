@@ -10,12 +10,14 @@ from coordinator.decision import Decision, Outcome
 from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
 from coordinator.transaction_state import TransactionState
 from tests.simulation.site import Site
-from txntable.errors import DamagedDataError, UnsupportedFormatError
+from txntable.errors import DamagedDataError, TransactionAbortableError, UnsupportedFormatError
+from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.markers import Control
 from txntable.partition.offsets import decided_through, merged_through, next_offset
 from txntable.partition.producer_state import BatchMetadata, ProducerEntry
 from txntable.partition.projection import project
 from txntable.partition.stable_offset import last_stable_offset
+from txntable.segment import StagedSegment
 from txntable.warehouse import Warehouse
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "format-0"
@@ -70,6 +72,16 @@ def test_partition_logs_fold_to_the_same_state(warehouse: Warehouse) -> None:
         (0, 0): ProducerEntry(3, (BatchMetadata(0, 0, 7, 7),), time_ms, 0, 7),
     }
     assert {key: t.first_offsets for key, t in logs.open.items()} == {(0, 3): {0: 7}}
+
+
+def test_condemned_name_is_remembered_and_refused_to_an_append(warehouse: Warehouse) -> None:
+    segments = warehouse.topic_log("orders").segments
+    staged = StagedSegment("p00001/condemned.parquet", 1, 1, 100, "{}", 1, 2, None, 3)
+    request = AppendRequest(TOPIC_ID, None, False, (SequencedSegment(staged, None),))
+
+    assert staged.path in segments.table.tombstones
+    with pytest.raises(TransactionAbortableError, match=r"path=p00001/condemned\.parquet"):
+        decide_append(segments.fold, segments.table, request, 5)
 
 
 def test_public_table_reflects_them(warehouse: Warehouse) -> None:

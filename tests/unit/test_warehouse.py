@@ -19,6 +19,7 @@ from txntable.errors import (
     OffsetOutOfRangeError,
     SchemaMismatchError,
     StorePermissionError,
+    StoreUnavailableError,
     StoreUnsuitableError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
@@ -304,6 +305,16 @@ def test_creation_whose_answer_was_lost_is_found_to_be_ones_own(site: Site) -> N
 
     made = create_on(store, site.environment(), exist_ok=False, settings=WarehouseSettings())
 
+    assert made.identity == site.open().identity
+
+
+def test_creation_that_did_not_reach_the_store_says_so_and_can_be_made_again(site: Site) -> None:
+    store = site.store(on(Operation.PUT_IF_ABSENT, WAREHOUSE_FILE, Fault.FAIL_BEFORE))
+
+    with pytest.raises(StoreUnavailableError):
+        create_on(store, site.environment(), exist_ok=False, settings=WarehouseSettings())
+
+    made = create_on(store, site.environment(), exist_ok=False, settings=WarehouseSettings())
     assert made.identity == site.open().identity
 
 

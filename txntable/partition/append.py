@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTopicOrPartitionError
+from txntable.errors import (
+    InvalidRequestError,
+    SchemaMismatchError,
+    TransactionAbortableError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
@@ -113,6 +118,8 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
         The topic or a partition is not there, or it is another topic by now.
     SchemaMismatchError
         Keys were mapped to another number of partitions than the topic has now: write again.
+    TransactionAbortableError
+        A segment's file was condemned (PROTOCOL.md §5.7): abort.
     InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError
         See :func:`txntable.partition.producer_state.check_append`.
     """
@@ -120,6 +127,7 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
     log = _Appending(logs, table, request)
     for item in request.segments:
         _check_segment(settings, item.segment)
+        _check_not_condemned(settings, table, item.segment)
         log.take(item, now_ms)
     return log.decision(settings.topic_id)
 
@@ -138,6 +146,16 @@ def _check_segment(settings: TopicSettings, segment: StagedSegment) -> None:
             topic=settings.name,
             expected=segment.partition_count,
             found=settings.partitions,
+        )
+
+
+def _check_not_condemned(settings: TopicSettings, table: TableState, segment: StagedSegment) -> None:
+    # Live again would be worse than refused: the file is about to be deleted, or is gone already.
+    if segment.path in table.tombstones and segment.path not in table.files:
+        raise TransactionAbortableError(
+            "the segment's file was condemned or removed before it was appended; abort and write it again",
+            topic=settings.name,
+            path=segment.path,
         )
 
 

@@ -15,7 +15,8 @@ from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.log.outcome import Committed, Unchanged
 from txntable.log.table_state import TableState
-from txntable.testing.fault_plan import Operation
+from txntable.testing.fault_plan import Fault, Operation, on
+from txntable.testing.stepping_store import ProcessKilled
 
 
 def picture(table: TableState) -> tuple:
@@ -153,6 +154,27 @@ def test_every_version_within_retention_stays_readable_after_a_cleanup(world: Wo
     assert spec.oldest_kept == 100
     assert {slot(n) for n in range(100, 231)} <= world.paths()
     assert slot(99) not in world.paths()
+
+
+@pytest.mark.parametrize("hint", [None, b'{"version":100}'], ids=["hint lost", "hint of the older checkpoint"])
+def test_log_reads_to_its_tail_wherever_a_cleanup_was_killed(hint: bytes | None) -> None:
+    """What is left must be a good start with everything above it: files go oldest first, each by itself."""
+    for killed_after in (1, 2, 50, 99, 101, 102, 150, 201):
+        world = World()
+        writer = world.process()
+        writer.create()
+        for _ in range(210):
+            writer.count()
+        world.advance_ms(3 * DAY_MS)
+        cleaner = world.process(on(Operation.DELETE, "", Fault.KILL_AFTER, occurrence=killed_after))
+        with pytest.raises(ProcessKilled):
+            clean_up(cleaner.context, "table", DAY_MS)
+        if hint is None:
+            world.objects.delete(last_checkpoint_path("table"))
+        else:
+            world.objects.put(last_checkpoint_path("table"), hint)
+
+        assert world.process().log.refresh().number("counter") == 210, killed_after
 
 
 class TwoViews(RuleBasedStateMachine):
