@@ -150,6 +150,18 @@ class CommitStateUnknownError(RetriableError):
     code = "COMMIT_STATE_UNKNOWN"
 
 
+class TransactionCoordinatorFencedError(FatalError):
+    """Another coordinator job has taken the lease over: this one stops."""
+
+    code = "TRANSACTION_COORDINATOR_FENCED"
+
+
+class TransactionalIdNotFoundError(InvalidCallError):
+    """The transaction log knows no such transactional id."""
+
+    code = "TRANSACTIONAL_ID_NOT_FOUND"
+
+
 class IllegalStateError(InvalidCallError):
     """The client object is not in a state that allows the call; nothing is harmed."""
 
@@ -175,6 +187,12 @@ class InvalidRequestError(InvalidCallError):
     """An argument is not acceptable; the message names it."""
 
     code = "INVALID_REQUEST"
+
+
+class InvalidRegularExpressionError(InvalidCallError):
+    """A pattern is no regular expression."""
+
+    code = "INVALID_REGULAR_EXPRESSION"
 
 
 class UnknownTopicOrPartitionError(InvalidCallError):

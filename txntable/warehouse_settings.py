@@ -25,6 +25,12 @@ class WarehouseSettings:
         How long removed files and old versions stay readable; at least a day.
     transaction_max_timeout_ms : int
         The longest transaction timeout that a producer may ask for.
+    transactional_id_expiration_ms : int
+        How long a transactional id stays that no one uses; at least `transaction_max_timeout_ms`.
+    producer_id_expiration_ms : int
+        How long a partition remembers an idle producer; at least `transaction_max_timeout_ms`.
+    batch_retention_ms : int
+        How long a committed batch name is refused; at least a day.
 
     Raises
     ------
@@ -34,6 +40,9 @@ class WarehouseSettings:
 
     vacuum_retention_ms: int = 30 * _DAY_MS
     transaction_max_timeout_ms: int = 15 * 60_000
+    transactional_id_expiration_ms: int = 7 * _DAY_MS
+    producer_id_expiration_ms: int = _DAY_MS
+    batch_retention_ms: int = 400 * _DAY_MS
 
     def __post_init__(self) -> None:
         if self.transaction_max_timeout_ms < 1:
@@ -45,6 +54,18 @@ class WarehouseSettings:
                 "vacuum.retention is at least a day and twice transaction.max.timeout.ms",
                 vacuum_retention_ms=self.vacuum_retention_ms,
             )
+        for name, value in (
+            ("transactional.id.expiration.ms", self.transactional_id_expiration_ms),
+            ("producer.id.expiration.ms", self.producer_id_expiration_ms),
+        ):
+            if value < self.transaction_max_timeout_ms:
+                raise InvalidConfigError(
+                    f"{name} is at least transaction.max.timeout.ms",
+                    found=value,
+                    transaction_max_timeout_ms=self.transaction_max_timeout_ms,
+                )
+        if self.batch_retention_ms < _DAY_MS:
+            raise InvalidConfigError("batch.retention is at least a day", batch_retention_ms=self.batch_retention_ms)
 
 
 def settings_properties(settings: WarehouseSettings) -> dict[str, str]:
