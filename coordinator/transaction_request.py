@@ -199,6 +199,8 @@ class PrepareRequest:
         The slot decided on.
     batch_id : str or int, optional
         What the commit will remember.
+    memory : BatchMemory
+        What the log remembers of `batch_id` at the version that `position` follows.
 
     Raises
     ------
@@ -211,6 +213,7 @@ class PrepareRequest:
     token: str
     position: int
     batch_id: BatchId | None = None
+    memory: BatchMemory = field(default_factory=BatchMemory)
 
     def __post_init__(self) -> None:
         check_name(self.token, "a token")

@@ -157,6 +157,8 @@ def prepare(row: TransactionMetadata | None, request: PrepareRequest) -> Transit
         As :func:`end`.
     InvalidTxnStateError
         It is prepared with another token.
+    BatchAlreadyCommittedError, BatchOutOfOrderError
+        The batch id may not be committed: abort.
     """
     row = owned_row(row, request.producer_id)
     if request.epoch != row.producer_epoch:
@@ -165,6 +167,9 @@ def prepare(row: TransactionMetadata | None, request: PrepareRequest) -> Transit
     identity = ProducerIdentity(row.producer_id, row.producer_epoch, request.token)
     if row.token == request.token:
         return Transition(None, identity)
+    if request.batch_id is not None:
+        # Later would be too late: from here on the outside database may commit.
+        check_batch(request.memory.last_integer, request.memory.name_known, request.batch_id)
     return Transition(row.prepare_token(request.token, request.batch_id, request.position), identity)
 
 

@@ -14,8 +14,9 @@
 Errors are in :mod:`txntable.errors`; all of them are :class:`~txntable.errors.TxnTableError`.
 """
 
-from txntable.client.producer import Producer, Transaction
+from txntable.client.producer import Producer
 from txntable.client.records import OffsetRange, RecordMetadata, TopicPartition
+from txntable.client.transaction import Transaction
 from txntable.errors import TxnTableError
 from txntable.snapshot import IsolationLevel, Snapshot
 from txntable.warehouse import Warehouse

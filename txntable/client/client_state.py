@@ -18,6 +18,8 @@ class ClientState(Enum):
     UNINITIALIZED = "UNINITIALIZED"
     READY = "READY"
     IN_TRANSACTION = "IN_TRANSACTION"
+    PREPARING = "PREPARING"
+    PREPARED_TRANSACTION = "PREPARED_TRANSACTION"
     COMMITTING = "COMMITTING"
     ABORTING = "ABORTING"
     ABORTABLE_ERROR = "ABORTABLE_ERROR"
@@ -31,6 +33,8 @@ class Call(Enum):
     INIT = "init_transactions"
     BEGIN = "begin_transaction"
     SEND = "send"
+    PREPARE = "prepare_transaction"
+    COMPLETE = "complete_transaction"
     COMMIT = "commit_transaction"
     ABORT = "abort_transaction"
 
@@ -40,19 +44,30 @@ _S = ClientState
 ALLOWED: Mapping[tuple[ClientState, Call], ClientState] = {
     (_S.UNINITIALIZED, Call.INIT): _S.READY,
     (_S.READY, Call.BEGIN): _S.IN_TRANSACTION,
+    # After a restart, when nothing turned out to be prepared.
+    (_S.READY, Call.COMPLETE): _S.READY,
     (_S.IN_TRANSACTION, Call.SEND): _S.IN_TRANSACTION,
+    (_S.IN_TRANSACTION, Call.PREPARE): _S.PREPARING,
     (_S.IN_TRANSACTION, Call.COMMIT): _S.COMMITTING,
     (_S.IN_TRANSACTION, Call.ABORT): _S.ABORTING,
+    (_S.PREPARED_TRANSACTION, Call.COMPLETE): _S.PREPARED_TRANSACTION,
+    (_S.PREPARED_TRANSACTION, Call.COMMIT): _S.COMMITTING,
+    (_S.PREPARED_TRANSACTION, Call.ABORT): _S.ABORTING,
     (_S.ABORTABLE_ERROR, Call.ABORT): _S.ABORTING,
-    # A commit or abort of unknown outcome may only be asked again, never switched (KafkaProducer).
+    # A call of unknown outcome may only be made again, never switched (KafkaProducer).
+    (_S.PREPARING, Call.PREPARE): _S.PREPARING,
     (_S.COMMITTING, Call.COMMIT): _S.COMMITTING,
+    (_S.COMMITTING, Call.COMPLETE): _S.COMMITTING,
     (_S.ABORTING, Call.ABORT): _S.ABORTING,
+    (_S.ABORTING, Call.COMPLETE): _S.ABORTING,
 }
 
 _REMEDIES: Mapping[ClientState, str] = {
     _S.UNINITIALIZED: "call init_transactions first",
     _S.READY: "call begin_transaction first",
     _S.IN_TRANSACTION: "commit or abort the open transaction first",
+    _S.PREPARING: "its preparation has an unknown outcome: call prepare_transaction again",
+    _S.PREPARED_TRANSACTION: "the transaction is prepared: call complete_transaction with the outside database's token",
     _S.COMMITTING: "its commit has an unknown outcome: call commit_transaction again",
     _S.ABORTING: "its abort has an unknown outcome: call abort_transaction again",
     _S.ABORTABLE_ERROR: "something in the transaction failed: call abort_transaction",

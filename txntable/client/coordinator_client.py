@@ -12,12 +12,20 @@ from collections.abc import Callable, Mapping
 from coordinator.batch_memory import BatchId, BatchMemory
 from coordinator.decision import Decision, Outcome
 from coordinator.enrolment import EnrolledTopic
+from coordinator.prepared_token import PreparedToken, settle
 from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import EndRequest, EnrolRequest, InitRequest, ProducerIdentity, Transition
-from coordinator.transaction_shard import end, enrol, init_producer, verify
+from coordinator.transaction_request import (
+    EndRequest,
+    EnrolRequest,
+    InitRequest,
+    PrepareRequest,
+    ProducerIdentity,
+    Transition,
+)
+from coordinator.transaction_shard import carried_batch, end, enrol, init_producer, prepare, verify
 from txntable.client.appender import Staged, VerifyFor
 from txntable.completion import Completer
-from txntable.errors import ConcurrentTransactionsError, TxnTableError
+from txntable.errors import ConcurrentTransactionsError, InvalidPidMappingError, TxnTableError
 from txntable.log.delta_log import DeltaLog
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.partition_log import PartitionLogs
@@ -57,8 +65,17 @@ class CoordinatorClient:
         self._max_timeout_ms = max_timeout_ms
         self._producer_ids = range(0)
 
-    def init(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
+    def init(self, transactional_id: str, timeout_ms: int, *, keep_prepared: bool = False) -> ProducerIdentity:
         """Take the id: complete what is decided, abort what is open, until the id is free.
+
+        Parameters
+        ----------
+        transactional_id : str
+            The id.
+        timeout_ms : int
+            The transaction timeout.
+        keep_prepared : bool
+            Whether a prepared transaction is taken over with its token, instead of refused.
 
         Raises
         ------
@@ -68,9 +85,8 @@ class CoordinatorClient:
 
         def request(row: TransactionMetadata | None, position: int) -> Transition[ProducerIdentity | Decision]:
             next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)
-            return init_producer(
-                row, InitRequest(transactional_id, next_id, timeout_ms, position, self._max_timeout_ms)
-            )
+            asked = InitRequest(transactional_id, next_id, timeout_ms, position, self._max_timeout_ms, keep_prepared)
+            return init_producer(row, asked)
 
         for _ in range(_COMPLETION_ROUNDS):
             try:
@@ -137,8 +153,45 @@ class CoordinatorClient:
 
         return verify_for
 
+    def new_token(self, producer: ProducerEpoch) -> str:
+        """Return a token for the producer's transaction that no other has."""
+        nonce = self._transactions.context.environment.new_id()
+        return str(PreparedToken(producer.producer_id, producer.epoch, nonce))
+
+    def prepare(self, transactional_id: str, producer: ProducerEpoch, token: str, batch_id: BatchId | None) -> None:
+        """Make the transaction wait for its token; the same call again finds it prepared.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            Ask again with the same token.
+        TxnTableError
+            As :func:`coordinator.transaction_shard.prepare`.
+        """
+
+        def request(row: TransactionMetadata | None, position: int) -> Transition[ProducerIdentity]:
+            memory = self._transactions.memory(transactional_id, batch_id)
+            return prepare(row, PrepareRequest(producer.producer_id, producer.epoch, token, position, batch_id, memory))
+
+        self._request("PREPARE", transactional_id, request)
+
+    def settle(self, transactional_id: str, token: str | None) -> Outcome | None:
+        """Return how the prepared transaction is to be ended; see :func:`coordinator.prepared_token.settle`."""
+        self._transactions.refresh()
+        row = self._transactions.row(transactional_id)
+        if row is None:
+            raise InvalidPidMappingError(
+                "the transactional id is unknown or expired: make a new producer", transactional_id=transactional_id
+            )
+        return settle(row, token)
+
     def end(
-        self, transactional_id: str, producer: ProducerEpoch, outcome: Outcome, batch_id: BatchId | None
+        self,
+        transactional_id: str,
+        producer: ProducerEpoch,
+        outcome: Outcome,
+        batch_id: BatchId | None,
+        token: str | None = None,
     ) -> Decision:
         """Decide the transaction: the put of this request *is* the transaction.
 
@@ -150,22 +203,23 @@ class CoordinatorClient:
             As :func:`coordinator.transaction_shard.end`.
         """
         decided_at_ms = self._transactions.context.clock.now_ms()
-        return self._request(
-            outcome.value,
-            transactional_id,
-            lambda row, position: end(
-                row,
-                EndRequest(
-                    producer.producer_id,
-                    producer.epoch,
-                    outcome,
-                    position,
-                    batch_id=batch_id,
-                    memory=self._transactions.memory(transactional_id, batch_id),
-                    decided_at_ms=decided_at_ms,
-                ),
-            ),
-        )
+
+        def request(row: TransactionMetadata | None, position: int) -> Transition[Decision]:
+            # After a restart only the row of a prepared transaction knows its batch id.
+            carried = carried_batch(row, batch_id) if outcome is Outcome.COMMIT else None
+            asked = EndRequest(
+                producer.producer_id,
+                producer.epoch,
+                outcome,
+                position,
+                token,
+                carried,
+                self._transactions.memory(transactional_id, carried),
+                decided_at_ms,
+            )
+            return end(row, asked)
+
+        return self._request(outcome.value, transactional_id, request)
 
     def try_complete(self, transactional_id: str) -> None:
         """Complete one's own decision; what fails here is left to others."""

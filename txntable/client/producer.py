@@ -1,103 +1,70 @@
 """The producer: Kafka's, over a warehouse without a broker (PROTOCOL.md §6).
 
 Idempotent by default, transactional with a transactional id, at-least-once on request.  Owns the
-client's state and the order upload, enrol, append, decide, complete; every durable step is a
-request to the transaction log or a commit of a partition log.  Not for use by two threads at once.
+life of a transaction: init, begin, prepare, decide; each decision is a request to the transaction
+log.  Threads may share one: its calls run one after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
-
-import pyarrow as pa
 
 from coordinator.batch_memory import BatchId, check_batch
 from coordinator.decision import Outcome
-from txntable.client.client_state import Call, ClientState, next_client_state
+from txntable.client.client_state import Call, ClientState
 from txntable.client.coordinator_client import CoordinatorClient
-from txntable.client.outbox import Outbox
 from txntable.client.producer_config import ProducerConfig
-from txntable.client.records import RecordMetadata, header_structs
-from txntable.errors import (
-    CommitStateUnknownError,
-    IllegalStateError,
-    InvalidRequestError,
-    RetriableError,
-    TxnTableError,
-)
+from txntable.client.record_sender import RecordSender, in_turn
+from txntable.client.transaction import Transaction
+from txntable.errors import IllegalStateError, TxnTableError
 from txntable.log.delta_log import LogContext
 from txntable.partition.batch import ProducerEpoch
-from txntable.schema import KAFKA_SCHEMA
-from txntable.segment import SegmentPlan, StagedSegment
-from txntable.topic import TopicSettings
-from txntable.topic_log import TopicLog
+
+_UNDECIDED = (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR)
 
 
-class Producer:
-    """Sends records; made by :meth:`txntable.Warehouse.producer`.
-
-    Parameters
-    ----------
-    config : ProducerConfig
-        Transactional id, timeout, idempotence.
-    context : LogContext
-        Of the warehouse.
-    coordinator : CoordinatorClient
-        The brain over the transaction log, and completion.
-    """
+class Producer(RecordSender):
+    """Sends records, and decides about them; made by :meth:`txntable.Warehouse.producer`."""
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
-        self.config = config
-        self._context = context
-        self._coordinator = coordinator
-        transactional = config.transactional_id is not None
-        self._outbox = Outbox(context, coordinator.topic_log, transactional=transactional)
-        self._state = ClientState.UNINITIALIZED if transactional else ClientState.READY
+        super().__init__(config, context, coordinator)
         self._batch_id: BatchId | None = None
-        self._enrolled = False
-        # Whether commit or abort had an unknown answer: then only the same call may follow.
-        self._unsure = False
-        self._failure: TxnTableError | None = None
-
-    # -- what it is -------------------------------------------------------------------------
-
-    @property
-    def state(self) -> str:
-        """The client's state, in Kafka's words."""
-        return self._state.value
-
-    @property
-    def producer_id(self) -> int | None:
-        """The producer id; ``None`` before there is one."""
-        return None if self._outbox.producer is None else self._outbox.producer.producer_id
-
-    @property
-    def producer_epoch(self) -> int | None:
-        """The producer epoch; ``None`` before there is one."""
-        return None if self._outbox.producer is None else self._outbox.producer.epoch
+        self._token: str | None = None
 
     # -- transactions -----------------------------------------------------------------------
 
-    def init_transactions(self) -> None:
+    @in_turn
+    def init_transactions(self, *, keep_prepared: bool = False) -> None:
         """Take the transactional id: fence whoever had it, abort what that left open.
+
+        Parameters
+        ----------
+        keep_prepared : bool
+            Whether a prepared transaction is taken over, to be ended by :meth:`complete_transaction`.
 
         Raises
         ------
         IllegalStateError
             Called twice, or without a transactional id.
+        InvalidTxnStateError
+            A transaction is prepared, and `keep_prepared` was not said.
         InvalidTransactionTimeoutError
             The timeout is out of bounds.
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
         transactional_id = self._transactional_id(Call.INIT)
-        next_client_state(self._state, Call.INIT)
-        identity = self._coordinator.init(transactional_id, self.config.transaction_timeout_ms)
+        self._status.check(Call.INIT)
+        timeout_ms = self.config.transaction_timeout_ms
+        identity = self._status.guard(
+            lambda: self._coordinator.init(transactional_id, timeout_ms, keep_prepared=keep_prepared)
+        )
         self._outbox.restart(ProducerEpoch(identity.producer_id, identity.producer_epoch))
-        self._state = ClientState.READY
+        self._token = identity.token
+        self._status.reach(ClientState.READY if identity.token is None else ClientState.PREPARED_TRANSACTION)
 
+    @in_turn
     def begin_transaction(self, batch_id: BatchId | None = None) -> None:
         """Begin a transaction; nothing is written yet.
 
@@ -116,16 +83,15 @@ class Producer:
             Not initialised, or a transaction is open.
         """
         transactional_id = self._transactional_id(Call.BEGIN)
-        if self._state is ClientState.IN_TRANSACTION:
-            raise IllegalStateError("a transaction is open; commit or abort it first", state=self.state)
-        following = next_client_state(self._state, Call.BEGIN)
+        self._status.check(Call.BEGIN)
         if batch_id is not None:
             memory = self._coordinator.memory(transactional_id, batch_id)
             check_batch(memory.last_integer, memory.name_known, batch_id)
-        self._batch_id, self._enrolled, self._unsure, self._failure = batch_id, False, False, None
+        self._batch_id, self._token, self._enrolled = batch_id, None, False
         self._outbox.restart(self._outbox.producer)
-        self._state = following
+        self._status.reach(ClientState.IN_TRANSACTION)
 
+    @in_turn
     def is_committed(self, batch_id: BatchId) -> bool:
         """Return whether a run with this batch id has committed under the transactional id."""
         memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), batch_id)
@@ -133,6 +99,7 @@ class Producer:
             return memory.name_known
         return memory.last_integer is not None and batch_id <= memory.last_integer
 
+    @in_turn
     def commit_transaction(self) -> None:
         """Commit: everything sent since begin becomes visible, or nothing does.
 
@@ -145,14 +112,15 @@ class Producer:
         CommitStateUnknownError
             The store can not be reached: call again; never abort.
         """
-        transactional_id = self._transactional_id(Call.COMMIT)
-        following = self._following(Call.COMMIT)
+        self._transactional_id(Call.COMMIT)
+        self._status.check(Call.COMMIT)
         if not self._outbox.is_empty:
             # Still in the transaction: an append of unknown outcome leads to abort, never to a commit asked again.
-            self._guarded(self._flush)
-        self._state = following
-        self._end(transactional_id, Outcome.COMMIT)
+            self._status.guard(self._flush)
+        self._status.enter(Call.COMMIT)
+        self._end(Outcome.COMMIT)
 
+    @in_turn
     def abort_transaction(self) -> None:
         """Abort: nothing sent since begin is ever visible.
 
@@ -163,29 +131,94 @@ class Producer:
         CommitStateUnknownError
             The store can not be reached: call again.
         """
-        transactional_id = self._transactional_id(Call.ABORT)
-        self._state = self._following(Call.ABORT)
-        self._batch_id = None
-        self._end(transactional_id, Outcome.ABORT)
+        self._transactional_id(Call.ABORT)
+        self._status.enter(Call.ABORT)
+        self._end(Outcome.ABORT)
 
-    def _following(self, call: Call) -> ClientState:
-        if self._state is ClientState.ABORTABLE_ERROR and call is not Call.ABORT and self._failure is not None:
-            raise self._failure
-        return next_client_state(self._state, call)
+    @in_turn
+    def prepare_transaction(self) -> str:
+        """First phase of a commit together with an outside database: make the transaction wait for its token.
 
-    def _end(self, transactional_id: str, outcome: Outcome) -> None:
+        From here on the transaction can not time out, and survives this process; nothing can be
+        added.  Store the token in the outside database's own transaction, commit that, then call
+        :meth:`complete_transaction` (KIP-939; durable here).
+
+        Returns
+        -------
+        str
+            The token.
+
+        Raises
+        ------
+        AbortableError, BatchAlreadyCommittedError, BatchOutOfOrderError
+            Abort, and roll the outside database back.
+        CommitStateUnknownError
+            The store can not be reached: call again.
+        FatalError
+            Fenced: roll the outside database back, close the producer.
+        """
+        transactional_id = self._transactional_id(Call.PREPARE)
+        self._status.check(Call.PREPARE)
+        if not self._outbox.is_empty:
+            self._status.guard(self._flush)
         producer = self._require_producer()
-        if self._enrolled or (self._batch_id is not None and outcome is Outcome.COMMIT):
-            decision = self._guarded(lambda: self._coordinator.end(transactional_id, producer, outcome, self._batch_id))
-            producer = ProducerEpoch(producer.producer_id, decision.next_epoch)
+        self._status.enter(Call.PREPARE)
+        token = self._token = self._token or self._coordinator.new_token(producer)
+        self._status.guard(lambda: self._coordinator.prepare(transactional_id, producer, token, self._batch_id))
+        self._status.reach(ClientState.PREPARED_TRANSACTION)
+        return token
+
+    @in_turn
+    def complete_transaction(self, token: str | None) -> None:
+        """Second phase: end the prepared transaction as the outside database ended its own.
+
+        Parameters
+        ----------
+        token : str, optional
+            The last token that the outside database committed; ``None``: none ever.  That of the
+            prepared transaction commits it, an earlier one aborts it.
+
+        Raises
+        ------
+        InvalidTxnStateError
+            The token's transaction was aborted here, by an admin, or never prepared: the two differ.
+        InvalidRequestError, InvalidPidMappingError
+            It is no token, or of another producer id.
+        CommitStateUnknownError
+            The store can not be reached: call again.
+        """
+        transactional_id = self._transactional_id(Call.COMPLETE)
+        self._status.check(Call.COMPLETE)
+        if self._status.state in (ClientState.COMMITTING, ClientState.ABORTING):
+            outcome: Outcome | None = Outcome.COMMIT if token == self._token else Outcome.ABORT
+        else:
+            outcome = self._coordinator.settle(transactional_id, token)
+        if outcome is None:
+            self._status.reach(ClientState.READY)
+            return
+        self._status.enter(Call.COMMIT if outcome is Outcome.COMMIT else Call.ABORT)
+        self._end(outcome)
+
+    def _end(self, outcome: Outcome) -> None:
+        transactional_id, producer = self._transactional_id(Call.COMMIT), self._require_producer()
+        batch_id = self._batch_id if outcome is Outcome.COMMIT else None
+        if self._enrolled or self._token is not None or batch_id is not None:
+            ended = self._status.guard(
+                lambda: self._coordinator.end(transactional_id, producer, outcome, batch_id, self._token)
+            )
+            producer = ProducerEpoch(producer.producer_id, ended.next_epoch)
             # Decided: from here on nothing that fails may look like a failed commit.
             self._coordinator.try_complete(transactional_id)
+        self._token = None
         self._outbox.restart(producer)
-        self._state = ClientState.READY
+        self._status.reach(ClientState.READY)
 
     @contextmanager
     def transaction(self, batch_id: BatchId | None = None) -> Iterator[Transaction]:
         """Begin; commit at the end of the block, abort on an exception in it.
+
+        A transaction that was prepared in the block stays prepared on an exception: how it ends is
+        the outside database's to say.
 
         Parameters
         ----------
@@ -201,164 +234,25 @@ class Producer:
         self.commit_transaction()
 
     def _abort_after(self, error: BaseException) -> None:
-        if self._state not in (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR):
+        if self._status.state in (ClientState.PREPARING, ClientState.PREPARED_TRANSACTION):
+            error.add_note("the transaction is prepared: complete it with the token that the outside database has")
+        if self._status.state not in _UNDECIDED:
             return
         try:
             self.abort_transaction()
         except TxnTableError as second:
             error.add_note(f"the transaction could not be aborted, its timeout will end it: {second}")
 
-    # -- sending ----------------------------------------------------------------------------
+    # -- closing ----------------------------------------------------------------------------
 
-    def send(  # noqa: PLR0913  a Kafka record's parts, by name
-        self,
-        topic: str,
-        value: bytes | None = None,
-        *,
-        key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes]] | None = None,
-        row: Mapping[str, Any] | None = None,
-        rows: pa.Table | pa.RecordBatch | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Buffer a record, or many; :meth:`flush` or commit makes them durable.
-
-        Parameters
-        ----------
-        topic : str
-            The topic's name.
-        value, key, headers
-            For topics with Kafka's default schema.
-        row : Mapping, optional
-            One record of a topic with its own schema.
-        rows : pyarrow.Table or pyarrow.RecordBatch, optional
-            Many records, columns by name.
-        partition : int, optional
-            Overrides the key.
-        timestamp_ms : int, optional
-            ms since 1970; default: the store's time.
-
-        Returns
-        -------
-        RecordMetadata
-            Knows its offset once flushed.
-
-        Raises
-        ------
-        SchemaMismatchError, UnknownTopicOrPartitionError, InvalidRequestError
-            Nothing was buffered; inside a transaction the call may be mended and made again.
-        IllegalStateError
-            No transaction is open, or the producer is closed.
-        """
-        self._check_sending()
-        if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
-            raise InvalidRequestError("a timestamp is an int of ms since 1970", timestamp_ms=repr(timestamp_ms))
-        whole = {"value": key if value is None else value, "row": row, "rows": rows}
-        given = [name for name, part in whole.items() if part is not None]
-        if len(given) > 1:
-            raise InvalidRequestError("give key and value, or row, or rows: one of them", given=",".join(given))
-        accumulator = self._outbox.accumulator(topic)
-        time_ms = self._context.clock.now_ms() if timestamp_ms is None else timestamp_ms
-        if rows is not None:
-            return accumulator.add_table(rows, partition, time_ms)
-        if row is None:
-            if accumulator.settings.schema != KAFKA_SCHEMA:
-                raise InvalidRequestError("the topic has its own schema: give row= or rows=", topic=topic)
-            row = {"key": key, "value": value, "headers": header_structs(headers)}
-        return accumulator.add_row(row, partition, time_ms)
-
-    def flush(self) -> None:
-        """Upload and append what waits.  Outside of a transaction it is visible when this returns.
-
-        Raises
-        ------
-        CommitStateUnknownError, StoreUnavailableError
-            Call again; outside of a transaction exactly the same batches are appended.
-        TxnTableError
-            Whatever refuses: inside a transaction, abort.
-        """
-        self._check_sending()
-        self._guarded(self._flush)
-
-    def stage(
-        self, topic: TopicLog, settings: TopicSettings, segments: Sequence[StagedSegment], metadata: RecordMetadata
-    ) -> None:
-        """Take segments that someone else uploaded for this producer (Spark's executors)."""
-        self._check_sending()
-        self._guarded(lambda: self._outbox.stage(topic, settings, segments, metadata))
-
-    def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
-        """Return what segments that are uploaded for this producer now have in common."""
-        self._check_sending()
-        return self._outbox.plan(topic, settings)
-
-    def topic_log(self, topic: str) -> TopicLog:
-        """Return the logs of a topic."""
-        return self._outbox.topic_log(topic)
-
-    def _check_sending(self) -> None:
-        if self.config.transactional_id is not None:
-            self._following(Call.SEND)
-        elif self._state is not ClientState.READY:
-            raise IllegalStateError("the producer can not be used any more; make a new one", state=self.state)
-        elif self._outbox.producer is None and self.config.enable_idempotence:
-            self._outbox.restart(ProducerEpoch(self._coordinator.new_producer_id(), 0))
-
-    def _flush(self) -> None:
-        self._outbox.upload()
-        transactional_id = self.config.transactional_id
-        if transactional_id is None:
-            self._outbox.append_and_publish()
-        elif self._outbox.staged:
-            producer = self._require_producer()
-            self._enrolled = True
-            self._coordinator.enrol(transactional_id, producer, self._outbox.staged)
-            self._outbox.append(self._coordinator.verifier(transactional_id, producer))
-
-    # -- failing and closing ----------------------------------------------------------------
-
-    def _guarded(self, step: Any) -> Any:
-        """Run a step; move the client's state by what its error says the caller must do."""
-        try:
-            return step()
-        except CommitStateUnknownError as error:
-            # A decision of unknown outcome may only be asked again; an append of one only be aborted.
-            if self.config.transactional_id is not None and self._state is ClientState.IN_TRANSACTION:
-                self._fail(ClientState.ABORTABLE_ERROR, error)
-            self._unsure = True
-            raise
-        except TxnTableError as error:
-            self._refused(error)
-
-    def _refused(self, error: TxnTableError) -> NoReturn:
-        if self.config.transactional_id is None:
-            self._restart_idempotent(error)
-        elif error.fatal:
-            self._fail(ClientState.FATAL_ERROR, error)
-        elif not isinstance(error, RetriableError):
-            self._fail(ClientState.ABORTABLE_ERROR, error)
-        elif self._state is ClientState.COMMITTING and not self._unsure:
-            # Nothing was decided: the store was unreachable before the decision was put.
-            self._state = ClientState.IN_TRANSACTION
-        raise error
-
-    def _fail(self, state: ClientState, error: TxnTableError) -> None:
-        self._state, self._failure = state, error
-
-    def _restart_idempotent(self, error: TxnTableError) -> None:
-        """Go on under a raised epoch from 0, as Kafka does: a refused batch leaves a hole in the sequence."""
-        producer = self._outbox.producer
-        if not error.retriable and producer is not None:
-            self._outbox.restart(ProducerEpoch(producer.producer_id, producer.epoch + 1))
-
+    @in_turn
     def close(self) -> None:
-        """Close: an open transaction is aborted; what waits outside of one is flushed."""
-        if self._state in (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR):
+        """Close: an open transaction is aborted, a prepared one stays; what waits outside of one is flushed."""
+        if self._status.state in _UNDECIDED:
             self.abort_transaction()
-        elif self._state is ClientState.READY and not self._outbox.is_empty:
+        elif self._status.state is ClientState.READY and not self._outbox.is_empty:
             self.flush()
-        self._state = ClientState.CLOSED
+        self._status.reach(ClientState.CLOSED)
 
     def __enter__(self) -> Producer:
         return self
@@ -368,7 +262,7 @@ class Producer:
             self.close()
             return
         self._abort_after(error)
-        self._state = ClientState.CLOSED
+        self._status.reach(ClientState.CLOSED)
 
     def _transactional_id(self, call: Call) -> str:
         if self.config.transactional_id is None:
@@ -376,23 +270,3 @@ class Producer:
                 f"{call.value} needs a transactional id; make the producer with transactional_id=", call=call.value
             )
         return self.config.transactional_id
-
-    def _require_producer(self) -> ProducerEpoch:
-        producer = self._outbox.producer
-        if producer is None:
-            raise IllegalStateError("the producer has no id yet; call init_transactions first", state=self.state)
-        return producer
-
-
-class Transaction:
-    """One open transaction, inside ``with producer.transaction() as txn``."""
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self.send = producer.send
-        self.flush = producer.flush
-
-    def write(self, topic: str, dataframe: Any) -> RecordMetadata:
-        """Write a Spark DataFrame, distributed; see :func:`txntable.spark.writer.write_dataframe`."""
-        metadata: RecordMetadata = self._producer.config.write_dataframe(self._producer, topic, dataframe)
-        return metadata

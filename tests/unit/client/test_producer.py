@@ -14,6 +14,7 @@ from txntable.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
     ProducerFencedError,
+    TransactionAbortableError,
 )
 from txntable.testing.fault_plan import Fault, on
 
@@ -212,10 +213,10 @@ def test_append_of_unknown_outcome_allows_only_abort(site: Site, call: str) -> N
     producer.send("u", row=row("x"))
     door(warehouse).plan = unreachable("u/_segments/_delta_log")
 
-    with pytest.raises(CommitStateUnknownError):
+    with pytest.raises(TransactionAbortableError):
         getattr(producer, call)()
     door(warehouse).plan = ()
-    with pytest.raises(CommitStateUnknownError):
+    with pytest.raises(TransactionAbortableError, match="COMMIT_STATE_UNKNOWN"):
         producer.commit_transaction()
     producer.abort_transaction()
 

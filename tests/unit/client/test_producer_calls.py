@@ -14,6 +14,7 @@ from txntable.errors import (
     InvalidRequestError,
     InvalidTransactionTimeoutError,
     SchemaMismatchError,
+    TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
 from txntable.testing.fault_plan import Fault, Operation, on
@@ -80,8 +81,6 @@ def test_transactional_producer_without_idempotence_is_refused(site: Site) -> No
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"topic": "nowhere", "row": {}}, UnknownTopicOrPartitionError),
-        ({"topic": "t", "row": {"account": "a"}, "partition": 2}, UnknownTopicOrPartitionError),
         ({"topic": "t", "row": {"account": "a"}, "partition": -1}, InvalidRequestError),
         ({"topic": "t", "row": {"account": None}}, SchemaMismatchError),
         ({"topic": "t", "row": {"account": 7}}, SchemaMismatchError),
@@ -107,6 +106,26 @@ def test_wrong_argument_is_named_and_the_transaction_goes_on(
         producer.send(**arguments)
     producer.send("u", row=row("fine"))
     producer.commit_transaction()
+
+    assert accounts(site, "u") == ["fine"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"topic": "nowhere", "row": {}}, {"topic": "t", "row": {"account": "a"}, "partition": 2}]
+)
+def test_send_to_an_unknown_topic_or_partition_spoils_the_transaction(site: Site, arguments: dict) -> None:
+    """Who goes on after a failed send would commit a transaction that lacks the record."""
+    producer = started(site.open())
+    producer.begin_transaction()
+    producer.send("u", row=row("lost"))
+
+    with pytest.raises(UnknownTopicOrPartitionError):
+        producer.send(**arguments)
+    with pytest.raises(TransactionAbortableError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        producer.commit_transaction()
+    producer.abort_transaction()
+    with producer.transaction() as txn:
+        txn.send("u", row=row("fine"))
 
     assert accounts(site, "u") == ["fine"]
 

@@ -1,0 +1,112 @@
+"""Tokens of prepared transactions: what an outside database stores to say which one it committed.
+
+Owns the token's spelling, and what a holder of a token may conclude from the row that it finds
+after a restart (KIP-939's ``completeTransaction``, with a token that is durable here).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from coordinator.decision import Outcome
+from coordinator.errors import InvalidPidMappingError, InvalidRequestError, InvalidTxnStateError
+from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_state import TransactionState
+
+_TOKEN = re.compile(r"([0-9]+):([0-9]+):([0-9a-f]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedToken:
+    """The name of one prepared transaction.
+
+    Attributes
+    ----------
+    producer_id, epoch : int
+        The transaction.
+    nonce : str
+        Hex digits that no other token has.
+    """
+
+    producer_id: int
+    epoch: int
+    nonce: str
+
+    def __str__(self) -> str:
+        return f"{self.producer_id}:{self.epoch}:{self.nonce}"
+
+    @classmethod
+    def parse(cls, text: str) -> PreparedToken:
+        """Return the token that `text` spells.
+
+        Raises
+        ------
+        InvalidRequestError
+            It is no token: give what ``prepare_transaction`` returned.
+        """
+        match = _TOKEN.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidRequestError("this is no token; give what prepare_transaction returned", token=repr(text))
+        return cls(int(match[1]), int(match[2]), match[3])
+
+
+def settle(row: TransactionMetadata, token: str | None) -> Outcome | None:
+    """Return how a prepared transaction is to be ended, given the token that the outside database committed.
+
+    Parameters
+    ----------
+    row : TransactionMetadata
+        The row of the id, with nothing decided and incomplete.
+    token : str, optional
+        The last token that the outside database committed; ``None``: none ever.
+
+    Returns
+    -------
+    Outcome, optional
+        COMMIT when it is the prepared transaction's, ABORT when it is an earlier one's: the outside
+        database did not commit.  ``None``: nothing is prepared, and nothing contradicts the token.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no token.
+    InvalidPidMappingError
+        The token is of another transactional id, or of this one before it expired.
+    InvalidTxnStateError
+        The transaction of the token was aborted although the outside database committed, or never
+        was: the two differ, and someone has to look.
+    """
+    named = None if token is None else PreparedToken.parse(token)
+    if named is not None and named.producer_id != row.producer_id:
+        raise InvalidPidMappingError(
+            "the token is of another producer id: use the transactional id that it was prepared under",
+            transactional_id=row.transactional_id,
+            producer_id=row.producer_id,
+            token=token,
+        )
+    if named is not None and token != row.token:
+        _require_settled(row, named)
+    if row.state is not TransactionState.PREPARED:
+        return None
+    return Outcome.COMMIT if token == row.token else Outcome.ABORT
+
+
+def _require_settled(row: TransactionMetadata, named: PreparedToken) -> None:
+    """Refuse a token whose transaction did not end as its holder takes for granted."""
+    decision = row.decision
+    if decision is None or named.epoch > decision.epoch:
+        raise InvalidTxnStateError(
+            "the transaction of the token is not prepared: check the warehouse and the outside database",
+            transactional_id=row.transactional_id,
+            producer_epoch=row.producer_epoch,
+            token=str(named),
+        )
+    # Of an earlier one nothing is kept: this producer went on only after it was decided.
+    if named.epoch == decision.epoch and decision.outcome is Outcome.ABORT:
+        raise InvalidTxnStateError(
+            "the transaction was aborted although its token was committed outside: write its records again by hand",
+            transactional_id=row.transactional_id,
+            position=decision.position,
+            token=str(named),
+        )

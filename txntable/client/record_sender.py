@@ -1,0 +1,234 @@
+"""Sending: records into the outbox, and the outbox into the partition logs (PROTOCOL.md §6.3).
+
+Owns what a producer does with records, inside of a transaction or without one; who decides about
+them is :mod:`txntable.client.producer`'s.  Threads may share one: its calls run one after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import pyarrow as pa
+
+from txntable.client.client_state import Call, ClientState
+from txntable.client.client_status import ClientStatus
+from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.outbox import Outbox
+from txntable.client.producer_config import ProducerConfig
+from txntable.client.records import RecordMetadata, header_structs
+from txntable.errors import (
+    IllegalStateError,
+    InvalidRequestError,
+    RecordTooLargeError,
+    TxnTableError,
+    UnknownTopicOrPartitionError,
+)
+from txntable.log.delta_log import LogContext
+from txntable.partition.batch import ProducerEpoch
+from txntable.schema import KAFKA_SCHEMA
+from txntable.segment import SegmentPlan, StagedSegment
+from txntable.topic import TopicSettings
+from txntable.topic_log import TopicLog
+
+P = ParamSpec("P")
+T = TypeVar("T")
+SenderT = TypeVar("SenderT", bound="RecordSender")
+
+
+def in_turn(call: Callable[Concatenate[SenderT, P], T]) -> Callable[Concatenate[SenderT, P], T]:
+    """Let the calls of one producer run one after the other."""
+
+    @functools.wraps(call)
+    def run(sender: SenderT, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with sender.lock:
+            return call(sender, *args, **kwargs)
+
+    return run
+
+
+class RecordSender:
+    """The sending half of a producer.
+
+    Parameters
+    ----------
+    config : ProducerConfig
+        Transactional id, timeout, idempotence.
+    context : LogContext
+        Of the warehouse.
+    coordinator : CoordinatorClient
+        The brain over the transaction log, and completion.
+    """
+
+    def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
+        self.config = config
+        self.lock = threading.RLock()
+        self._context = context
+        self._coordinator = coordinator
+        transactional = config.transactional_id is not None
+        self._outbox = Outbox(context, coordinator.topic_log, transactional=transactional)
+        self._status = ClientStatus()
+        if not transactional:
+            self._status.reach(ClientState.READY)
+        self._enrolled = False
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """The client's state, in Kafka's words."""
+        return self._status.state.value
+
+    @property
+    def producer_id(self) -> int | None:
+        """The producer id; ``None`` before there is one."""
+        return None if self._outbox.producer is None else self._outbox.producer.producer_id
+
+    @property
+    def producer_epoch(self) -> int | None:
+        """The producer epoch; ``None`` before there is one."""
+        return None if self._outbox.producer is None else self._outbox.producer.epoch
+
+    # -- sending ----------------------------------------------------------------------------
+
+    @in_turn
+    def send(  # noqa: PLR0913  a Kafka record's parts, by name
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes]] | None = None,
+        row: Mapping[str, Any] | None = None,
+        rows: pa.Table | pa.RecordBatch | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Buffer a record, or many; :meth:`flush` or commit makes them durable.
+
+        Parameters
+        ----------
+        topic : str
+            The topic's name.
+        value, key, headers
+            For topics with Kafka's default schema.
+        row : Mapping, optional
+            One record of a topic with its own schema.
+        rows : pyarrow.Table or pyarrow.RecordBatch, optional
+            Many records, columns by name.
+        partition : int, optional
+            Overrides the key.
+        timestamp_ms : int, optional
+            ms since 1970; default: the store's time.
+
+        Returns
+        -------
+        RecordMetadata
+            Knows its offset once flushed.
+
+        Raises
+        ------
+        SchemaMismatchError, InvalidRequestError
+            Nothing was buffered; inside a transaction the call may be mended and made again.
+        UnknownTopicOrPartitionError, RecordTooLargeError
+            Nothing was buffered; a transaction must be aborted, as in Kafka.
+        IllegalStateError
+            No transaction is open, or the producer is closed.
+        """
+        self._check_sending()
+        if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
+            raise InvalidRequestError("a timestamp is an int of ms since 1970", timestamp_ms=repr(timestamp_ms))
+        whole = {"value": key if value is None else value, "row": row, "rows": rows}
+        given = [name for name, part in whole.items() if part is not None]
+        if len(given) > 1:
+            raise InvalidRequestError("give key and value, or row, or rows: one of them", given=",".join(given))
+        time_ms = self._context.clock.now_ms() if timestamp_ms is None else timestamp_ms
+        try:
+            accumulator = self._outbox.accumulator(topic)
+            if rows is not None:
+                return accumulator.add_table(rows, partition, time_ms)
+            if row is None:
+                if accumulator.settings.schema != KAFKA_SCHEMA:
+                    raise InvalidRequestError("the topic has its own schema: give row= or rows=", topic=topic)
+                row = {"key": key, "value": value, "headers": header_structs(headers)}
+            return accumulator.add_row(row, partition, time_ms)
+        except (UnknownTopicOrPartitionError, RecordTooLargeError) as error:
+            # A record that could not be sent spoils its transaction; a wrong argument does not (Kafka's rule).
+            if self.config.transactional_id is not None:
+                self._status.fail(error)
+            raise
+
+    @in_turn
+    def flush(self) -> None:
+        """Upload and append what waits.  Outside of a transaction it is visible when this returns.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again; outside of a transaction exactly the same batches are appended.
+        TxnTableError
+            Whatever refuses: inside a transaction, abort.
+        """
+        self._check_sending()
+        self._guarded(self._flush)
+
+    @in_turn
+    def stage(
+        self, topic: TopicLog, settings: TopicSettings, segments: Sequence[StagedSegment], metadata: RecordMetadata
+    ) -> None:
+        """Take segments that someone else uploaded for this producer (Spark's executors)."""
+        self._check_sending()
+        self._guarded(lambda: self._outbox.stage(topic, settings, segments, metadata))
+
+    @in_turn
+    def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
+        """Return what segments that are uploaded for this producer now have in common."""
+        self._check_sending()
+        return self._outbox.plan(topic, settings)
+
+    def topic_log(self, topic: str) -> TopicLog:
+        """Return the logs of a topic."""
+        return self._outbox.topic_log(topic)
+
+    def _check_sending(self) -> None:
+        if self.config.transactional_id is not None:
+            self._status.check(Call.SEND)
+        elif self._status.state is not ClientState.READY:
+            raise IllegalStateError("the producer can not be used any more; make a new one", state=self.state)
+        elif self._outbox.producer is None and self.config.enable_idempotence:
+            self._outbox.restart(ProducerEpoch(self._coordinator.new_producer_id(), 0))
+
+    def _flush(self) -> None:
+        self._outbox.upload()
+        transactional_id = self.config.transactional_id
+        if transactional_id is None:
+            self._outbox.append_and_publish()
+        elif self._outbox.staged:
+            producer = self._require_producer()
+            self._enrolled = True
+            self._coordinator.enrol(transactional_id, producer, self._outbox.staged)
+            self._outbox.append(self._coordinator.verifier(transactional_id, producer))
+
+    def _guarded(self, step: Callable[[], T]) -> T:
+        """Run a step; a failure leaves the producer where its error says."""
+        if self.config.transactional_id is not None:
+            return self._status.guard(step)
+        try:
+            return step()
+        except TxnTableError as error:
+            self._restart_idempotent(error)
+            raise
+
+    def _restart_idempotent(self, error: TxnTableError) -> None:
+        """Go on under a raised epoch from 0, as Kafka does: a refused batch leaves a hole in the sequence."""
+        producer = self._outbox.producer
+        if not error.retriable and producer is not None:
+            self._outbox.restart(ProducerEpoch(producer.producer_id, producer.epoch + 1))
+
+    def _require_producer(self) -> ProducerEpoch:
+        producer = self._outbox.producer
+        if producer is None:
+            raise IllegalStateError("the producer has no id yet; call init_transactions first", state=self.state)
+        return producer
