@@ -1,0 +1,226 @@
+"""Prepared transactions: what a producer may do with one, before and after a restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.site import Site
+from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started
+from txntable.client.producer import Producer
+from txntable.errors import (
+    BatchAlreadyCommittedError,
+    CommitStateUnknownError,
+    IllegalStateError,
+    InvalidPidMappingError,
+    InvalidTxnStateError,
+    StoreUnavailableError,
+)
+from txntable.testing.fault_plan import Fault, on
+
+
+def prepared(producer: Producer, batch_id: str | None = None) -> str:
+    producer.begin_transaction(batch_id)
+    producer.send("u", row=row("x"))
+    return producer.prepare_transaction()
+
+
+def heir_of(site: Site) -> Producer:
+    heir = site.open().producer("etl")
+    heir.init_transactions(keep_prepared=True)
+    return heir
+
+
+def test_completion_with_the_token_commits(site: Site) -> None:
+    producer = started(site.open())
+    token = prepared(producer)
+    assert accounts(site, "u") == []
+
+    producer.complete_transaction(token)
+
+    assert accounts(site, "u") == ["x"]
+    assert producer.state == "READY"
+
+
+@pytest.mark.parametrize("token", [None, "earlier"])
+def test_completion_without_the_token_aborts(site: Site, token: str | None) -> None:
+    producer = started(site.open())
+    if token is not None:
+        token = prepared(producer)
+        producer.complete_transaction(token)
+    prepared(producer)
+
+    heir = heir_of(site)
+    heir.complete_transaction(token)
+
+    assert accounts(site, "u") == ["x"] * (token is not None)
+
+
+@pytest.mark.parametrize(("call", "seen"), [("commit_transaction", ["x"]), ("abort_transaction", [])])
+def test_prepared_transaction_can_be_decided_by_its_own_producer(site: Site, call: str, seen: list[str]) -> None:
+    producer = started(site.open())
+    prepared(producer)
+
+    getattr(producer, call)()
+
+    assert accounts(site, "u") == seen
+
+
+def test_nothing_can_be_added_once_prepared(site: Site) -> None:
+    producer = started(site.open())
+    prepared(producer)
+
+    for call in (lambda: producer.send("u", row=row("y")), producer.flush, producer.begin_transaction):
+        with pytest.raises(IllegalStateError, match="complete_transaction"):
+            call()
+    with pytest.raises(IllegalStateError):
+        producer.init_transactions()
+
+
+def test_closed_producer_leaves_its_prepared_transaction_to_its_heir(site: Site) -> None:
+    with started(site.open()) as producer:
+        token = prepared(producer)
+
+    heir = heir_of(site)
+    assert heir.state == "PREPARED_TRANSACTION"
+    heir.complete_transaction(token)
+
+    assert accounts(site, "u") == ["x"]
+
+
+def test_exception_in_the_block_leaves_the_transaction_prepared(site: Site) -> None:
+    """Whether the outside database committed is not known where its commit failed."""
+    producer = started(site.open())
+    tokens = []
+
+    def both() -> None:
+        with producer.transaction() as txn:
+            txn.send("u", row=row("x"))
+            tokens.append(txn.prepare())
+            raise OSError("the database did not answer")
+
+    with pytest.raises(OSError, match="database") as raised:
+        both()
+    assert "complete it with the token" in raised.value.__notes__[0]
+
+    heir_of(site).complete_transaction(tokens[0])
+
+    assert accounts(site, "u") == ["x"]
+
+
+def test_batch_id_of_a_prepared_transaction_survives_the_process(site: Site) -> None:
+    token = prepared(started(site.open()), "monday")
+    heir = heir_of(site)
+
+    heir.complete_transaction(token)
+
+    assert heir.is_committed("monday")
+    with pytest.raises(BatchAlreadyCommittedError):
+        heir.begin_transaction("monday")
+
+
+def test_prepared_producer_is_told_when_its_heir_has_decided_otherwise(site: Site) -> None:
+    producer = started(site.open())
+    token = prepared(producer)
+    heir = heir_of(site)
+    heir.complete_transaction(None)
+    heir.begin_transaction()
+    heir.send("u", row=row("heir"))
+    heir.flush()
+
+    with pytest.raises(InvalidTxnStateError, match="decided otherwise"):
+        producer.commit_transaction()
+    heir.commit_transaction()
+
+    assert token
+    assert accounts(site, "u") == ["heir"]
+
+
+def test_completion_after_init_does_nothing_when_nothing_was_prepared(site: Site) -> None:
+    producer = started(site.open())
+    token = prepared(producer)
+    producer.complete_transaction(token)
+
+    heir = heir_of(site)
+    heir.complete_transaction(token)
+    heir.complete_transaction(None)
+
+    assert heir.state == "READY"
+    assert accounts(site, "u") == ["x"]
+
+
+def test_prepare_of_unknown_outcome_is_asked_again_with_the_same_token(site: Site) -> None:
+    warehouse = site.open()
+    producer = started(warehouse)
+    producer.begin_transaction()
+    producer.send("u", row=row("x"))
+    producer.flush()
+    lose_answers(warehouse, applied=True)
+    with pytest.raises(CommitStateUnknownError):
+        producer.prepare_transaction()
+    with pytest.raises(IllegalStateError, match="prepare_transaction again"):
+        producer.abort_transaction()
+
+    door(warehouse).plan = ()
+    token = producer.prepare_transaction()
+
+    stored = site.open().transactions
+    stored.refresh()
+    found = stored.row("etl")
+    assert found is not None
+    assert found.token == token
+    producer.complete_transaction(token)
+    assert accounts(site, "u") == ["x"]
+
+
+def test_prepare_that_did_not_happen_leaves_the_transaction_open(site: Site) -> None:
+    warehouse = site.open()
+    producer = started(warehouse)
+    producer.begin_transaction()
+    producer.send("u", row=row("x"))
+    door(warehouse).plan = (on(PUT, "u/_segments/p", Fault.FAIL_BEFORE), on(None, "u/_segments/p", Fault.FAIL_BEFORE))
+
+    with pytest.raises(StoreUnavailableError):
+        producer.prepare_transaction()
+
+    assert producer.state == "IN_TRANSACTION"
+    door(warehouse).plan = ()
+    producer.complete_transaction(producer.prepare_transaction())
+    assert accounts(site, "u") == ["x"]
+
+
+def test_completion_of_unknown_outcome_may_only_be_asked_again(site: Site) -> None:
+    warehouse = site.open()
+    producer = started(warehouse)
+    token = prepared(producer)
+    lose_answers(warehouse, applied=True)
+    door(warehouse).plan = (door(warehouse).plan[0], on(None, T_LOG, Fault.FAIL_BEFORE, occurrence=None))
+    with pytest.raises((CommitStateUnknownError, StoreUnavailableError)):
+        producer.complete_transaction(token)
+
+    door(warehouse).plan = ()
+    producer.complete_transaction(token)
+
+    assert producer.state == "READY"
+    assert accounts(site, "u") == ["x"]
+
+
+def test_token_of_another_transactional_id_is_refused_and_nothing_ends(site: Site) -> None:
+    other = started(site.open(), "other")
+    wrong = prepared(other)
+    producer = started(site.open())
+    token = prepared(producer)
+
+    with pytest.raises(InvalidPidMappingError, match="another producer id"):
+        producer.complete_transaction(wrong)
+
+    producer.complete_transaction(token)
+    assert accounts(site, "u") == ["x"]
+
+
+def test_empty_transaction_can_be_prepared(site: Site) -> None:
+    producer = started(site.open())
+    producer.begin_transaction("nothing today")
+
+    producer.complete_transaction(producer.prepare_transaction())
+
+    assert producer.is_committed("nothing today")
