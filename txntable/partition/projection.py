@@ -23,12 +23,13 @@ from txntable.partition.offsets import (
     MERGED_THROUGH,
     REFLECTS,
     decided_through,
+    log_start,
     merged_through,
     per_partition,
     per_topic,
 )
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.stable_offset import high_watermark, last_stable_offset
+from txntable.partition.stable_offset import first_unstable_offsets, high_watermark
 from txntable.schema import needs_timestamp_ntz
 from txntable.topic_metadata import public_metadata
 
@@ -90,7 +91,7 @@ def project(logs: PartitionLogs, segments: TableState, public: TableState, now_m
         action = _row(logs, segments.files.get(path), public.files.get(SEGMENTS_PREFIX + path), now_ms)
         if action is not None:
             actions.append(action)
-    actions.extend(txns(_numbers(logs, segments, settings.topic_id, version)))
+    actions.extend(txns(_numbers(logs, segments, public, settings.topic_id)))
     return actions
 
 
@@ -114,16 +115,19 @@ def _row(logs: PartitionLogs, segment: Add | None, public: Add | None, now_ms: i
     return replace(segment, path=path, partition_values=values, data_change=batch.decided is None, tag=None)
 
 
-def _numbers(logs: PartitionLogs, segments: TableState, topic_id: str, version: int) -> dict[str, int]:
-    numbers = {
-        REFLECTS: version,
+def _numbers(logs: PartitionLogs, segments: TableState, public: TableState, topic_id: str) -> dict[str, int]:
+    """Return what P is to say from now on: of the partitions only what it does not say already."""
+    numbers: dict[str, int] = {}
+    unstable = first_unstable_offsets(logs)
+    for partition in range(logs.settings.partitions if logs.settings is not None else 0):
+        highest = high_watermark(segments, topic_id, partition)
+        stable = max(unstable.get(partition, highest), log_start(segments.numbers, topic_id, partition))
+        numbers[per_partition(HIGH_WATERMARK, topic_id, partition)] = highest
+        numbers[per_partition(LAST_STABLE, topic_id, partition)] = stable
+    changed = {name: number for name, number in numbers.items() if public.numbers.get(name) != number}
+    return {
+        REFLECTS: segments.next_version - 1,
         per_topic(DECIDED_THROUGH, topic_id): decided_through(segments.numbers, topic_id),
         per_topic(MERGED_THROUGH, topic_id): merged_through(segments.numbers, topic_id),
+        **changed,
     }
-    settings = logs.settings
-    for partition in range(settings.partitions if settings is not None else 0):
-        numbers[per_partition(HIGH_WATERMARK, topic_id, partition)] = high_watermark(segments, topic_id, partition)
-        numbers[per_partition(LAST_STABLE, topic_id, partition)] = last_stable_offset(
-            logs, segments, topic_id, partition
-        )
-    return numbers

@@ -16,8 +16,16 @@ def high_watermark(table: TableState, topic_id: str, partition: int) -> int:
     return next_offset(table.numbers, topic_id, partition)
 
 
+def first_unstable_offsets(logs: PartitionLogs) -> dict[int, int]:
+    """Return by partition the first offset of its earliest open transaction with data there."""
+    firsts: dict[int, int] = {}
+    for transaction in logs.open.values():
+        for partition, offset in transaction.first_offsets.items():
+            firsts[partition] = min(offset, firsts.get(partition, offset))
+    return firsts
+
+
 def last_stable_offset(logs: PartitionLogs, table: TableState, topic_id: str, partition: int) -> int:
     """Return the first offset that a ``read_committed`` reader must not reach (exclusive bound)."""
-    firsts = [t.first_offsets[partition] for t in logs.open.values() if partition in t.first_offsets]
-    unstable = min(firsts, default=high_watermark(table, topic_id, partition))
+    unstable = first_unstable_offsets(logs).get(partition, high_watermark(table, topic_id, partition))
     return max(unstable, log_start(table.numbers, topic_id, partition))
