@@ -18,8 +18,10 @@ help: ## Show this list
 demo: java $(READY) ## Bring 336,776 real flights through transactions, with an abort, a zombie and a re-run
 	$(BIN)/txntable demo
 
-test: java lint ## Run the checks of `make lint`, then every test: first those without a JVM, then those on Spark
+test: java lint ## Run the checks of `make lint`, then every test: without a JVM, branches of the pure packages, on Spark
 	$(BIN)/pytest -n $(WORKERS) -m "not spark"
+	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
+	$(BIN)/coverage report
 	$(BIN)/pytest -m spark
 
 lint: $(READY) ## Check style, formatting, types and layers

@@ -71,8 +71,8 @@ def _rows(topic_id: str, numbers: range, table: TableState) -> list[Action]:
         partition, producer = number % PARTITIONS, ProducerEpoch(1, number // PER_TRANSACTION)
         base = (number // PARTITIONS) * 10
         path = f"p{partition:05d}/{topic_id}-1-{producer.epoch}-{number:032x}.parquet"
-        batch = Batch(path, partition, base, base + 9, 10, producer, True, 0, 1, 2, None, 3)
-        actions.append(batch_add(batch, 1000, '{"numRecords":10}', 4))
+        batch = Batch(path, partition, base, base + 9, 10, producer, True, 0, 1, 2, 4, None, 3)
+        actions.append(batch_add(batch, 1000, '{"numRecords":10}'))
         if number % PER_TRANSACTION == PER_TRANSACTION - 1:
             marker = Marker("", 1, producer.epoch, Control.COMMIT, producer.epoch + 1, 5, 0, {})
             actions.append(marker_add(topic_id, marker, 5))

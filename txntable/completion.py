@@ -19,6 +19,7 @@ from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError, Unsu
 from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
+from txntable.partition.open_transactions import HangingEpoch
 from txntable.topic_log import TopicLog
 from txntable.transaction_log import TransactionLog
 
@@ -51,7 +52,7 @@ class Completer:
         """
         row = self._transactions.row(transactional_id)
         if row is not None and row.state.is_decided:
-            self._complete(row)
+            self.complete_row(row)
 
     def complete_all(self) -> int:
         """Complete all that is decided, publish all that is appended; return how many transactions that were."""
@@ -68,10 +69,17 @@ class Completer:
             self._transactions.refresh()
             decided = self._transactions.log.fold.decided()
         for row in decided:
-            self._complete(row)
+            self.complete_row(row)
         return len(decided)
 
-    def _complete(self, row: TransactionMetadata) -> None:
+    def complete_row(self, row: TransactionMetadata) -> None:
+        """Complete one decided transaction; raises as :meth:`complete`.
+
+        Parameters
+        ----------
+        row : TransactionMetadata
+            In a state PREPARE_*.
+        """
         if row.groups:
             raise UnsupportedFormatError(
                 "the transaction holds group offsets, which this version can not settle; upgrade txntable",
@@ -85,57 +93,96 @@ class Completer:
         )
 
     def bring_through(self, topic: TopicLog, topic_id: str) -> None:
-        """Write every marker that the topic is owed as far as T is known, and project the topic."""
+        """Write every marker that the topic is owed as far as T is known, and project the topic.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            The coordinator job lost its lease: nothing was written.
+        """
+        owed, known_through = self._owed_to(topic_id)
+        topic.write_markers(topic_id, owed, known_through)
+        topic.project()
+
+    def abort_hanging(self, topic: TopicLog, topic_id: str, hanging: HangingEpoch) -> None:
+        """Write the ABORT marker of a hanging transaction in a topic, and project the topic (PROTOCOL.md §6.5).
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        owed, known_through = self._owed_to(topic_id)
+        topic.write_abort_marker(topic_id, hanging, owed, known_through)
+        topic.project()
+
+    def _owed_to(self, topic_id: str) -> tuple[list[OwedMarker], int]:
+        """Return the markers that a topic may be owed, and the version of T up to which these are all."""
         log = self._transactions.log
-        # Both from the same view: "known to h" and "these are all that is decided up to h" are one fact.
+        # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
         with log.lock:
             known_through = log.ensure_fresh().version
+            self._transactions.check_lease()
+            coordinator_epoch = self._transactions.coordinator_epoch()
             decided_at_ms = log.fold.decided_at_ms
             owed = [
-                _owed(row, topic_id, decided_at_ms[row.position])
+                _owed(row, topic_id, decided_at_ms[row.position], coordinator_epoch)
                 for row in log.fold.decided()
                 if topic_id in row.topics
             ]
         if known_through is None:
             raise DamagedDataError("the transaction log is gone; restore it from a backup", log=log.root)
-        topic.write_markers(topic_id, owed, known_through)
-        topic.project()
+        return owed, known_through
 
     def abort_timed_out(self) -> int:
-        """Abort every ongoing transaction whose timeout has passed, by the store's time; return how many.
-
-        A transaction's clock starts with its first enrolment: the time of that entry of T is asked from
-        the store.  An entry that was cleaned away is older than any timeout.
-        """
+        """Abort and complete every ongoing transaction whose timeout has passed; return how many."""
         with self._transactions.log.lock:
             self._transactions.refresh()
             under_way = list(self._transactions.log.fold.under_way.values())
-        now_ms = self._context.clock.now_ms()
         aborted = 0
         for row in under_way:
-            if row.state is not TransactionState.ONGOING or row.started_position is None:
-                continue
-            entry = self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, row.started_position))
-            elapsed_ms = None if entry is None else now_ms - entry.last_modified_ms
-            if self._time_out(row, elapsed_ms):
+            if self.time_out(row):
+                self.complete(row.transactional_id)
                 aborted += 1
         return aborted
 
-    def _time_out(self, seen: TransactionMetadata, elapsed_ms: int | None) -> bool:
+    def time_out(self, seen: TransactionMetadata) -> bool:
+        """Decide the abort of a transaction if it is ongoing and its timeout has passed, by the store's time.
+
+        A transaction's clock starts with its first enrolment: the time of that entry of T is asked from
+        the store.  An entry that was cleaned up is older than any timeout.
+
+        Parameters
+        ----------
+        seen : TransactionMetadata
+            The row as a view knows it.
+
+        Returns
+        -------
+        bool
+            Whether this call decided it: it is to be completed.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        if seen.state is not TransactionState.ONGOING or seen.started_position is None:
+            return False
+        now_ms = self._context.clock.now_ms()
+        entry = self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, seen.started_position))
+        elapsed_ms = None if entry is None else now_ms - entry.last_modified_ms
+
         def request(row: TransactionMetadata | None, position: int) -> Transition[Decision | None]:
             # The elapsed time was measured for this transaction, not for whatever the id does by now.
             if row is None or row.started_position != seen.started_position:
                 return Transition(None, None)
             return time_out(row, elapsed_ms, position)
 
-        decision = self._transactions.request("TIME_OUT", seen.transactional_id, request)
-        if decision is None:
-            return False
-        self.complete(seen.transactional_id)
-        return True
+        return self._transactions.request("TIME_OUT", seen.transactional_id, request) is not None
 
 
-def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int) -> OwedMarker:
+def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int, coordinator_epoch: int) -> OwedMarker:
     decision = row.decision
     if decision is None:
         raise DamagedDataError("a decided transaction has no decision", transactional_id=row.transactional_id)
@@ -146,4 +193,5 @@ def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int) -> OwedMa
         position=decision.position,
         decided_at_ms=decided_at_ms,
         partitions=row.topics[topic_id].partitions,
+        coordinator_epoch=coordinator_epoch,
     )

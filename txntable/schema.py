@@ -196,14 +196,14 @@ def all_nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, nullable_type(field.type)) for field in schema])
 
 
-def segment_schema(settings: TopicSettings) -> pa.Schema:
-    """Return the columns of a segment's file: the user's, all nullable, and the record's own."""
-    return pa.schema([*all_nullable(settings.schema), *_RECORD_COLUMNS])
+def segment_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the columns of a segment's file: the topic's, all nullable, and the record's own."""
+    return pa.schema([*all_nullable(columns), *_RECORD_COLUMNS])
 
 
 def segments_schema(settings: TopicSettings) -> pa.Schema:
     """Return the columns of S, with its partition columns."""
-    return pa.schema([*segment_schema(settings), *SEGMENTS_PARTITION_COLUMNS])
+    return pa.schema([*segment_schema(settings.schema), *SEGMENTS_PARTITION_COLUMNS])
 
 
 def public_schema(settings: TopicSettings) -> pa.Schema:

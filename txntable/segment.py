@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 from txntable.errors import InvalidRequestError
 from txntable.layout import segment_path
 from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, segment_schema
-from txntable.statistics import delta_statistics, float_leaves, leaves
+from txntable.statistics import Leaf, delta_statistics, leaves
 from txntable.storage.object_store import ObjectStore
 from txntable.topic import TopicSettings
 from txntable.topic_config import config_value
@@ -31,7 +32,8 @@ __all__ = ["TIMESTAMP_COLUMN", "SegmentPlan", "SegmentWriter", "StagedSegment"]
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 ROW_GROUP_ROWS = 1024 * 1024
 _ZSTD_LEVEL = 3
-_CODECS = {"producer": "zstd", "uncompressed": "none"}
+# Below this size a segment is put together in memory, and handed to the store as one block.
+_SMALL_BYTES = 1024 * 1024
 _DELTA_ENCODED = (OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN)
 _MICROSECONDS = 1000
 
@@ -85,21 +87,56 @@ class SegmentPlan:
         Producer id and epoch, for the names; ``None``: at least once.
     uploaded_at_ms : int
         The store's time; also the timestamp of records that come without one.
+    compression_type : str
+        Codec where the topic's is ``producer``.
     """
 
     root: str
     settings: TopicSettings
     producer: tuple[int, int] | None
     uploaded_at_ms: int
+    compression_type: str = "zstd"
 
     @property
-    def stamps_records(self) -> bool:
-        """Whether records get the time of their upload, also those that bring one."""
-        return config_value("message.timestamp.type", self.settings.config) == "LogAppendTime"
+    def codec(self) -> str:
+        """The codec of the columns, in Parquet's words."""
+        codec = str(config_value("compression.type", self.settings.config))
+        return {"producer": self.compression_type, "uncompressed": "none"}.get(codec, codec)
 
     def path(self, partition: int, unique: str) -> str:
         """Return a new segment's path, relative to S's root."""
         return segment_path(self.settings.topic_id, partition, self.producer, unique)
+
+
+def stamps_records(settings: TopicSettings) -> bool:
+    """Return whether a topic's records get the time of their upload, also those that bring one."""
+    return config_value("message.timestamp.type", settings.config) == "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True)
+class _FileFormat:
+    """What files of one schema and codec have in common; worked out once, for segments may be small and many."""
+
+    schema: pa.Schema
+    leaves: tuple[Leaf, ...]
+    float_leaves: tuple[Leaf, ...]
+    options: Mapping[str, Any]
+
+
+@lru_cache(maxsize=128)
+def _file_format(columns: pa.Schema, codec: str) -> _FileFormat:
+    schema = segment_schema(columns)
+    found = tuple(leaves(schema))
+    options = {
+        "compression": codec,
+        "compression_level": _ZSTD_LEVEL if codec == "zstd" else None,
+        "use_dictionary": [".".join(leaf.path) for leaf in found if leaf.path[0] not in _DELTA_ENCODED],
+        "column_encoding": dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
+        "store_decimal_as_integer": True,
+        "store_schema": False,
+    }
+    floats = tuple(leaf for leaf in found if pa.types.is_floating(leaf.kind) and not leaf.repeated)
+    return _FileFormat(schema, found, floats, options)
 
 
 class SegmentWriter:
@@ -129,8 +166,10 @@ class SegmentWriter:
     def __init__(self, store: ObjectStore, plan: SegmentPlan, partition: int, unique: str, *, keyed: bool) -> None:
         self._store, self._plan, self._partition, self._keyed = store, plan, partition, keyed
         self._path = plan.path(partition, unique)
-        self._schema = segment_schema(plan.settings)
-        self._float_leaves = float_leaves(self._schema)
+        self._place = f"{plan.root}/{self._path}"
+        self._format = _file_format(plan.settings.schema, plan.codec)
+        self._schema = self._format.schema
+        self._stamps = stamps_records(plan.settings)
         self._with_nan: set[tuple[str, ...]] = set()
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
@@ -175,9 +214,10 @@ class SegmentWriter:
         deltas = pa.array(np.arange(self.records, self.records + count, dtype=np.int64))
         names = self._plan.settings.schema.names
         columns = [batch.column(name) for name in names]
-        if TIMESTAMP_COLUMN in batch.schema.names and not self._plan.stamps_records:
+        if TIMESTAMP_COLUMN in batch.schema.names and not self._stamps:
             times = batch.column(TIMESTAMP_COLUMN)
-            self._note_times(times.view(pa.int64())[0].as_py(), pc.max(times.view(pa.int64())).as_py())
+            values = times.view(pa.int64()).to_numpy()
+            self._note_times(int(values[0]), int(values.max()))
         else:
             now_us = self._plan.uploaded_at_ms * _MICROSECONDS
             times = pa.array(np.full(count, now_us, np.int64)).view(self._schema.field(TIMESTAMP_COLUMN).type)
@@ -203,33 +243,21 @@ class SegmentWriter:
         self._waiting, self._waiting_rows, self.buffered_bytes = [], 0, 0
         self._note_nan(table)
         if self._parquet is None:
-            self._file = self._store.writer(f"{self._plan.root}/{self._path}")
-            self._parquet = pq.ParquetWriter(
-                self._file, self._schema, metadata_collector=self._footers, **self._options()
-            )
+            self._file = self._store.writer(self._place)
+            self._parquet = self._write_to(self._file)
         self._parquet.write_table(table, row_group_size=table.num_rows)
 
+    def _write_to(self, sink: Any) -> pq.ParquetWriter:
+        return pq.ParquetWriter(sink, self._schema, metadata_collector=self._footers, **self._format.options)
+
     def _note_nan(self, table: pa.Table) -> None:
-        for leaf in self._float_leaves:
+        for leaf in self._format.float_leaves:
             if leaf.path not in self._with_nan:
                 column = table.column(leaf.path[0])
                 for name in leaf.path[1:]:
                     column = pc.struct_field(column, name)
                 if pc.any(pc.is_nan(column)).as_py():
                     self._with_nan.add(leaf.path)
-
-    def _options(self) -> Mapping[str, Any]:
-        codec = str(config_value("compression.type", self._plan.settings.config))
-        codec = _CODECS.get(codec, codec)
-        dictionary = [".".join(leaf.path) for leaf in leaves(self._schema) if leaf.path[0] not in _DELTA_ENCODED]
-        return {
-            "compression": codec,
-            "compression_level": _ZSTD_LEVEL if codec == "zstd" else None,
-            "use_dictionary": dictionary,
-            "column_encoding": dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
-            "store_decimal_as_integer": True,
-            "store_schema": False,
-        }
 
     def close(self) -> StagedSegment:
         """Publish the file and return what the log needs to know of it.
@@ -243,9 +271,18 @@ class SegmentWriter:
         """
         if not self.records or self._first_us is None or self._max_us is None:
             raise InvalidRequestError("a segment has at least one record; write some or abort", path=self._path)
-        self.flush()
-        assert self._parquet is not None  # flush opened it: there are records
-        self._parquet.close()
+        if self._parquet is None and self.buffered_bytes < _SMALL_BYTES:
+            # Parquet is written in many small pieces, each a call through Python where the sink is a file of ours.
+            memory = pa.BufferOutputStream()
+            self._parquet = self._write_to(memory)
+            self.flush()
+            self._parquet.close()
+            self._file = self._store.writer(self._place)
+            self._file.write(memory.getvalue())
+        else:
+            self.flush()
+            assert self._parquet is not None  # flush opened it: there are records
+            self._parquet.close()
         size = int(self._file.tell())
         self._file.close()
         return StagedSegment(
@@ -253,7 +290,7 @@ class SegmentWriter:
             partition=self._partition,
             records=self.records,
             size=size,
-            stats=delta_statistics(self._footers[0], self._schema, self._with_nan),
+            stats=delta_statistics(self._footers[0], self._format.leaves, self._with_nan),
             first_timestamp_ms=self._first_us // _MICROSECONDS,
             max_timestamp_ms=self._max_us // _MICROSECONDS,
             partition_count=self._plan.settings.partitions if self._keyed else None,

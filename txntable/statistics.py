@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -29,6 +29,7 @@ _EPOCH_DAY = _EPOCH.date()
 
 # A value as JSON has it, or None: can not be said.
 JsonValue = int | float | str | None
+Translation = Callable[[Any, pa.DataType, bool], JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,15 @@ class Leaf:
         Its type.
     repeated : bool
         Whether it is inside a list or a map: then it has no bounds.
+    translate : callable or None
+        (raw bound, type, whether it is the upper one) -> as JSON has it; ``None``: the type has no bounds.
     """
 
     path: tuple[str, ...]
     index: int
     kind: pa.DataType
     repeated: bool
+    translate: Translation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def leaves(schema: pa.Schema) -> list[Leaf]:
     found: list[Leaf] = []
     for field in schema:
         for path, kind, repeated in _walk((field.name,), field.type, False):
-            found.append(Leaf(path, len(found), kind, repeated))
+            found.append(Leaf(path, len(found), kind, repeated, _translation(kind)))
     return found
 
 
@@ -86,20 +90,21 @@ def _walk(
         yield path, kind, repeated
 
 
-def float_leaves(schema: pa.Schema) -> list[Leaf]:
-    """Return the leaves that may hold NaN and would have bounds."""
-    return [leaf for leaf in leaves(schema) if pa.types.is_floating(leaf.kind) and not leaf.repeated]
+def _translation(kind: pa.DataType) -> Translation | None:
+    return next((translate for is_of, translate in _TRANSLATIONS if is_of(kind)), None)
 
 
-def delta_statistics(footer: pq.FileMetaData, schema: pa.Schema, with_nan: Collection[tuple[str, ...]] = ()) -> str:
+def delta_statistics(
+    footer: pq.FileMetaData, columns: Sequence[Leaf], with_nan: Collection[tuple[str, ...]] = ()
+) -> str:
     """Return the statistics of a file as Delta's ``add.stats``.
 
     Parameters
     ----------
     footer : pyarrow.parquet.FileMetaData
         Of the file.
-    schema : pyarrow.Schema
-        Of the file, with canonical types.
+    columns : sequence of Leaf
+        :func:`leaves` of the file's schema, which has canonical types.
     with_nan : collection of tuple of str
         Paths of leaves with a NaN somewhere: footers do not tell, and for Spark NaN is above
         every number.
@@ -113,16 +118,17 @@ def delta_statistics(footer: pq.FileMetaData, schema: pa.Schema, with_nan: Colle
     lows: dict[str, Any] = {}
     highs: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
-    for leaf in leaves(schema):
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    for leaf in columns:
         if leaf.repeated or (leaf.index >= LARGEST_LEAVES and not leaf.path[0].startswith("_")):
             continue
-        bounds = _bounds(footer, leaf)
+        bounds = _bounds(groups, leaf)
         if bounds.nulls is not None:
             _put(nulls, leaf.path, bounds.nulls)
-        if leaf.path in with_nan:
+        if leaf.translate is None or leaf.path in with_nan or bounds.low is None or bounds.high is None:
             continue
-        _put(lows, leaf.path, _json_bound(bounds.low, leaf.kind, upper=False))
-        _put(highs, leaf.path, _json_bound(bounds.high, leaf.kind, upper=True))
+        _put(lows, leaf.path, leaf.translate(bounds.low, leaf.kind, False))
+        _put(highs, leaf.path, leaf.translate(bounds.high, leaf.kind, True))
     stats = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
     return json.dumps(stats, separators=(",", ":"), allow_nan=False)
 
@@ -135,13 +141,13 @@ def _put(values: dict[str, Any], path: tuple[str, ...], value: JsonValue) -> Non
     values[path[-1]] = value
 
 
-def _bounds(footer: pq.FileMetaData, leaf: Leaf) -> _Bounds:
+def _bounds(groups: Sequence[pq.RowGroupMetaData], leaf: Leaf) -> _Bounds:
     lows: list[Any] = []
     highs: list[Any] = []
     nulls: int | None = 0
     complete = True
-    for group in range(footer.num_row_groups):
-        chunk = footer.row_group(group).column(leaf.index)
+    for group in groups:
+        chunk = group.column(leaf.index)
         found = chunk.statistics
         counted = found.null_count if found is not None and found.has_null_count else None
         nulls = None if nulls is None or counted is None else nulls + counted
@@ -160,15 +166,6 @@ def _ordered(raw: Any, kind: pa.DataType) -> Any:
     if pa.types.is_decimal128(kind) and isinstance(raw, bytes):
         return int.from_bytes(raw, "big", signed=True)
     return raw
-
-
-def _json_bound(raw: Any, kind: pa.DataType, *, upper: bool) -> JsonValue:
-    if raw is None:
-        return None
-    for is_of, translate in _TRANSLATIONS:
-        if is_of(kind):
-            return translate(raw, kind, upper)
-    return None
 
 
 def _integer_bound(raw: int, _kind: pa.DataType, _upper: bool) -> int:
@@ -225,7 +222,7 @@ def _decimal_bound(unscaled: int, kind: pa.DataType, _upper: bool) -> int | floa
 
 
 # Booleans and bytes have no bounds in Delta.
-_TRANSLATIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType, bool], JsonValue]], ...] = (
+_TRANSLATIONS: tuple[tuple[Callable[[pa.DataType], bool], Translation], ...] = (
     (pa.types.is_integer, _integer_bound),
     (pa.types.is_floating, _float_bound),
     (pa.types.is_string, _string_bound),

@@ -87,7 +87,7 @@ TOPIC_CONFIG: Mapping[str, ConfigKey] = MappingProxyType(
         "compression.type": ConfigKey(
             ConfigType.STRING,
             "producer",
-            "codec of segments; producer means zstd",
+            "codec of segments; producer means the producer's compression_type, by default zstd",
             choices=("producer", "zstd", "lz4", "snappy", "gzip", "uncompressed"),
         ),
         "delete.retention.ms": _long(DAY_MS, "how long tombstones stay after compaction"),

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
-from txntable.layout import check_topic_name, marker_path, public_root, segments_root
-from txntable.log.actions import Action
+from txntable.layout import check_topic_name, public_root, segments_root
+from txntable.log.actions import Action, Add
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog, LogContext
-from txntable.log.outcome import Outcome, Unknown
+from txntable.log.outcome import Committed, Outcome, Unknown
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings
 from txntable.partition.completion import OwedMarker, decide_markers
+from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.offsets import REFLECTS
+from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
 from txntable.topic import TopicSettings
@@ -102,17 +104,72 @@ class TopicLog:
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
-        with self.segments.lock:
-            table = self.segments.ensure_fresh()
-            for owed in decided:
-                path = marker_path(topic_id, owed.producer_id, owed.ends)
-                if path not in table.files:
-                    self.context.store.put(f"{self.segments.root}/{path}", CONSTANT_FILE)
+        if len(decided) > 1:
+            # Others are at it too, and may have written these markers since this view was read.
+            self.segments.refresh()
 
         def decide(table: TableState) -> Sequence[Action]:
-            return decide_markers(self.segments.fold, table, topic_id, decided, known_through)
+            actions = decide_markers(self.segments.fold, table, topic_id, decided, known_through)
+            return self._with_constant_files(table, actions)
 
-        known(self.segments.commit("MARKERS", decide), self.segments.root)
+        outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
+        if not isinstance(outcome, Committed):
+            # Who wrote them projects them, too: the projection that follows here is to see that one.
+            self.public.refresh()
+
+    def write_abort_marker(
+        self, topic_id: str, hanging: HangingEpoch, decided: Sequence[OwedMarker], known_through: int
+    ) -> None:
+        """Write the ABORT marker of a hanging transaction, and the markers that the topic is owed.
+
+        See :func:`txntable.partition.open_transactions.decide_abort_marker`: nothing is written when the
+        transaction is not open any more, or when its position has been passed.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+
+        def decide(table: TableState) -> Sequence[Action]:
+            actions = decide_abort_marker(self.segments.fold, table, topic_id, hanging, (decided, known_through))
+            return self._with_constant_files(table, actions)
+
+        known(self.segments.commit("ABORT HANGING", decide), self.segments.root)
+
+    def _with_constant_files(self, table: TableState, actions: Sequence[Action]) -> Sequence[Action]:
+        """Write the files of rows that are not live yet, before the commit that names them."""
+        for action in actions:
+            if isinstance(action, Add) and action.path not in table.files:
+                self.context.store.put(f"{self.segments.root}/{action.path}", CONSTANT_FILE)
+        return actions
+
+    def expire_producers(self, expiration_ms: int) -> int:
+        """Let the partitions forget producers that are idle; return how many (a producer counts in each partition).
+
+        Parameters
+        ----------
+        expiration_ms : int
+            ``producer.id.expiration.ms``.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        now_ms = self.context.clock.now_ms()
+        expired: set[tuple[int, int]] = set()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            nonlocal expired
+            expired = idle_producers(self.segments.fold, now_ms, expiration_ms)
+            adds = decide_expiry(self.segments.fold, table, expired, now_ms)
+            return self._with_constant_files(table, adds)
+
+        # The commit of nothing reads the tail: so this is one request where no producer is idle.
+        if isinstance(known(self.segments.commit("EXPIRE PRODUCERS", decide), self.segments.root), Committed):
+            self.project()
+        return len(expired)
 
     def project(self) -> None:
         """Bring the public table to the state of the partition logs, as far as this view knows it.
@@ -132,8 +189,13 @@ class TopicLog:
 
             known(self.public.commit("PROJECT", decide), self.public.root)
 
-    def catch_up(self) -> None:
+    def catch_up(self) -> bool:
         """Project when the public table is behind; a writer may have died in between.
+
+        Returns
+        -------
+        bool
+            Whether it was behind, and was projected.
 
         Raises
         ------
@@ -145,13 +207,16 @@ class TopicLog:
             if segments.version is None:
                 raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=self.name)
             public = self.public.refresh()
-            if public.version is None or public.number(REFLECTS) < segments.version:
-                try:
-                    self.project()
-                except StorePermissionError:
-                    # Read-only: what is published already is what can be read.
-                    if public.version is None:
-                        raise
+            if public.version is not None and public.number(REFLECTS) >= segments.version:
+                return False
+            try:
+                self.project()
+            except StorePermissionError:
+                # Read-only: what is published already is what can be read.
+                if public.version is None:
+                    raise
+                return False
+            return True
 
 
 def known(outcome: Outcome, log: str) -> Outcome:

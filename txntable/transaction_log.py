@@ -1,9 +1,9 @@
 """The transaction log T: the brain's requests made durable at exactly the next slot (PROTOCOL.md §6).
 
-Owns the columns of T's rows, the fold that knows which transactions are open or decided and not
-complete, and the one way to run a request of ``coordinator.transaction_shard``: read the row
-at the head, decide, write, and again on a lost slot.  There is no coordinator server: this runs in
-every client.
+Owns the fold that knows which transactions are open or decided and not complete, and the one way
+to run a request of ``coordinator.transaction_shard``: read the row at the head, decide, write, and
+again on a lost slot.  There is no coordinator server: this runs in every client.  The coordinator
+job writes through a door of its own (:meth:`TransactionLog.leased`), which is shut once it lost the lease.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator.batch_memory import BatchId, BatchMemory, BatchRow, batch_key
+from coordinator.batch_memory import BatchId, BatchMemory, batch_key
+from coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
 from coordinator.producer_ids import allocate_producer_ids
 from coordinator.transaction import TransactionMetadata, transaction_key
 from coordinator.transaction_request import Transition
@@ -22,92 +23,28 @@ from coordinator.transaction_state import TransactionState
 from txntable.errors import CommitStateUnknownError, DamagedDataError, UnsupportedFormatError
 from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
-from txntable.log.delta_log import DeltaLog, LogContext
-from txntable.log.keyed_table import (
-    KEY,
-    KIND,
-    POSITION,
-    ROW,
-    Columns,
-    check_copies,
-    ensure_key_files,
-    find_row,
-    keyed_add,
-    keyed_remove,
-    row_text,
-)
-from txntable.log.outcome import Committed, Unknown
+from txntable.log.delta_log import Decide, DeltaLog, LogContext
+from txntable.log.keyed_table import KIND, ensure_key_files, find_row, keyed_add
+from txntable.log.outcome import Unknown
 from txntable.log.table_state import TableState
-
-ID_KIND = "id"
-BATCH_KIND = "batch"
-STATE = "_state"
-NEXT_PRODUCER_ID = "next_producer_id"
-TRANSACTION_LOG_COLUMNS = pa.schema(
-    [
-        pa.field(KIND, pa.string()),
-        pa.field(KEY, pa.string()),
-        pa.field(STATE, pa.string()),
-        pa.field("_producer_id", pa.int64()),
-        pa.field("_producer_epoch", pa.int64()),
-        pa.field("_decision", pa.int64()),
-        pa.field(POSITION, pa.int64()),
-        pa.field(ROW, pa.string()),
-    ]
+from txntable.transaction_rows import (
+    BATCH_KIND,
+    ID_KIND,
+    KINDS,
+    LEASE_KIND,
+    STATE,
+    batch_columns,
+    batch_row_of,
+    id_columns,
+    id_row_of,
+    lease_columns,
+    lease_row_of,
 )
+
+NEXT_PRODUCER_ID = "next_producer_id"
 _UNDER_WAY = [state.value for state in TransactionState if state.is_open or state.is_decided]
 
 AnswerT = TypeVar("AnswerT")
-
-
-def id_columns(row: TransactionMetadata) -> Columns:
-    """Return the columns of an id's row."""
-    return {
-        KIND: ID_KIND,
-        KEY: row.key,
-        STATE: row.state.value,
-        "_producer_id": str(row.producer_id),
-        "_producer_epoch": str(row.producer_epoch),
-        "_decision": None if row.decision is None else str(row.decision.position),
-        POSITION: str(row.position),
-        ROW: row.to_json(),
-    }
-
-
-def batch_columns(row: BatchRow) -> Columns:
-    """Return the columns of a batch id's row."""
-    return {
-        KIND: BATCH_KIND,
-        KEY: row.key,
-        STATE: None,
-        "_producer_id": str(row.producer_id),
-        "_producer_epoch": str(row.epoch),
-        "_decision": str(row.position),
-        POSITION: str(row.position),
-        ROW: row.to_json(),
-    }
-
-
-def id_row_of(add: Add) -> TransactionMetadata:
-    """Return the row of a transactional id.
-
-    Raises
-    ------
-    DamagedDataError
-        Its columns contradict its content.
-    UnsupportedFormatError
-        It is of a newer format.
-    """
-    row = TransactionMetadata.from_json(row_text(add))
-    check_copies(add, id_columns(row))
-    return row
-
-
-def batch_row_of(add: Add) -> BatchRow:
-    """Return the row of a batch id; raises as :func:`id_row_of`."""
-    row = BatchRow.from_json(row_text(add))
-    check_copies(add, batch_columns(row))
-    return row
 
 
 class TransactionLogFold:
@@ -129,7 +66,9 @@ class TransactionLogFold:
         """Take everything from a state just loaded."""
         self.under_way, self.decided_at_ms = {}, {}
         rows = table.files.to_table()
-        state = pc.map_lookup(rows["partitionValues"], query_key=pa.scalar(STATE), occurrence="first")
+        for kind in pc.unique(_column(rows, KIND)).to_pylist():
+            _check_kind(kind)
+        state = _column(rows, STATE)
         for path in rows.filter(pc.is_in(state, pa.array(_UNDER_WAY)))["path"].to_pylist():
             add = table.files.get(path)
             if add is not None:
@@ -148,11 +87,13 @@ class TransactionLogFold:
 
     def _take(self, add: Add, timestamp_ms: int) -> None:
         kind = add.partition_values.get(KIND)
+        _check_kind(kind)
         if kind == BATCH_KIND:
             batch_row_of(add)
             return
-        if kind != ID_KIND:
-            raise UnsupportedFormatError("the transaction log has rows of a newer format; upgrade txntable", kind=kind)
+        if kind == LEASE_KIND:
+            lease_row_of(add)
+            return
         row = id_row_of(add)
         self._drop(row.transactional_id)
         if row.state.is_open or row.state.is_decided:
@@ -170,6 +111,15 @@ class TransactionLogFold:
         return sorted((row for row in self.under_way.values() if row.state.is_decided), key=lambda row: row.position)
 
 
+def _check_kind(kind: str | None) -> None:
+    if kind not in KINDS:
+        raise UnsupportedFormatError("the transaction log has rows of a newer format; upgrade txntable", kind=kind)
+
+
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.map_lookup(rows["partitionValues"], query_key=pa.scalar(name), occurrence="first")
+
+
 Request = Callable[[TransactionMetadata | None, int], Transition[AnswerT]]
 
 
@@ -180,11 +130,22 @@ class TransactionLog:
     ----------
     context : LogContext
         Of the warehouse.
+    log : DeltaLog, optional
+        A view of T to share; by default its own.
+    lease_owner : str, optional
+        Who must hold the lease at every commit; ``None``: a client, which needs none.
     """
 
-    def __init__(self, context: LogContext) -> None:
+    def __init__(
+        self, context: LogContext, log: DeltaLog[TransactionLogFold] | None = None, lease_owner: str | None = None
+    ) -> None:
         self.context = context
-        self.log: DeltaLog[TransactionLogFold] = DeltaLog(context, TRANSACTION_LOG_ROOT, TransactionLogFold())
+        self.log = DeltaLog(context, TRANSACTION_LOG_ROOT, TransactionLogFold()) if log is None else log
+        self._lease_owner = lease_owner
+
+    def leased(self, owner: str) -> TransactionLog:
+        """Return the same view of T with a door for the coordinator job: shut unless `owner` holds the lease."""
+        return TransactionLog(self.context, self.log, owner)
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -204,6 +165,9 @@ class TransactionLog:
     def row(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the row of an id as the view knows it."""
         with self.log.lock:
+            known = self.log.fold.under_way.get(transactional_id)
+            if known is not None:
+                return known
             add = find_row(self.log.table, ID_KIND, transaction_key(transactional_id))
         return None if add is None else id_row_of(add)
 
@@ -225,7 +189,83 @@ class TransactionLog:
         last = None if add is None else batch_row_of(add).batch_id
         return BatchMemory(last_integer=last if isinstance(last, int) else None)
 
+    def lease(self) -> LeaseRow | None:
+        """Return the lease as the view knows it; ``None``: nobody has claimed it yet."""
+        with self.log.lock:
+            add = find_row(self.log.table, LEASE_KIND, LEASE_KEY)
+        return None if add is None else lease_row_of(add)
+
+    def coordinator_epoch(self) -> int:
+        """Return the epoch of the lease as the view knows it; 0: nobody has claimed it yet."""
+        return coordinator_epoch_of(self.lease())
+
+    def check_lease(self) -> None:
+        """Return when this door may be used, as far as the view knows; always, but for the coordinator job's.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            Another job has the lease: stop.
+        """
+        if self._lease_owner is not None:
+            require_held(self.lease(), self._lease_owner)
+
     # -- writing ----------------------------------------------------------------------------
+
+    def claim_lease(self, owner: str) -> LeaseRow:
+        """Make `owner` the coordinator job, whoever it was before.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again; another claim harms nothing.
+        """
+        claimed: list[LeaseRow] = []
+
+        def decide(table: TableState) -> Sequence[Action]:
+            row = claim(self.lease(), owner, table.next_version)
+            add = keyed_add(lease_columns(row), self.context.clock.now_ms())
+            ensure_key_files(self.context.store, self.log.root, table, [add])
+            claimed[:] = [row]
+            return [add]
+
+        self.commit("CLAIM LEASE", decide)
+        return claimed[0]
+
+    def commit(self, operation: str, decide: Decide, transactional_id: str | None = None) -> None:
+        """Write to T at exactly the next slot; decided with the lease in hand where one is needed.
+
+        Parameters
+        ----------
+        operation : str
+            For people.
+        decide : callable
+            See :meth:`txntable.log.delta_log.DeltaLog.commit`.
+        transactional_id : str, optional
+            Whose row, for the message.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            The store can not be reached; the same call finds out what became of it.
+        TransactionCoordinatorFencedError
+            Another job has the lease: nothing was written.
+        TxnTableError
+            Whatever `decide` raises.
+        """
+
+        def decide_with_lease(table: TableState) -> Sequence[Action] | None:
+            self.check_lease()
+            return decide(table)
+
+        with self.log.lock:
+            outcome = self.log.commit(operation, decide_with_lease)
+        if isinstance(outcome, Unknown):
+            raise CommitStateUnknownError(
+                "the store can not be reached: the request may have been granted; make the same call again",
+                operation=operation,
+                transactional_id=transactional_id,
+            )
 
     def request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
         """Run one request of the brain on the row at the head, and make its transition durable.
@@ -258,27 +298,15 @@ class TransactionLog:
             answer[:] = [transition.answer]
             return self._actions(table, transition)
 
-        with self.log.lock:
-            outcome = self.log.commit(operation, decide)
-        if isinstance(outcome, Unknown):
-            raise CommitStateUnknownError(
-                "the store can not be reached: the request may have been granted; make the same call again",
-                operation=operation,
-                transactional_id=transactional_id,
-            )
+        self.commit(operation, decide, transactional_id)
         return answer[0]
 
     def _actions(self, table: TableState, transition: Transition[AnswerT]) -> list[Action]:
         now_ms = self.context.clock.now_ms()
         actions: list[Action] = []
         adds: list[Add] = []
-        row = transition.row
-        if row is not None and row.state is TransactionState.DEAD:
-            old = find_row(table, ID_KIND, row.key)
-            if old is not None:
-                actions.append(keyed_remove(old, now_ms))
-        elif row is not None:
-            adds.append(keyed_add(id_columns(row), now_ms))
+        if transition.row is not None:
+            adds.append(keyed_add(id_columns(transition.row), now_ms))
         if transition.batch_row is not None:
             adds.append(keyed_add(batch_columns(transition.batch_row), now_ms))
         if transition.next_producer_id is not None:
@@ -301,7 +329,5 @@ class TransactionLog:
             taken[:] = [block.ids]
             return [Txn(NEXT_PRODUCER_ID, block.next_producer_id)]
 
-        outcome = self.log.commit("ALLOCATE_PRODUCER_IDS", decide)
-        if not isinstance(outcome, Committed):
-            raise CommitStateUnknownError("the store can not be reached; make the same call again", log=self.log.root)
+        self.commit("ALLOCATE_PRODUCER_IDS", decide)
         return taken[0]

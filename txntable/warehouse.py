@@ -1,73 +1,42 @@
 """A warehouse: where it is, what belongs to it, and the clients that work on it (PROTOCOL.md §1, §2).
 
-Owns creation and opening.  Writing ``_warehouse.json`` *is* the creation; what is missing after
-that (a log's version 0) is made by whoever opens the warehouse with write access.
+Owns the handle that users hold; how a warehouse comes to be is :mod:`txntable.warehouse_creation`'s.
 """
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from txntable.client.admin import Admin
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.partitioner import Partitioner
 from txntable.client.producer import Producer
-from txntable.client.producer_config import ProducerConfig
+from txntable.client.producer_config import DEFAULT_BATCH_SIZE, DEFAULT_MAX_REQUEST_SIZE, ProducerConfig
+from txntable.client.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
 from txntable.completion import Completer
 from txntable.environment import Environment, SystemEnvironment
 from txntable.errors import (
     DamagedDataError,
-    StorePermissionError,
-    StoreUnavailableError,
-    UnsupportedFormatError,
     WarehouseAlreadyExistsError,
-    WarehouseNotFoundError,
 )
-from txntable.layout import OFFSET_LOG_ROOT, PROBE_FOLDER, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
-from txntable.log.actions import Action
+from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.log.delta_log import DeltaLog, LogContext
-from txntable.log.keyed_table import creation_actions
-from txntable.log.table_state import TableState
-from txntable.offset_log import OFFSET_LOG_COLUMNS, OffsetLogFold
+from txntable.offset_log import OffsetLogFold
 from txntable.snapshot import IsolationLevel, Snapshot, read_topic
 from txntable.spark.transactional_write import write_dataframe
 from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
-from txntable.storage.probe import probe
 from txntable.storage.store_clock import StoreClock
-from txntable.topic_log import TopicLog, known
-from txntable.topic_metadata import FORMAT, guard_properties
-from txntable.transaction_log import TRANSACTION_LOG_COLUMNS, TransactionLog
-from txntable.warehouse_settings import WarehouseSettings, settings_from, settings_properties
+from txntable.topic_log import TopicLog
+from txntable.transaction_log import TransactionLog
+from txntable.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
+from txntable.warehouse_settings import WarehouseSettings, settings_from
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class WarehouseIdentity:
-    """What ``_warehouse.json`` says.
-
-    Attributes
-    ----------
-    format : str
-        The format's name.
-    warehouse_id : str
-        32 hex digits.
-    created_at : int
-        The store's time, ms since 1970.
-    capabilities : Mapping[str, Any]
-        What the probe found.
-    """
-
-    format: str
-    warehouse_id: str
-    created_at: int
-    capabilities: Mapping[str, Any]
 
 
 class Warehouse:
@@ -162,12 +131,18 @@ class Warehouse:
         """Return the admin client."""
         return Admin(self.context, self.transactions, self.completer, self.topic_log, self.settings())
 
-    def producer(
+    def producer(  # noqa: PLR0913  Kafka's settings, by name
         self,
         transactional_id: str | None = None,
         *,
         transaction_timeout_ms: int = 60_000,
         enable_idempotence: bool = True,
+        linger_ms: int | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        max_request_size: int = DEFAULT_MAX_REQUEST_SIZE,
+        partitioner: Partitioner = "default",
+        partitioner_ignore_keys: bool = False,
+        compression_type: str = "zstd",
     ) -> Producer:
         """Return a new producer.
 
@@ -179,11 +154,49 @@ class Warehouse:
             From the first enrolment of a transaction on, by the store's time.
         enable_idempotence : bool
             ``False``: at least once.
+        linger_ms : int, optional
+            How long a record waits at most, ms: then a thread of the producer flushes.  Without it only flush,
+            close and full batches send.  Not with a transactional id.
+        batch_size : int
+            Bytes of waiting values of one partition at which they become a segment.  A segment is a file: Kafka's
+            16 KiB would make very small ones.
+        max_request_size : int
+            Bytes of the largest record (the topic has a limit of its own, ``max.message.bytes``); see
+            :mod:`txntable.client.record_size`.
+        partitioner : str or callable
+            ``"default"``: by key as Kafka, without a key to one partition after the other; ``"round_robin"``: each
+            record to the next one; or (topic, key bytes or None, partitions) -> partition, asked for every record.
+            Only the default keeps "same key, same partition".  DataFrames always go by key.
+        partitioner_ignore_keys : bool
+            Whether the default treats every record as one without a key.
+        compression_type : str
+            ``zstd``, ``lz4``, ``snappy``, ``gzip`` or ``none``; where the topic's ``compression.type`` is
+            ``producer``.
+
+        Raises
+        ------
+        InvalidConfigError
+            A setting is out of its bounds, or two contradict each other.
         """
-        config = ProducerConfig(transactional_id, transaction_timeout_ms, enable_idempotence, write_dataframe)
+        config = ProducerConfig(
+            transactional_id,
+            transaction_timeout_ms,
+            enable_idempotence,
+            write_dataframe,
+            linger_ms=linger_ms,
+            batch_size=batch_size,
+            max_request_size=max_request_size,
+            partitioner=partitioner,
+            partitioner_ignore_keys=partitioner_ignore_keys,
+            compression_type=compression_type,
+        )
         limit = self.settings().transaction_max_timeout_ms
         client = CoordinatorClient(self.transactions, self.completer, self.topic_log, limit)
         return Producer(config, self.context, client)
+
+    def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
+        """Return a new coordinator job; it takes the lease over at its first round."""
+        return TransactionCoordinator(self.transactions, self.topic_log, self.settings, config or CoordinatorConfig())
 
     def complete(self) -> int:
         """Abort what has timed out, complete and project all that waits; return how many transactions that were."""
@@ -234,37 +247,14 @@ def create_on(
     store: ObjectStore, environment: Environment, *, exist_ok: bool, settings: WarehouseSettings
 ) -> Warehouse:
     """Create a warehouse on an open store; see :meth:`Warehouse.create`."""
-    if store.get(WAREHOUSE_FILE) is None:
-        _require_unused(store)
-        capabilities = probe(store, environment)
-        identity = WarehouseIdentity(
-            FORMAT, environment.new_id(), StoreClock(store, environment).now_ms(), asdict(capabilities)
-        )
-        data = json.dumps(asdict(identity), indent=2).encode()
-        try:
-            store.put_if_absent(WAREHOUSE_FILE, data)
-        except StoreUnavailableError:
-            if store.get(WAREHOUSE_FILE) is None:
-                raise
-        # Whatever the answer was: what is there now tells whose creation it is.
-        created = _read_identity(store).warehouse_id == identity.warehouse_id
-    else:
-        created = False
+    created = write_identity(store, environment)
+    # A creation that was killed is finished in any case.
+    warehouse = open_on(store, environment, settings)
     if not created and not exist_ok:
-        # A creation that was killed is finished all the same.
-        open_on(store, environment, settings)
-        raise WarehouseAlreadyExistsError("there is a warehouse already; open it, or say exist_ok", url=store.spec.url)
-    return open_on(store, environment, settings)
-
-
-def _require_unused(store: ObjectStore) -> None:
-    for meta in store.list(""):
-        if not meta.path.startswith(("system/clock", f"{PROBE_FOLDER}/")):
-            raise WarehouseAlreadyExistsError(
-                "the place is used for something else; choose an empty folder or prefix",
-                url=store.spec.url,
-                found=meta.path,
-            )
+        raise WarehouseAlreadyExistsError(
+            "there is a warehouse already; open it, or accept it with exist_ok (--exist-ok)", url=store.spec.url
+        )
+    return warehouse
 
 
 def open_on(store: ObjectStore, environment: Environment, settings: WarehouseSettings | None = None) -> Warehouse:
@@ -279,61 +269,8 @@ def open_on(store: ObjectStore, environment: Environment, settings: WarehouseSet
     DamagedDataError
         Its identity can not be read, or a log is gone although there are topics.
     """
-    identity = _read_identity(store)
+    identity = read_identity(store)
     warehouse = Warehouse(store, environment, identity)
-    for log, name, columns in (
-        (warehouse.transactions.log, TRANSACTION_LOG_ROOT, TRANSACTION_LOG_COLUMNS),
-        (warehouse.offsets, OFFSET_LOG_ROOT, OFFSET_LOG_COLUMNS),
-    ):
-        if log.refresh().version is None:
-            _require_unborn(log, name)
-            _create_log(log, name, columns, identity, settings or WarehouseSettings())
+    for log in (warehouse.transactions.log, warehouse.offsets):
+        create_missing_log(log, identity, settings or WarehouseSettings())
     return warehouse
-
-
-def _require_unborn(log: DeltaLog[Any], name: str) -> None:
-    """Refuse to make a log anew that was lost: it would give out positions and producer ids a second time."""
-    # Whoever makes a topic has opened the warehouse, hence made both logs before: the log is looked for once more.
-    if log.context.store.folders(TOPICS_FOLDER) and log.refresh().version is None:
-        raise DamagedDataError("the warehouse has topics but has lost this log; restore it from a backup", log=name)
-
-
-def _create_log(
-    log: DeltaLog[Any], name: str, columns: Any, identity: WarehouseIdentity, settings: WarehouseSettings
-) -> None:
-    table_id = f"{identity.warehouse_id[:31]}{0 if name == TRANSACTION_LOG_ROOT else 1}"
-    properties = {
-        **guard_properties(settings.vacuum_retention_ms),
-        **settings_properties(settings),
-        "txntable.warehouse.id": identity.warehouse_id,
-    }
-
-    def decide(table: TableState) -> Sequence[Action]:
-        if table.version is not None:
-            return []
-        return creation_actions(name.rsplit("/", 1)[1], table_id, columns, properties, log.context.clock.now_ms())
-
-    try:
-        known(log.commit("CREATE", decide), name)
-    except StorePermissionError as error:
-        raise DamagedDataError(
-            "the warehouse's creation was interrupted; open it once with write access", log=name
-        ) from error
-
-
-def _read_identity(store: ObjectStore) -> WarehouseIdentity:
-    found = store.get(WAREHOUSE_FILE)
-    if found is None:
-        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the url", url=store.spec.url)
-    try:
-        fields = json.loads(found.data)
-        identity = WarehouseIdentity(**fields) if fields["format"] == FORMAT else None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedDataError("the warehouse's identity can not be read", path=WAREHOUSE_FILE) from error
-    if identity is None:
-        raise UnsupportedFormatError(
-            "the warehouse has a format that this version does not know; upgrade txntable",
-            format=fields["format"],
-            known=FORMAT,
-        )
-    return identity

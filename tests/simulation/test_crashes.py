@@ -7,14 +7,22 @@ forgotten.  PROTOCOL.md §11 says what is true at each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
 
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from txntable.errors import BatchAlreadyCommittedError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from txntable.errors import (
+    BatchAlreadyCommittedError,
+    CommitStateUnknownError,
+    TopicAlreadyExistsError,
+    TransactionCoordinatorFencedError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.layout import commit_path
 from txntable.log.cleanup import clean_up
-from txntable.testing.fault_plan import Fault, at
+from txntable.testing.fault_plan import WRITES, Fault, Operation, Step, at, on
 from txntable.testing.stepping_store import ProcessKilled, SteppingStore
 from txntable.warehouse import Warehouse, create_on
 from txntable.warehouse_settings import WarehouseSettings
@@ -262,3 +270,91 @@ def test_cleanup_killed_anywhere_leaves_every_log_readable_and_is_finished_by_th
             assert not crashed.objects.get(commit_path(log.root, 0)), where
         transfer(crashed.open())
         assert committed_transfers(crashed, where) == 1, where
+
+
+def site_with_work_for_the_coordinator() -> Site:
+    """Idle ids, producers and batch names, logs to clean up, a time-out, a decision, an unpublished append."""
+    site = prepared()
+    idle = site.open()
+    idle.admin().create_topic("audit", schema=TWO_COLUMNS)
+    abort(idle)
+    producer = idle.producer("idle")
+    producer.init_transactions()
+    producer.begin_transaction(batch_id="2025-10-01")
+    producer.commit_transaction()
+    append_plain(idle)
+    for log in (idle.transactions.log, idle.topic_log("debit").segments, idle.topic_log("debit").public):
+        log.write_checkpoint()
+    site.advance_ms(401 * DAY_MS)
+
+    late = site.open()
+    producer = late.producer("late", transaction_timeout_ms=TIMEOUT_MS)
+    producer.init_transactions()
+    producer.begin_transaction()
+    send(producer, "open")
+    producer.flush()
+    site.advance_ms(TIMEOUT_MS + 1)
+    left = site.open(on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None))
+    transfer(left)
+    dying = site.open(on(Operation.PUT_IF_ABSENT, "audit/_delta_log", Fault.FAIL_BEFORE, occurrence=None))
+    plain = dying.producer()
+    plain.send("audit", row={"account": "unpublished", "amount": 1})
+    with pytest.raises(CommitStateUnknownError):
+        plain.flush()
+    return site
+
+
+def coordinate(warehouse: Warehouse) -> None:
+    warehouse.coordinator().run_once()
+
+
+def test_coordinator_job_killed_anywhere_is_replaced_by_another_that_finishes_its_work() -> None:
+    site = site_with_work_for_the_coordinator()
+    report = site.copy().open().coordinator().run_once()
+    undone = [name for name, value in asdict(report).items() if not value]
+    assert undone == ["failures"], "there must be work of every kind, or its crashes are not enumerated"
+
+    for crashed, where in kills(site, coordinate):
+        other = crashed.open().coordinator()
+        assert other.run_once().failures == 0, where
+
+        assert not other.run_once().did_something, where
+        left = crashed.open()
+        assert not left.transactions.log.fold.under_way, where
+        assert {row.transactional_id for row in left.transactions.rows()} == {"late", "etl"}, where
+        assert not left.transactions.memory("idle", "2025-10-01").name_known, where
+        assert left.transactions.memory("etl", BATCH).name_known, where
+        assert committed_transfers(crashed, where) == 1, where
+        assert [row["account"] for row in published(left, "audit")] == ["unpublished"], where
+
+
+def test_two_coordinator_jobs_do_together_what_one_does_wherever_the_second_takes_over() -> None:
+    """The second does a whole round at each write of the first, and at each of its looks at the transaction log."""
+    site = site_with_work_for_the_coordinator()
+    trial = site.copy().open()
+    assert isinstance(trial.store, SteppingStore)
+    coordinate(trial)
+
+    of_log = "transaction_log/_delta_log"
+    for number in [step.number for step in trial.store.steps if step.operation in WRITES or of_log in step.path]:
+        shared = site.copy()
+        first = shared.open()
+        replaced_at(shared, first, number)
+
+        assert not shared.open().transactions.log.fold.under_way, number
+        assert committed_transfers(shared, f"step {number}") == 1
+        assert [row["account"] for row in published(shared.open(), "audit")] == ["unpublished"], number
+
+
+def replaced_at(site: Site, first: Warehouse, number: int) -> None:
+    """Run a job to its end; at one of its steps another one does a whole round."""
+    store = first.store
+    assert isinstance(store, SteppingStore)
+
+    def replace(step: Step) -> None:
+        if step.number == number:
+            assert site.open().coordinator().run_once().failures == 0
+
+    store.on_step = replace
+    with suppress(TransactionCoordinatorFencedError):
+        coordinate(first)

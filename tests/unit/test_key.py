@@ -7,6 +7,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.key import check_key, key_bytes, partition_of, partitions_of
-from txntable.murmur2 import murmur2
+from txntable.murmur2 import murmur2, murmur2_many
 
 VECTORS = json.loads((Path(__file__).parents[1] / "golden" / "kafka_vectors.json").read_text())["murmur2"]
 UTC = pa.timestamp("us", tz="UTC")
@@ -80,6 +81,7 @@ def batch_of(columns: list[pa.Array]) -> tuple[pa.RecordBatch, list[str]]:
 def test_kafkas_own_hash_and_partition_come_out_for_its_vectors(vector):
     key = bytes.fromhex(vector["hex"])
 
+    assert java_murmur2(key) == vector["murmur2"]
     assert murmur2(key) == vector["murmur2"]
     for count, partition in vector["partition"].items():
         assert partition_of(key, int(count)) == partition
@@ -92,6 +94,45 @@ def test_kafkas_own_partitions_come_out_in_bulk_for_its_vectors(partitions):
     chosen = partitions_of(pa.RecordBatch.from_arrays([keys], names=["key"]), ["key"], partitions)
 
     assert chosen.to_pylist() == [vector["partition"][str(partitions)] for vector in VECTORS]
+
+
+def java_murmur2(data: bytes) -> int:
+    """Kafka's algorithm in its plain form: every step on an unsigned 32-bit number, the tail byte by byte."""
+    length, mask = len(data), 0xFFFFFFFF
+    h = (0x9747B28C ^ length) & mask
+    for i in range(length // 4):
+        k = data[4 * i] | data[4 * i + 1] << 8 | data[4 * i + 2] << 16 | data[4 * i + 3] << 24
+        k = (k * 0x5BD1E995) & mask
+        k = ((k ^ (k >> 24)) * 0x5BD1E995) & mask
+        h = ((h * 0x5BD1E995) & mask) ^ k
+    tail = length - length % 4
+    if length % 4 == 3:
+        h ^= data[tail + 2] << 16
+    if length % 4 >= 2:
+        h ^= data[tail + 1] << 8
+    if length % 4 >= 1:
+        h = ((h ^ data[tail]) * 0x5BD1E995) & mask
+    h = ((h ^ (h >> 13)) * 0x5BD1E995) & mask
+    h ^= h >> 15
+    return h - 2**32 if h >= 2**31 else h
+
+
+@given(st.binary(max_size=64))
+def test_hash_of_any_key_is_the_plain_algorithms(key):
+    assert murmur2(key) == java_murmur2(key)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20), st.binary(max_size=5), st.binary(max_size=5))
+def test_hashes_in_bulk_are_the_plain_algorithms_wherever_the_keys_lie(keys, before, between):
+    data, starts = bytearray(before), []
+    for key in keys:
+        starts.append(len(data))
+        data += key + between
+    lengths = [len(key) for key in keys]
+
+    hashes = murmur2_many(np.frombuffer(bytes(data), np.uint8), np.array(starts, np.int64), np.array(lengths, np.int64))
+
+    assert hashes.tolist() == [java_murmur2(key) for key in keys]
 
 
 @pytest.mark.parametrize(("kind", "value", "expected", "partition"), GOLDEN_KEYS, ids=str)

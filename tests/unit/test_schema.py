@@ -223,7 +223,7 @@ def test_the_tables_of_a_topic_have_the_columns_of_the_format():
     ]  # fmt: skip
     assert all(field.nullable for field in segments_schema(FLIGHTS))
     assert not public_schema(FLIGHTS).field("carrier").nullable
-    assert segments_schema(FLIGHTS).names[:4] == segment_schema(FLIGHTS).names
+    assert segments_schema(FLIGHTS).names[:4] == segment_schema(FLIGHTS.schema).names
 
 
 def test_all_nullable_reaches_every_depth():

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txntable.statistics import cut_upwards, delta_statistics
+from txntable.statistics import cut_upwards, delta_statistics, leaves
 
 UTC = pa.timestamp("us", tz="UTC")
 NTZ = pa.timestamp("us")
@@ -45,7 +45,7 @@ def statistics_of(table: pa.Table, row_group_size: int = 3) -> dict[str, Any]:
         if pa.types.is_floating(table.schema.field(name).type)
         and any(value is not None and math.isnan(value) for value in table.column(name).to_pylist())
     }
-    return json.loads(delta_statistics(pq.read_metadata(file), table.schema, with_nan), parse_float=Decimal)
+    return json.loads(delta_statistics(pq.read_metadata(file), leaves(table.schema), with_nan), parse_float=Decimal)
 
 
 def read_bound(text: Any, kind: pa.DataType) -> Any:

@@ -1,7 +1,8 @@
 """Which warehouse a command works on and how it answers: the options that all commands share.
 
-Owns `--warehouse`, `--storage-option` and `--output`, and how a failure is told: one line on
-standard error and exit code 1.  Must not know of any single command.
+Owns `--warehouse`, `--storage-option` and `--output`, which may stand before the noun or after the verb (there
+they are stronger), and how a failure is told: one line on standard error and exit code 1.  Must not know of any
+single command.
 """
 
 from __future__ import annotations
@@ -14,11 +15,22 @@ from typing import Annotated, Any
 
 import typer
 
-from txntable.cli.output import Output, OutputFormat, error_console, output_for
+from txntable.cli.output import Output, OutputFormat, output_for, tell
 from txntable.errors import TxnTableError
 from txntable.warehouse import Warehouse
 
 WAREHOUSE_VARIABLE = "TXNTABLE_WAREHOUSE"
+
+_CONTEXT = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_URL_HELP = "A folder, s3://bucket/prefix, gs://… or az://…."
+_STORAGE_HELP = "An option of the store's client; may be repeated."
+_OUTPUT_HELP = "How the answer is printed."
+
+RootWarehouse = Annotated[str | None, typer.Option("--warehouse", "-w", metavar="URL", help=_URL_HELP)]
+RootStorageOption = Annotated[
+    list[str] | None, typer.Option("--storage-option", metavar="NAME=VALUE", help=_STORAGE_HELP)
+]
+RootOutput = Annotated[OutputFormat | None, typer.Option("--output", "-o", help=_OUTPUT_HELP)]
 
 _SHARED = (
     inspect.Parameter(
@@ -32,7 +44,7 @@ _SHARED = (
                 "-w",
                 envvar=WAREHOUSE_VARIABLE,
                 metavar="URL",
-                help="A folder, s3://bucket/prefix, gs://… or az://….",
+                help=_URL_HELP,
             ),
         ],
     ),
@@ -42,16 +54,14 @@ _SHARED = (
         default=None,
         annotation=Annotated[
             list[str] | None,
-            typer.Option(
-                "--storage-option", metavar="NAME=VALUE", help="An option of the store's client; may be repeated."
-            ),
+            typer.Option("--storage-option", metavar="NAME=VALUE", help=_STORAGE_HELP),
         ],
     ),
     inspect.Parameter(
         "output",
         inspect.Parameter.KEYWORD_ONLY,
         default=OutputFormat.TABLE,
-        annotation=Annotated[OutputFormat, typer.Option("--output", "-o", help="How the answer is printed.")],
+        annotation=Annotated[OutputFormat, typer.Option("--output", "-o", help=_OUTPUT_HELP)],
     ),
 )
 
@@ -106,8 +116,9 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
     shared = _SHARED if default_url is None else (_without_variable(_SHARED[0], default_url), *_SHARED[1:])
 
     @functools.wraps(command)
-    def run(**arguments: Any) -> None:
-        url, pairs, output = (arguments.pop(parameter.name) for parameter in shared)
+    def run(context: typer.Context, **arguments: Any) -> None:
+        said = (_said(context, parameter.name, arguments.pop(parameter.name)) for parameter in shared)
+        url, pairs, output = said
         if not url:
             raise typer.BadParameter(f"say which one, or set {WAREHOUSE_VARIABLE}", param_hint="--warehouse")
         connection = Connection(url, storage_options(pairs or ()), output_for(output))
@@ -118,14 +129,23 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
             raise typer.Exit(1) from error
 
     # Typer reads the signature; the one of the wrapped function would lead it to the connection.
-    run.__signature__ = signature.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
+    parameters = [_CONTEXT, *own, *shared]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     del run.__wrapped__
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
+def _said(context: typer.Context, name: str, value: Any) -> Any:
+    """Return the value of a shared option: said after the verb, else before the noun, else from elsewhere."""
+    source, root = context.get_parameter_source(name), context.find_root()
+    if root is context or (source is not None and source.name == "COMMANDLINE"):
+        return value
+    return root.params.get(name) or value
+
+
 def _without_variable(parameter: inspect.Parameter, default_url: str) -> inspect.Parameter:
-    option = typer.Option("--warehouse", "-w", metavar="URL", help="A folder, s3://bucket/prefix, gs://… or az://….")
+    option = typer.Option("--warehouse", "-w", metavar="URL", help=_URL_HELP)
     return parameter.replace(default=default_url, annotation=Annotated[str, option])
 
 
@@ -153,6 +173,5 @@ def named_values(pairs: Sequence[str], option: str) -> dict[str, str]:
 
 
 def tell_error(error: TxnTableError) -> None:
-    """Print what went wrong: code, what happened, what to do, facts; in one line."""
-    line = " ".join(f"error: {error.code} {error}".split())
-    error_console().print(line, markup=False, soft_wrap=True)
+    """Print what went wrong: code, what happened, what to do, facts, notes; in one line."""
+    tell(" ".join(" ".join([f"error: {error.code} {error}", *getattr(error, "__notes__", ())]).split()))

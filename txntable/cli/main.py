@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from txntable.cli import topics, transactions, warehouse
+from txntable.cli import produce, topics, transactions, warehouse
+from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 
 application = typer.Typer(
@@ -24,6 +25,7 @@ application = typer.Typer(
 )
 application.add_typer(warehouse.application, name="warehouse")
 application.add_typer(topics.application, name="topics")
+application.command("produce")(produce.command)
 application.add_typer(transactions.application, name="transactions")
 
 
@@ -38,8 +40,14 @@ def root(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
     ] = False,
+    warehouse: RootWarehouse = None,
+    storage_option: RootStorageOption = None,
+    output: RootOutput = None,
 ) -> None:
-    """Tables with Kafka's transactions on object storage."""
+    """Tables with Kafka's transactions on object storage.
+
+    What is said of a warehouse here holds for every command, which finds it in its context.
+    """
 
 
 def main() -> None:

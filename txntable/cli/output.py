@@ -11,7 +11,8 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
@@ -150,6 +151,33 @@ def output_for(output_format: OutputFormat) -> Output:
 def error_console() -> Console:
     """Return the console of standard error, for progress and notes."""
     return Console(stderr=True, highlight=False)
+
+
+def tell(line: str) -> None:
+    """Print one line on standard error, as it is."""
+    error_console().print(line, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def counting(topic: str) -> Iterator[Callable[[int], None]]:
+    """Show the person before the terminal how many records went to a topic; nothing where there is none.
+
+    Parameters
+    ----------
+    topic : str
+        The topic's name.
+
+    Yields
+    ------
+    callable
+        Takes the number of records so far.
+    """
+    console = error_console()
+    if not console.is_terminal:
+        yield lambda records: None
+        return
+    with console.status(Text(f"records to {topic}")) as status:
+        yield lambda records: status.update(Text(f"{records:,} records to {topic}"))
 
 
 def note(text: str) -> None:

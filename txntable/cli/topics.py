@@ -10,7 +10,7 @@ import typer
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.output import Rows, note
-from txntable.client.admin import TopicDescription
+from txntable.client.topic_description import TopicDescription
 from txntable.topic import TopicSettings
 
 application = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")

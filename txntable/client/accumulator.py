@@ -1,57 +1,36 @@
-"""Records waiting to be flushed, and how they become one Arrow table for each partition.
+"""Records of one topic waiting to be uploaded: which partition each goes to, and which batches are full.
 
-Owns the buffer of one producer.  Bounded by what the caller sends between flushes.  Must not
-know of segments, sequences or transactions.
+Owns the buffer of one topic of one producer, and what is refused before anything is buffered.
+Invariant: the rows of a partition leave in the order of their sends.  Bounded: a partition holds
+``batch_size`` bytes and one ``send`` more, as long as what is full is taken.  Must not know of segments,
+sequences or transactions.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from txntable.client.records import RecordMetadata
+from txntable.client.partitioner import Placement, TopicPartitioner
+from txntable.client.producer_config import ProducerConfig
+from txntable.client.record_size import value_sizes
+from txntable.client.records import RecordMetadata, SendOptions
+from txntable.client.row_check import RowCheck
+from txntable.client.waiting_batch import WaitingBatch
 from txntable.conform import TIMESTAMP_COLUMN, conform
 from txntable.delta_types import TIMESTAMP
-from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTopicOrPartitionError
-from txntable.key import partitions_of
+from txntable.environment import Instant
+from txntable.errors import InvalidRequestError, RecordTooLargeError, UnknownTopicOrPartitionError
+from txntable.schema import all_nullable
 from txntable.topic import TopicSettings
+from txntable.topic_config import config_value
 
 _TIMESTAMP = pa.field(TIMESTAMP_COLUMN, TIMESTAMP)
-
-
-@dataclass(slots=True)
-class Buffered:
-    """A run of records of one topic with one way to find their partition.
-
-    Attributes
-    ----------
-    rows : pyarrow.Table
-        The topic's columns and ``_timestamp``.
-    partition : int or None
-        As the caller chose; ``None``: by key.
-    metadata : list of RecordMetadata
-        One for each row, or one for all.
-    """
-
-    rows: pa.Table
-    partition: int | None
-    metadata: list[RecordMetadata]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionRows:
-    """Rows that go to one partition, in order, with whom to tell their offsets."""
-
-    partition: int
-    rows: pa.Table
-    keyed: bool
-    metadata: tuple[RecordMetadata, ...]
+_MICROSECONDS = 1000
 
 
 class RecordAccumulator:
@@ -61,17 +40,51 @@ class RecordAccumulator:
     ----------
     settings : TopicSettings
         The topic as it is known now.
+    config : ProducerConfig
+        Sizes.
+    partitioner : TopicPartitioner
+        Chooses where the caller does not.
+    now : callable
+        Returns the present moment.
+
+    Attributes
+    ----------
+    waiting_since : Instant or None
+        When the oldest record that waits was sent, or earlier; ``None``: none waits.
+    is_full : bool
+        Whether a partition holds ``batch_size`` bytes.
     """
 
-    def __init__(self, settings: TopicSettings) -> None:
+    def __init__(
+        self,
+        settings: TopicSettings,
+        config: ProducerConfig,
+        partitioner: TopicPartitioner,
+        now: Callable[[], Instant],
+    ) -> None:
         self.settings = settings
-        self._pending: list[tuple[dict[str, Any], int | None, RecordMetadata]] = []
-        self._buffered: list[Buffered] = []
-        self._ready: deque[PartitionRows] = deque()
-        self._next_unkeyed = 0
-        self._schema = pa.schema([*settings.schema, _TIMESTAMP])
+        self.waiting_since: Instant | None = None
+        self._config = config
+        self._partitioner = partitioner
+        self._now = now
+        self._check = RowCheck(settings)
+        self._schema = pa.schema([*all_nullable(settings.schema), _TIMESTAMP])
+        self._largest_record = min(
+            config.max_request_size, int(str(config_value("max.message.bytes", settings.config)))
+        )
+        self._batches: list[WaitingBatch] = []
+        self._open: dict[int, WaitingBatch] = {}
+        self._bytes: dict[int, int] = {}
+        self._full: set[int] = set()
 
-    def add_row(self, row: Mapping[str, Any], partition: int | None, timestamp_ms: int) -> RecordMetadata:
+    @property
+    def is_full(self) -> bool:
+        """Whether a partition holds ``batch_size`` bytes."""
+        return bool(self._full)
+
+    # -- taking -----------------------------------------------------------------------------
+
+    def add_row(self, row: Mapping[str, Any], options: SendOptions) -> RecordMetadata:
         """Buffer one record.
 
         Raises
@@ -80,37 +93,82 @@ class RecordAccumulator:
             A column is unknown or missing, or a value is of another type.
         UnknownTopicOrPartitionError, InvalidRequestError
             The partition is none of the topic's, or the row is no mapping.
+        RecordTooLargeError
+            The record is larger than the producer or the topic allows.
         """
-        self._check_partition(partition)
-        if not isinstance(row, Mapping):
-            raise InvalidRequestError("a row is a mapping of column names to values", found=type(row).__name__)
-        names = set(self.settings.schema.names)
-        if unknown := sorted(set(row) - names):
-            raise SchemaMismatchError(
-                "the record has columns that the topic does not have",
-                topic=self.settings.name,
-                columns=",".join(unknown),
-            )
-        complete = {name: row.get(name) for name in self.settings.schema.names}
-        self._conform([{**complete, TIMESTAMP_COLUMN: timestamp_ms * 1000}])
-        metadata = RecordMetadata(self.settings.name)
-        self._pending.append(({**complete, TIMESTAMP_COLUMN: timestamp_ms * 1000}, partition, metadata))
+        self._check_partition(options.partition)
+        checked = self._check.check(row)
+        self._check_size(checked.size)
+        if options.partition is None:
+            partition, placement = self._partitioner.place(self.settings, checked.values, checked.size)
+        else:
+            partition, placement = options.partition, Placement.CHOSEN
+        metadata = RecordMetadata(self.settings.name, 1, options.timestamp_ms, options.on_delivery)
+        batch = self._batch(partition, placement)
+        batch.add_row(checked, options.timestamp_ms * _MICROSECONDS, metadata)
+        self._added(partition, checked.size)
         return metadata
 
-    def add_table(self, rows: pa.Table | pa.RecordBatch, partition: int | None, timestamp_ms: int) -> RecordMetadata:
+    def add_table(self, rows: pa.Table | pa.RecordBatch, options: SendOptions) -> RecordMetadata:
         """Buffer many records; see :meth:`add_row`."""
-        self._check_partition(partition)
+        self._check_partition(options.partition)
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
         if not isinstance(rows, pa.Table):
             raise InvalidRequestError("rows are a pyarrow table; make one of them", found=type(rows).__name__)
-        self._close_pending()
         if TIMESTAMP_COLUMN not in rows.column_names:
-            times = pa.array(np.full(rows.num_rows, timestamp_ms * 1000), pa.int64()).cast(_TIMESTAMP.type)
-            rows = rows.append_column(_TIMESTAMP, times)
-        metadata = RecordMetadata(self.settings.name)
-        self._buffered.append(Buffered(conform(rows, self.settings), partition, [metadata]))
+            times = np.full(rows.num_rows, options.timestamp_ms * _MICROSECONDS, np.int64)
+            rows = rows.append_column(_TIMESTAMP, pa.array(times).view(TIMESTAMP))
+        parts = [part for part in conform(rows, self.settings).combine_chunks().to_batches() if part.num_rows]
+        sizes = [value_sizes(part.columns[:-1], part.num_rows) for part in parts]
+        self._check_size(max((int(found.max()) for found in sizes), default=0))
+        groups = [
+            group for part, found in zip(parts, sizes, strict=True) for group in self._groups(part, found, options)
+        ]
+        first_ms = parts[0].column(-1).view(pa.int64())[0].as_py() // _MICROSECONDS if groups else options.timestamp_ms
+        metadata = RecordMetadata(self.settings.name, rows.num_rows, first_ms, options.on_delivery)
+        for partition, placement, part, size in groups:
+            self._batch(partition, placement).add_rows(part, size, metadata)
+            self._added(partition, size)
+        if not groups:
+            metadata.announce()
         return metadata
+
+    def _groups(
+        self, rows: pa.RecordBatch, sizes: npt.NDArray[np.int64], options: SendOptions
+    ) -> Iterator[tuple[int, Placement, pa.RecordBatch, int]]:
+        """Yield the rows of each partition, in their order, with their bytes."""
+        if options.partition is not None:
+            yield options.partition, Placement.CHOSEN, rows, int(sizes.sum())
+            return
+        partitions, keyed = self._partitioner.place_all(self.settings, rows, sizes)
+        order = np.argsort(partitions, kind="stable")
+        ordered = partitions[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+        for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+            chosen = order[start:end]
+            placement = Placement.KEYED if keyed[chosen].any() else self._partitioner.without_key
+            # Copied, not sliced: a slice would keep all of the rows in memory until its partition is full.
+            part = rows if len(starts) == 1 else rows.take(pa.array(chosen))
+            yield int(ordered[start]), placement, part, int(sizes[chosen].sum())
+
+    def _batch(self, partition: int, placement: Placement) -> WaitingBatch:
+        """Return the batch of a partition that takes rows of this placement."""
+        batch = self._open.get(partition)
+        joined = None if batch is None else batch.placement.joined(placement)
+        if batch is None or joined is None:
+            batch = self._open[partition] = WaitingBatch(partition, placement, self._schema)
+            self._batches.append(batch)
+        else:
+            batch.placement = joined
+        return batch
+
+    def _added(self, partition: int, size: int) -> None:
+        if self.waiting_since is None:
+            self.waiting_since = self._now()
+        held = self._bytes[partition] = self._bytes.get(partition, 0) + size
+        if held >= self._config.batch_size:
+            self._full.add(partition)
 
     def _check_partition(self, partition: int | None) -> None:
         if partition is None:
@@ -125,68 +183,44 @@ class RecordAccumulator:
                 partitions=self.settings.partitions,
             )
 
-    def _conform(self, rows: list[dict[str, Any]]) -> pa.Table:
-        try:
-            table = pa.Table.from_pylist(rows, self._schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-            raise SchemaMismatchError(
-                f"a value does not fit its column: {str(error).lower()}", topic=self.settings.name
-            ) from error
-        return conform(table, self.settings)
+    def _check_size(self, size: int) -> None:
+        if size > self._largest_record:
+            raise RecordTooLargeError(
+                "a record is larger than allowed; make it smaller, or raise the producer's max_request_size and the "
+                "topic's max.message.bytes",
+                topic=self.settings.name,
+                size=size,
+                max_request_size=self._config.max_request_size,
+                max_message_bytes=config_value("max.message.bytes", self.settings.config),
+            )
 
-    def _close_pending(self) -> None:
-        """Turn single records into tables, a run of one chosen partition each."""
-        start = 0
-        for end in range(1, len(self._pending) + 1):
-            if end == len(self._pending) or self._pending[end][1] != self._pending[start][1]:
-                run = self._pending[start:end]
-                table = self._conform([row for row, _, _ in run])
-                self._buffered.append(Buffered(table, run[0][1], [metadata for _, _, metadata in run]))
-                start = end
-        self._pending = []
+    # -- giving -----------------------------------------------------------------------------
 
-    def clear(self) -> None:
-        """Forget everything that waits."""
-        self._pending, self._buffered = [], []
-        self._ready.clear()
+    def close_batches(self, *, only_full: bool) -> list[WaitingBatch]:
+        """Return the batches to upload, of each partition in order; they wait until :meth:`forget`.
 
-    def next_rows(self) -> PartitionRows | None:
-        """Return what waits longest, of one partition; it goes on waiting until :meth:`forget_rows`."""
-        self._close_pending()
-        while self._buffered and not self._ready:
-            self._ready.extend(self._split(self._buffered[0]))
-            del self._buffered[0]
-        return self._ready[0] if self._ready else None
+        Parameters
+        ----------
+        only_full : bool
+            Whether those of partitions with less than ``batch_size`` bytes go on filling.
+        """
+        closed = [batch for batch in self._batches if not only_full or batch.partition in self._full]
+        for batch in closed:
+            self._open.pop(batch.partition, None)
+        if not only_full:
+            self._partitioner.sticky.close_batch()
+        return closed
 
-    def forget_rows(self) -> None:
-        """Forget what :meth:`next_rows` returned."""
-        self._ready.popleft()
+    def forget(self, batch: WaitingBatch) -> None:
+        """Forget a batch that was uploaded: the first one of its partition."""
+        self._batches.remove(batch)
+        self._bytes[batch.partition] -= batch.size
+        if self._bytes[batch.partition] < self._config.batch_size:
+            self._full.discard(batch.partition)
+        if not self._batches:
+            self.waiting_since = None
 
-    def _split(self, buffered: Buffered) -> list[PartitionRows]:
-        rows = buffered.rows
-        if rows.num_rows == 0:
-            return []
-        if buffered.partition is not None:
-            return [PartitionRows(buffered.partition, rows, False, tuple(buffered.metadata))]
-        if not self.settings.key:
-            return [self._unkeyed(rows, tuple(buffered.metadata))]
-        batch = rows.combine_chunks().to_batches()[0]
-        chosen = partitions_of(batch, list(self.settings.key), self.settings.partitions)
-        parts = []
-        for partition in pc.unique(chosen).to_pylist():
-            mask = pc.is_null(chosen) if partition is None else pc.fill_null(pc.equal(chosen, partition), False)
-            part = rows.filter(mask)
-            metadata = buffered.metadata
-            if len(metadata) > 1:
-                metadata = [metadata[i] for i in np.flatnonzero(np.asarray(mask))]
-            if partition is None:
-                parts.append(self._unkeyed(part, tuple(metadata)))
-            else:
-                parts.append(PartitionRows(partition, part, True, tuple(metadata)))
-        return parts
-
-    def _unkeyed(self, rows: pa.Table, metadata: tuple[RecordMetadata, ...]) -> PartitionRows:
-        """Take one partition for a flush of records without a key, then the next (KIP-480)."""
-        partition = self._next_unkeyed % self.settings.partitions
-        self._next_unkeyed += 1
-        return PartitionRows(partition, rows, False, metadata)
+    @property
+    def waiting(self) -> tuple[WaitingBatch, ...]:
+        """All batches that wait."""
+        return tuple(self._batches)

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from txntable.client.records import OffsetRange, RecordMetadata
+from txntable.client.records import Delivery, OffsetRange, RecordMetadata
 from txntable.errors import RecordTooLargeError
 from txntable.partition.append import (
+    LARGEST_TRANSACTION_BYTES,
     LARGEST_TRANSACTION_SEGMENTS,
     AppendRequest,
     SequencedSegment,
+    action_bytes,
     split_for_commits,
 )
 from txntable.partition.batch import ProducerEpoch
-from txntable.segment import StagedSegment
+from txntable.segment import StagedSegment, stamps_records
 from txntable.topic import TopicSettings
 from txntable.topic_log import TopicLog, Verify
 
@@ -39,14 +41,14 @@ class Staged:
         As they were when it was written.
     segments : list of SequencedSegment
         In order.
-    metadata : list of tuple
-        For each segment whom to tell: one for all its records, or one for each.
+    deliveries : list of tuple of Delivery
+        For each segment whom to tell, in the order of its records.
     """
 
     topic: TopicLog
     settings: TopicSettings
     segments: list[SequencedSegment] = field(default_factory=list)
-    metadata: list[tuple[RecordMetadata, ...]] = field(default_factory=list)
+    deliveries: list[tuple[Delivery, ...]] = field(default_factory=list)
 
     @property
     def partitions(self) -> frozenset[int]:
@@ -72,21 +74,24 @@ class Appender:
         self.transactional = transactional
         self.staged: dict[str, Staged] = {}
         self._sequences: dict[tuple[str, int], int] = {}
-        self._segments: dict[str, int] = {}
+        # Of the transaction by topic id: segments, and bytes of their actions.
+        self._registered: dict[str, tuple[int, int]] = {}
+        # Sends whose records have all been appended, and whose callers have not been told.
+        self._delivered: list[RecordMetadata] = []
 
     def restart(self, producer: ProducerEpoch | None) -> None:
         """Forget what is staged, and number from 0 under `producer`."""
         self.producer = producer
         self.staged = {}
         self._sequences = {}
-        self._segments = {}
+        self._registered = {}
 
     def stage(
         self,
         topic: TopicLog,
         settings: TopicSettings,
         segments: Sequence[StagedSegment],
-        metadata: Sequence[tuple[RecordMetadata, ...]],
+        deliveries: Sequence[tuple[Delivery, ...]],
     ) -> None:
         """Take uploaded segments; they get their sequences here.
 
@@ -96,30 +101,35 @@ class Appender:
             Where to, and as what it was known.
         segments : sequence of StagedSegment
             Of each partition in order.
-        metadata : sequence of tuple
-            For each segment whom to tell its offsets.
+        deliveries : sequence of tuple of Delivery
+            For each segment whom to tell its offsets, in the order of its records.
 
         Raises
         ------
         RecordTooLargeError
             The transaction has more segments in the topic than one projection can hold: abort.
         """
-        self._count_segments(settings, len(segments))
+        if self.transactional:
+            self._count(settings, segments)
         staged = self.staged.setdefault(settings.topic_id, Staged(topic, settings))
-        for segment, tell in zip(segments, metadata, strict=True):
+        for segment, tell in zip(segments, deliveries, strict=True):
             staged.segments.append(SequencedSegment(segment, self._take_sequence(settings.topic_id, segment)))
-            staged.metadata.append(tell)
+            staged.deliveries.append(tell)
 
-    def _count_segments(self, settings: TopicSettings, more: int) -> None:
-        counted = self._segments.get(settings.topic_id, 0) + more
-        if self.transactional and counted > LARGEST_TRANSACTION_SEGMENTS:
+    def _count(self, settings: TopicSettings, segments: Sequence[StagedSegment]) -> None:
+        count, size = self._registered.get(settings.topic_id, (0, 0))
+        count += len(segments)
+        size += sum(action_bytes(segment) for segment in segments)
+        if count > LARGEST_TRANSACTION_SEGMENTS or size > LARGEST_TRANSACTION_BYTES:
             raise RecordTooLargeError(
                 "too many segments of a transaction in one topic; abort, then write larger ones or in parts",
                 topic=settings.name,
-                segments=counted,
+                segments=count,
                 most=LARGEST_TRANSACTION_SEGMENTS,
+                bytes=size,
+                most_bytes=LARGEST_TRANSACTION_BYTES,
             )
-        self._segments[settings.topic_id] = counted
+        self._registered[settings.topic_id] = (count, size)
 
     def _take_sequence(self, topic_id: str, segment: StagedSegment) -> int | None:
         if self.producer is None:
@@ -143,22 +153,32 @@ class Appender:
         TxnTableError
             Whatever refuses.
         """
-        for topic_id, staged in list(self.staged.items()):
-            for part in split_for_commits(staged.segments):
-                partitions = frozenset(item.segment.partition for item in part)
-                request = AppendRequest(topic_id, self.producer, self.transactional, part)
-                offsets = staged.topic.append(request, verify_for(topic_id, partitions))
-                self._deliver(staged, part, offsets)
-            del self.staged[topic_id]
+        try:
+            for topic_id, staged in list(self.staged.items()):
+                for part in split_for_commits(staged.segments):
+                    partitions = frozenset(item.segment.partition for item in part)
+                    request = AppendRequest(topic_id, self.producer, self.transactional, part)
+                    offsets = staged.topic.append(request, verify_for(topic_id, partitions))
+                    self._deliver(staged, part, offsets)
+                del self.staged[topic_id]
+        finally:
+            self._announce()
 
     def _deliver(self, staged: Staged, part: tuple[SequencedSegment, ...], offsets: tuple[int, ...]) -> None:
-        for item, base in zip(part, offsets, strict=True):
-            told = staged.metadata.pop(0)
-            staged.segments.pop(0)
-            partition, records = item.segment.partition, item.segment.records
-            if len(told) == records and records > 1:
-                for delta, metadata in enumerate(told):
-                    metadata.deliver(OffsetRange(partition, base + delta, base + delta))
-            else:
-                for metadata in told:
-                    metadata.deliver(OffsetRange(partition, base, base + records - 1))
+        told = staged.deliveries[: len(part)]
+        del staged.deliveries[: len(part)], staged.segments[: len(part)]
+        stamped = stamps_records(staged.settings)
+        for item, offset, deliveries in zip(part, offsets, told, strict=True):
+            for one in deliveries:
+                found = OffsetRange(item.segment.partition, offset, offset + one.records - 1)
+                if stamped or one.metadata.timestamp_ms is None:
+                    one.metadata.timestamp_ms = item.segment.first_timestamp_ms
+                if one.metadata.deliver(found):
+                    self._delivered.append(one.metadata)
+                offset += one.records
+
+    def _announce(self) -> None:
+        """Tell callers, once nothing is under way: they may send and flush from there."""
+        told, self._delivered = self._delivered, []
+        for metadata in told:
+            metadata.announce()

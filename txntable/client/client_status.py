@@ -10,7 +10,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from txntable.client.client_state import Call, ClientState, next_client_state
-from txntable.errors import CommitStateUnknownError, TransactionAbortableError, TxnTableError
+from txntable.errors import (
+    CommitStateUnknownError,
+    StorePermissionError,
+    TransactionAbortableError,
+    TxnTableError,
+)
 
 T = TypeVar("T")
 
@@ -83,6 +88,9 @@ class ClientStatus:
     def _move(self, error: TxnTableError) -> None:
         if error.fatal:
             self.state, self._failure = ClientState.FATAL_ERROR, error
+        elif self._unsure and isinstance(error, StorePermissionError):
+            # Expired credentials decide nothing about a call of unknown outcome: only the same call may follow.
+            return
         elif not error.retriable and self.state is not ClientState.UNINITIALIZED:
             self.fail(error)
         elif self.state in _DECIDING and not self._unsure:

@@ -34,6 +34,7 @@ from txntable.transaction_log import NEXT_PRODUCER_ID, AnswerT, Request, Transac
 
 logger = logging.getLogger(__name__)
 
+DEFAULT_TIMEOUT_MS = 60_000
 _COMPLETION_ROUNDS = 20
 
 
@@ -65,15 +66,15 @@ class CoordinatorClient:
         self._max_timeout_ms = max_timeout_ms
         self._producer_ids = range(0)
 
-    def init(self, transactional_id: str, timeout_ms: int, *, keep_prepared: bool = False) -> ProducerIdentity:
+    def init(self, transactional_id: str, timeout_ms: int | None, *, keep_prepared: bool = False) -> ProducerIdentity:
         """Take the id: complete what is decided, abort what is open, until the id is free.
 
         Parameters
         ----------
         transactional_id : str
             The id.
-        timeout_ms : int
-            The transaction timeout.
+        timeout_ms : int, optional
+            The transaction timeout; ``None``: what the id has, and Kafka's default for a new one.
         keep_prepared : bool
             Whether a prepared transaction is taken over with its token, instead of refused.
 
@@ -85,7 +86,8 @@ class CoordinatorClient:
 
         def request(row: TransactionMetadata | None, position: int) -> Transition[ProducerIdentity | Decision]:
             next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)
-            asked = InitRequest(transactional_id, next_id, timeout_ms, position, self._max_timeout_ms, keep_prepared)
+            timeout = self._kept_timeout_ms(row) if timeout_ms is None else timeout_ms
+            asked = InitRequest(transactional_id, next_id, timeout, position, self._max_timeout_ms, keep_prepared)
             return init_producer(row, asked)
 
         for _ in range(_COMPLETION_ROUNDS):
@@ -100,6 +102,9 @@ class CoordinatorClient:
             "other producers of this id begin transactions all the time; call again",
             transactional_id=transactional_id,
         )
+
+    def _kept_timeout_ms(self, row: TransactionMetadata | None) -> int:
+        return min(DEFAULT_TIMEOUT_MS, self._max_timeout_ms) if row is None else row.timeout_ms
 
     def new_producer_id(self) -> int:
         """Return a producer id for a producer without a transactional id."""

@@ -251,8 +251,9 @@ class Producer(RecordSender):
         if self._status.state in _UNDECIDED:
             self.abort_transaction()
         elif self._status.state is ClientState.READY and not self._outbox.is_empty:
-            self.flush()
-        self._status.reach(ClientState.CLOSED)
+            self._guarded(self._flush)
+        self._shut()
+        self._raise_lingering()
 
     def __enter__(self) -> Producer:
         return self
@@ -262,7 +263,7 @@ class Producer(RecordSender):
             self.close()
             return
         self._abort_after(error)
-        self._status.reach(ClientState.CLOSED)
+        self._shut()
 
     def _transactional_id(self, call: Call) -> str:
         if self.config.transactional_id is None:

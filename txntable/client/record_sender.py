@@ -6,6 +6,7 @@ them is :mod:`txntable.client.producer`'s.  Threads may share one: its calls run
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +17,16 @@ import pyarrow as pa
 from txntable.client.client_state import Call, ClientState
 from txntable.client.client_status import ClientStatus
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.linger import Linger
 from txntable.client.outbox import Outbox
 from txntable.client.producer_config import ProducerConfig
-from txntable.client.records import RecordMetadata, header_structs
+from txntable.client.records import OnDelivery, RecordMetadata, SendOptions, header_structs
+from txntable.environment import Instant
 from txntable.errors import (
     IllegalStateError,
     InvalidRequestError,
     RecordTooLargeError,
+    RetriableError,
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
@@ -49,6 +53,10 @@ def in_turn(call: Callable[Concatenate[SenderT, P], T]) -> Callable[Concatenate[
     return run
 
 
+class _KafkaRecord(dict[str, Any]):
+    """A row of Kafka's own columns, which only a topic of that schema takes."""
+
+
 class RecordSender:
     """The sending half of a producer.
 
@@ -67,12 +75,14 @@ class RecordSender:
         self.lock = threading.RLock()
         self._context = context
         self._coordinator = coordinator
-        transactional = config.transactional_id is not None
-        self._outbox = Outbox(context, coordinator.topic_log, transactional=transactional)
+        self._outbox = Outbox(config, context, coordinator.topic_log)
         self._status = ClientStatus()
-        if not transactional:
+        if config.transactional_id is None:
             self._status.reach(ClientState.READY)
         self._enrolled = False
+        self._linger: Linger | None = None
+        if config.linger_ms is not None:
+            self._linger = Linger(config.linger_ms, context.environment, self._flush_lingering, self._waiting_since)
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -105,6 +115,7 @@ class RecordSender:
         rows: pa.Table | pa.RecordBatch | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
     ) -> RecordMetadata:
         """Buffer a record, or many; :meth:`flush` or commit makes them durable.
 
@@ -122,6 +133,9 @@ class RecordSender:
             Overrides the key.
         timestamp_ms : int, optional
             ms since 1970; default: the store's time.
+        on_delivery : callable, optional
+            (metadata, error or None) -> None; called once: when the records are appended (in a transaction: before
+            it is decided), or will never be.  What it raises is logged.
 
         Returns
         -------
@@ -136,8 +150,12 @@ class RecordSender:
             Nothing was buffered; a transaction must be aborted, as in Kafka.
         IllegalStateError
             No transaction is open, or the producer is closed.
+        StoreUnavailableError, CommitStateUnknownError
+            Nothing was buffered: full batches of earlier sends could not be handed on; call again.
         """
         self._check_sending()
+        self._raise_lingering()
+        self._hand_on_full()
         if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
             raise InvalidRequestError("a timestamp is an int of ms since 1970", timestamp_ms=repr(timestamp_ms))
         whole = {"value": key if value is None else value, "row": row, "rows": rows}
@@ -145,20 +163,40 @@ class RecordSender:
         if len(given) > 1:
             raise InvalidRequestError("give key and value, or row, or rows: one of them", given=",".join(given))
         time_ms = self._context.clock.now_ms() if timestamp_ms is None else timestamp_ms
+        options = SendOptions(time_ms, partition, on_delivery)
+        if row is None and rows is None:
+            row = _KafkaRecord(key=key, value=value, headers=header_structs(headers))
+        metadata = self._buffer(topic, row, rows, options)
+        # These records are taken: what can be tried again is raised where nothing is buffered yet.
+        with contextlib.suppress(RetriableError):
+            self._hand_on_full()
+        if self._linger is not None:
+            self._linger.wake()
+        return metadata
+
+    def _buffer(
+        self, topic: str, row: Mapping[str, Any] | None, rows: pa.Table | pa.RecordBatch | None, options: SendOptions
+    ) -> RecordMetadata:
         try:
             accumulator = self._outbox.accumulator(topic)
-            if rows is not None:
-                return accumulator.add_table(rows, partition, time_ms)
-            if row is None:
-                if accumulator.settings.schema != KAFKA_SCHEMA:
-                    raise InvalidRequestError("the topic has its own schema: give row= or rows=", topic=topic)
-                row = {"key": key, "value": value, "headers": header_structs(headers)}
-            return accumulator.add_row(row, partition, time_ms)
+            if isinstance(row, _KafkaRecord) and accumulator.settings.schema != KAFKA_SCHEMA:
+                raise InvalidRequestError("the topic has its own schema: give row= or rows=", topic=topic)
+            return accumulator.add_table(rows, options) if row is None else accumulator.add_row(row, options)
         except (UnknownTopicOrPartitionError, RecordTooLargeError) as error:
             # A record that could not be sent spoils its transaction; a wrong argument does not (Kafka's rule).
             if self.config.transactional_id is not None:
                 self._status.fail(error)
             raise
+
+    def _hand_on_full(self) -> None:
+        """Upload what is worth a segment; outside of a transaction append and publish it as well."""
+        if self._outbox.is_full:
+            self._guarded(self._upload_full)
+
+    def _upload_full(self) -> None:
+        self._outbox.upload(only_full=True)
+        if self.config.transactional_id is None:
+            self._outbox.append_and_publish()
 
     @in_turn
     def flush(self) -> None:
@@ -172,7 +210,22 @@ class RecordSender:
             Whatever refuses: inside a transaction, abort.
         """
         self._check_sending()
+        self._raise_lingering()
         self._guarded(self._flush)
+
+    def _raise_lingering(self) -> None:
+        """Raise what a flush in the background raised since the last call."""
+        if self._linger is not None:
+            self._linger.raise_failure()
+
+    @in_turn
+    def _flush_lingering(self) -> None:
+        if self._status.state is ClientState.READY:
+            self._guarded(self._flush)
+
+    @in_turn
+    def _waiting_since(self) -> Instant | None:
+        return self._outbox.waiting_since
 
     @in_turn
     def stage(
@@ -223,9 +276,17 @@ class RecordSender:
 
     def _restart_idempotent(self, error: TxnTableError) -> None:
         """Go on under a raised epoch from 0, as Kafka does: a refused batch leaves a hole in the sequence."""
-        producer = self._outbox.producer
-        if not error.retriable and producer is not None:
-            self._outbox.restart(ProducerEpoch(producer.producer_id, producer.epoch + 1))
+        if not error.retriable:
+            producer = self._outbox.producer
+            raised = None if producer is None else ProducerEpoch(producer.producer_id, producer.epoch + 1)
+            self._outbox.restart(raised, error)
+
+    def _shut(self) -> None:
+        self._status.reach(ClientState.CLOSED)
+        if self._linger is not None:
+            self._linger.stop()
+        unsent = IllegalStateError("the producer was closed before the record was sent; send it by a new one")
+        self._outbox.restart(self._outbox.producer, unsent)
 
     def _require_producer(self) -> ProducerEpoch:
         producer = self._outbox.producer

@@ -29,6 +29,7 @@ LARGEST_COMMIT_SEGMENTS = 10_000
 LARGEST_COMMIT_BYTES = 32 * 1024 * 1024
 # A projection of a decision is one commit of P: it must stay one that a store takes and readers bear.
 LARGEST_TRANSACTION_SEGMENTS = 50_000
+LARGEST_TRANSACTION_BYTES = 128 * 1024 * 1024
 # Of an action beside its statistics: path, partition values, tag.
 _ACTION_BYTES = 700
 
@@ -110,7 +111,7 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
     request : AppendRequest
         The segments.
     now_ms : int
-        The store's time, for the files' modification time.
+        The store's time: the time of the append.
 
     Raises
     ------
@@ -193,12 +194,13 @@ class _Appending:
             first_sequence=item.first_sequence,
             first_timestamp_ms=segment.first_timestamp_ms,
             max_timestamp_ms=segment.max_timestamp_ms,
+            appended_at_ms=now_ms,
             partition_count=segment.partition_count,
             uploaded_at_ms=segment.uploaded_at_ms,
         )
         self._next[segment.partition] = batch.last_offset + 1
         self._entries[segment.partition] = after_append(self._entries.get(segment.partition), batch)
-        self._adds.append(batch_add(batch, segment.size, segment.stats, now_ms))
+        self._adds.append(batch_add(batch, segment.size, segment.stats))
         self._base_offsets.append(base)
 
     def _is_of_newest_epoch(self, producer: ProducerEpoch, partition: int) -> bool:
@@ -231,12 +233,17 @@ class _Appending:
         return AppendDecision((*self._adds, *numbers), tuple(self._base_offsets))
 
 
+def action_bytes(segment: StagedSegment) -> int:
+    """Return how large the action that registers a segment is, about, in bytes."""
+    return _ACTION_BYTES + len(segment.stats)
+
+
 def split_for_commits(segments: Sequence[SequencedSegment]) -> list[tuple[SequencedSegment, ...]]:
     """Return `segments`, in order, cut into parts that one commit each may register."""
     parts: list[list[SequencedSegment]] = []
     size = LARGEST_COMMIT_BYTES
     for item in segments:
-        action = _ACTION_BYTES + len(item.segment.stats)
+        action = action_bytes(item.segment)
         if size + action > LARGEST_COMMIT_BYTES or len(parts[-1]) >= LARGEST_COMMIT_SEGMENTS:
             parts.append([])
             size = 0

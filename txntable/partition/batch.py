@@ -49,6 +49,8 @@ class Batch:
         Of its first record; the last is ``first_sequence + records - 1``.
     first_timestamp_ms, max_timestamp_ms : int
         Of the records, ms since 1970.
+    appended_at_ms : int
+        The store's time of the append: the row's modification time.
     partition_count : int or None
         Of the topic when the keys were mapped; ``None``: unkeyed.
     uploaded_at_ms : int or None
@@ -67,6 +69,7 @@ class Batch:
     first_sequence: int | None
     first_timestamp_ms: int
     max_timestamp_ms: int
+    appended_at_ms: int
     partition_count: int | None = None
     uploaded_at_ms: int | None = None
     decided: tuple[int, int] | None = None
@@ -77,7 +80,7 @@ class Batch:
         return None if self.first_sequence is None else self.first_sequence + self.records - 1
 
 
-def batch_add(batch: Batch, size: int, stats: str | None, modification_ms: int) -> Add:
+def batch_add(batch: Batch, size: int, stats: str | None) -> Add:
     """Return the row of S for a batch.
 
     Parameters
@@ -88,8 +91,6 @@ def batch_add(batch: Batch, size: int, stats: str | None, modification_ms: int) 
         Bytes of the file.
     stats : str or None
         Delta's statistics.
-    modification_ms : int
-        The store's time.
     """
     producer = batch.producer
     values: dict[str, str | None] = {
@@ -101,7 +102,7 @@ def batch_add(batch: Batch, size: int, stats: str | None, modification_ms: int) 
         "_control": None,
         "_marker": None,
     }
-    return Add(batch.path, values, size, modification_ms, True, stats, _encode_tag(batch))
+    return Add(batch.path, values, size, batch.appended_at_ms, True, stats, _encode_tag(batch))
 
 
 def _encode_tag(batch: Batch) -> str:
@@ -134,11 +135,11 @@ def batch_of(add: Add) -> Batch:
     UnsupportedFormatError
         The tag is of a newer version.
     """
-    return decode_batch(add.path, add.partition_values, add.tag)
+    return decode_batch(add.path, add.partition_values, add.tag, add.modification_time)
 
 
-def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | None) -> Batch:
-    """Return the batch of a path, its partition values and its tag; see :func:`batch_of`."""
+def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | None, appended_at_ms: int) -> Batch:
+    """Return the batch of a path, its partition values, its tag and its modification time; see :func:`batch_of`."""
     tag = decode_tag(path, tag_text, _REQUIRED, _OPTIONAL)
     try:
         producer_id, epoch = values["_producer_id"], values["_producer_epoch"]
@@ -155,6 +156,7 @@ def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | No
             first_sequence=tag.get("first_sequence"),
             first_timestamp_ms=tag["first_timestamp"],
             max_timestamp_ms=tag["max_timestamp"],
+            appended_at_ms=appended_at_ms,
             partition_count=tag.get("partition_count"),
             uploaded_at_ms=tag.get("uploaded_at"),
             decided=None if decided is None else (decided[0], decided[1]),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from coordinator.lease import NEVER_CLAIMED
 from txntable.layout import marker_path
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
@@ -41,6 +42,8 @@ class OwedMarker:
         Its in-commit time.
     partitions : frozenset of int
         Enrolled here.
+    coordinator_epoch : int
+        Of the lease, as the completer knows it; 0: nobody has claimed it yet.
     """
 
     producer_id: int
@@ -49,6 +52,7 @@ class OwedMarker:
     position: int
     decided_at_ms: int
     partitions: frozenset[int]
+    coordinator_epoch: int = NEVER_CLAIMED
 
 
 def decide_markers(
@@ -82,7 +86,16 @@ def decide_markers(
             taken[partition] = offsets.get(partition, next_offset(table.numbers, topic_id, partition))
             offsets[partition] = taken[partition] + 1
         path = marker_path(topic_id, one.producer_id, one.ends)
-        marker = Marker(path, one.producer_id, one.ends, one.control, one.position, one.decided_at_ms, 0, taken)
+        marker = Marker(
+            path,
+            one.producer_id,
+            one.ends,
+            one.control,
+            one.position,
+            one.decided_at_ms,
+            one.coordinator_epoch,
+            taken,
+        )
         actions.append(marker_add(topic_id, marker, one.decided_at_ms))
     actions.extend(Txn(per_partition(NEXT_OFFSET, topic_id, p), offset) for p, offset in sorted(offsets.items()))
     actions.append(Txn(per_topic(DECIDED_THROUGH, topic_id), known_through))

@@ -9,13 +9,14 @@ Must not do any I/O.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
 from txntable.errors import DamagedDataError
 from txntable.log.actions import Add, Commit, Metadata, Remove
 from txntable.log.table_state import TableState
-from txntable.partition.batch import Batch, batch_of
+from txntable.partition.batch import Batch, ProducerEpoch, batch_of
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import ProducerEntry, after_append, after_marker
 from txntable.partition.replay import replay
@@ -34,20 +35,38 @@ class OpenTransaction:
 
     Attributes
     ----------
-    first_offsets : dict of int to int
-        Partition -> first offset of its data there.
-    paths : list of str
-        Its segments.
+    batches : dict of str to Batch
+        Its live segments by path.
     """
 
-    first_offsets: dict[int, int] = field(default_factory=dict)
-    paths: list[str] = field(default_factory=list)
+    batches: dict[str, Batch] = field(default_factory=dict)
+    # It is asked for at every append: kept, and counted anew only after a removal.
+    _first_offsets: dict[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def first_offsets(self) -> Mapping[int, int]:
+        """Partition -> first offset of its live data there."""
+        if self._first_offsets is None:
+            self._first_offsets = {}
+            for batch in self.batches.values():
+                self._count(self._first_offsets, batch)
+        return self._first_offsets
 
     def add(self, batch: Batch) -> None:
         """Take one more segment of the transaction."""
-        first = self.first_offsets.get(batch.partition, batch.base_offset)
-        self.first_offsets[batch.partition] = min(first, batch.base_offset)
-        self.paths.append(batch.path)
+        self.batches[batch.path] = batch
+        if self._first_offsets is not None:
+            self._count(self._first_offsets, batch)
+
+    def discard(self, path: str) -> None:
+        """Take note that a segment is gone: it holds nothing back any more."""
+        self.batches.pop(path, None)
+        self._first_offsets = None
+
+    @staticmethod
+    def _count(first_offsets: dict[int, int], batch: Batch) -> None:
+        first = first_offsets.get(batch.partition, batch.base_offset)
+        first_offsets[batch.partition] = min(first, batch.base_offset)
 
 
 class PartitionLogs:
@@ -87,8 +106,8 @@ class PartitionLogs:
             self.settings = settings_of(self.name, table.metadata)
             replayed = replay(table.files.to_table())
             self.producers, self.markers = replayed.producers, replayed.markers
-            for batch in replayed.undecided:
-                self._open(batch)
+            for producer, batch in replayed.undecided:
+                self._open(producer, batch)
 
     def in_transaction(self, partition: int, producer_id: int) -> bool:
         """Return whether the producer has an open transaction with data in the partition."""
@@ -139,9 +158,9 @@ class PartitionLogs:
             return
         key = (batch.producer.producer_id, batch.producer.epoch)
         transaction = self.open.get(key)
-        if transaction is not None and batch.path in transaction.paths:
-            transaction.paths.remove(batch.path)
-            if not transaction.paths:
+        if transaction is not None:
+            transaction.discard(batch.path)
+            if not transaction.batches:
                 del self.open[key]
 
     def _sort_add(self, add: Add, batches: list[Batch], markers: list[Marker], touched: list[str]) -> None:
@@ -172,12 +191,10 @@ class PartitionLogs:
         if entry is not None:
             self.producers[key] = entry
         if batch.transactional and (batch.producer.producer_id, batch.producer.epoch) not in self.markers:
-            self._open(batch)
+            self._open(batch.producer, batch)
 
-    def _open(self, batch: Batch) -> None:
-        if batch.producer is not None:
-            key = (batch.producer.producer_id, batch.producer.epoch)
-            self.open.setdefault(key, OpenTransaction()).add(batch)
+    def _open(self, producer: ProducerEpoch, batch: Batch) -> None:
+        self.open.setdefault((producer.producer_id, producer.epoch), OpenTransaction()).add(batch)
 
     def _apply_marker(self, marker: Marker, touched: list[str]) -> None:
         key = (marker.producer_id, marker.ends)
@@ -187,7 +204,7 @@ class PartitionLogs:
         self.markers[key] = marker
         ended = self.open.pop(key, None)
         if ended is not None:
-            touched.extend(ended.paths)
+            touched.extend(ended.batches)
 
     # -- the journal ------------------------------------------------------------------------
 

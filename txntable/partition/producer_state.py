@@ -37,7 +37,8 @@ class ProducerEntry:
     batches : tuple of BatchMetadata
         At most five, of this epoch, oldest first.
     last_timestamp_ms : int
-        Of the last batch or marker.
+        The store's time of the last append, or of the last marker's decision: how long the producer is
+        idle counts from it.  Never a record's timestamp, since users load old data.
     coordinator_epoch : int or None
         Of the last marker.
     last_offset : int
@@ -141,7 +142,7 @@ def after_append(entry: ProducerEntry | None, batch: Batch) -> ProducerEntry | N
         coordinator_epoch = None if entry is None else entry.coordinator_epoch
         entry = ProducerEntry(epoch, coordinator_epoch=coordinator_epoch)
     batches = (*entry.batches, metadata)[-REMEMBERED_BATCHES:]
-    return replace(entry, batches=batches, last_timestamp_ms=batch.max_timestamp_ms, last_offset=batch.last_offset)
+    return replace(entry, batches=batches, last_timestamp_ms=batch.appended_at_ms, last_offset=batch.last_offset)
 
 
 def after_marker(entry: ProducerEntry | None, marker: Marker, partition: int) -> ProducerEntry:

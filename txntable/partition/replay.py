@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.partition.batch import Batch, decode_batch
+from txntable.partition.batch import Batch, ProducerEpoch, decode_batch
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
 from txntable.partition.state_entry import StateEntry, state_entry_of
@@ -25,6 +25,7 @@ from txntable.schema import SEGMENTS_PARTITION_COLUMNS
 _COLUMNS = {column.name for column in SEGMENTS_PARTITION_COLUMNS}
 _MARKERS = pa.array([Control.COMMIT.value, Control.ABORT.value])
 _KNOWN = pa.array([control.value for control in Control])
+_INTEGER = "^-?[0-9]{1,18}$"
 
 
 @dataclass(slots=True)
@@ -33,7 +34,7 @@ class Replayed:
 
     producers: dict[tuple[int, int], ProducerEntry] = field(default_factory=dict)
     markers: dict[tuple[int, int], Marker] = field(default_factory=dict)
-    undecided: list[Batch] = field(default_factory=list)
+    undecided: list[tuple[ProducerEpoch, Batch]] = field(default_factory=list)
 
 
 def replay(rows: pa.Table) -> Replayed:
@@ -75,7 +76,14 @@ def _value(rows: pa.Table, name: str) -> Any:
 
 def _numbers(rows: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return a partition column as int64; absent is -1 here, and nowhere else."""
-    filled = pc.fill_null(pc.cast(_value(rows, name), pa.int64()), -1)
+    values = _value(rows, name)
+    try:
+        filled = pc.fill_null(pc.cast(values, pa.int64()), -1)
+    except pa.ArrowInvalid as error:
+        odd = rows.filter(_mask(pc.invert(pc.match_substring_regex(values, _INTEGER))))
+        raise DamagedDataError(
+            "a row's number can not be read; restore the log from a backup", path=odd["path"][0].as_py(), column=name
+        ) from error
     return np.asarray(filled.to_numpy(), dtype=np.int64)
 
 
@@ -94,24 +102,28 @@ def _tag(row: dict[str, Any]) -> str | None:
 def _batches(data: pa.Table, chosen: np.ndarray[Any, Any]) -> list[Batch]:
     picked = data.take(pa.array(chosen, pa.int64()))
     batches = []
-    for row in picked.select(["path", "partitionValues", "tags"]).to_pylist():
+    for row in picked.select(["path", "partitionValues", "tags", "modificationTime"]).to_pylist():
         values = dict(row["partitionValues"])
         if set(values) != _COLUMNS:
             raise DamagedDataError("a row has other partition columns than the format", path=row["path"])
-        batches.append(decode_batch(row["path"], values, _tag(row)))
+        batches.append(decode_batch(row["path"], values, _tag(row), row["modificationTime"]))
     return batches
 
 
-def _undecided(data: pa.Table, markers: dict[tuple[int, int], Marker]) -> list[Batch]:
-    """Return the transactional batches without a marker, in offset order."""
+def _undecided(data: pa.Table, markers: dict[tuple[int, int], Marker]) -> list[tuple[ProducerEpoch, Batch]]:
+    """Return the transactional batches without a marker, and whose they are, in offset order."""
     if data.num_rows == 0:
         return []
     pairs = np.stack([_numbers(data, "_producer_id"), _numbers(data, "_producer_epoch")], axis=1)
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
     waiting = np.array([pid >= 0 and (int(pid), int(epoch)) not in markers for pid, epoch in distinct])
     batches = _batches(data, np.flatnonzero(waiting[inverse.reshape(-1)]))
-    open_ones = [batch for batch in batches if batch.transactional and batch.decided is None]
-    return sorted(open_ones, key=lambda b: (b.partition, b.base_offset))
+    batches.sort(key=lambda batch: (batch.partition, batch.base_offset))
+    return [
+        (batch.producer, batch)
+        for batch in batches
+        if batch.producer is not None and batch.transactional and batch.decided is None
+    ]
 
 
 def _last_batches(data: pa.Table) -> list[Batch]:
@@ -139,19 +151,17 @@ def _replay_producers(
     for state in states:
         for producer_id, entry in state.producers.items():
             replayed.producers[state.partition, producer_id] = entry
-    events: list[tuple[int, int, Batch | Marker]] = [(b.partition, b.base_offset, b) for b in batches]
-    events.extend((partition, offset, m) for m in markers for partition, offset in m.offsets.items())
+    events: list[tuple[int, int, int, Batch | Marker]] = [
+        (batch.partition, batch.base_offset, batch.producer.producer_id, batch)
+        for batch in batches
+        if batch.producer is not None
+    ]
+    events.extend((p, offset, marker.producer_id, marker) for marker in markers for p, offset in marker.offsets.items())
     events.sort(key=lambda event: event[:2])
-    for partition, offset, event in events:
+    for partition, offset, producer_id, event in events:
         if offset < through.get(partition, 0):
             continue
-        if isinstance(event, Batch):
-            if event.producer is None:
-                continue
-            key = (partition, event.producer.producer_id)
-            entry_after = after_append(replayed.producers.get(key), event)
-            if entry_after is not None:
-                replayed.producers[key] = entry_after
-        else:
-            key = (partition, event.producer_id)
-            replayed.producers[key] = after_marker(replayed.producers.get(key), event, partition)
+        known = replayed.producers.get((partition, producer_id))
+        after = after_append(known, event) if isinstance(event, Batch) else after_marker(known, event, partition)
+        if after is not None:
+            replayed.producers[partition, producer_id] = after

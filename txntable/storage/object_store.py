@@ -81,9 +81,18 @@ class StoreSpec:
 
 
 class ObjectStore(ABC):
-    """See the module's docstring for the contract."""
+    """See the module's docstring for the contract.
+
+    Attributes
+    ----------
+    spec : StoreSpec
+        How another process opens it.
+    parallel_writes : int
+        How many new objects a client may stream at once, by as many threads, to its gain.
+    """
 
     spec: StoreSpec
+    parallel_writes: int = 1
 
     @abstractmethod
     def get(self, path: str) -> StoredObject | None:

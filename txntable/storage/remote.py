@@ -87,6 +87,8 @@ class RemoteStore(ObjectStore):
         There are no credentials at all.
     """
 
+    parallel_writes = 16
+
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec
         self._clients = _connect(spec)

@@ -36,6 +36,7 @@ def test_create_fails_when_there_is_a_warehouse_unless_that_is_fine(call: Call) 
 
     assert (refused.exit_code, accepted.exit_code) == (1, 0)
     assert refused.stderr.startswith("error: WAREHOUSE_ALREADY_EXISTS")
+    assert "--exist-ok" in refused.stderr
 
 
 def test_command_fails_in_one_line_when_there_is_no_warehouse(call_anywhere: Call, tmp_path: Path) -> None:
@@ -69,6 +70,36 @@ def test_usage_error_exits_with_2(call_anywhere: Call, arguments: tuple[str, ...
 
     assert result.exit_code == 2
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_shared_options_work_before_the_noun_as_well_as_after_the_verb(
+    call_anywhere: Call, warehouse: Warehouse, before: bool
+) -> None:
+    shared = ("--warehouse", warehouse.url, "--output", "json")
+    verb = ("warehouse", "describe")
+
+    result = call_anywhere(*shared, *verb) if before else call_anywhere(*verb, *shared)
+
+    assert json.loads(result.stdout)["warehouse"] == warehouse.url
+
+
+def test_shared_option_before_the_noun_is_stronger_than_the_variable_and_weaker_than_after_the_verb(
+    call: Call, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    nowhere = str(tmp_path / "nowhere")
+
+    over_variable = call("--warehouse", nowhere, "topics", "list")
+    under_verb = call("--warehouse", nowhere, "topics", "list", "--warehouse", warehouse.url)
+
+    assert (over_variable.exit_code, under_verb.exit_code) == (1, 0)
+
+
+def test_storage_option_before_the_noun_reaches_the_store(call: Call) -> None:
+    result = call("--storage-option", "aws_region=eu-central-1", "topics", "list")
+
+    assert result.exit_code == 1
+    assert "options=aws_region" in result.stderr
 
 
 def test_storage_option_reaches_the_store(call: Call) -> None:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
+from txntable.cli import output
 from txntable.cli.column import column_from_text, column_text
-from txntable.cli.output import JsonOutput, OutputFormat, Rows, TableOutput, json_value, output_for, shown
+from txntable.cli.output import (
+    JsonOutput,
+    OutputFormat,
+    Rows,
+    TableOutput,
+    counting,
+    json_value,
+    output_for,
+    shown,
+)
 from txntable.errors import SchemaMismatchError
 
 LONG = "a" * 150
@@ -82,3 +94,19 @@ def test_column_is_read_from_text_and_written_back(text: str, column: pa.Field) 
 def test_column_is_refused_when_its_text_is_not_one(text: str) -> None:
     with pytest.raises(SchemaMismatchError):
         column_from_text(text)
+
+
+def test_records_are_counted_before_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {}
+    for is_terminal in (True, False):
+        console = Console(file=io.StringIO(), force_terminal=is_terminal, width=80)
+        monkeypatch.setattr(output, "error_console", lambda console=console: console)
+
+        with counting("orders") as count:
+            count(336_776)
+
+        assert isinstance(console.file, io.StringIO)
+        said[is_terminal] = console.file.getvalue()
+
+    assert "336,776 records to orders" in said[True]
+    assert said[False] == ""

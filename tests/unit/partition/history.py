@@ -14,6 +14,7 @@ from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.completion import OwedMarker, decide_markers
+from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.markers import Control
 from txntable.partition.offsets import next_offset
 from txntable.partition.projection import project
@@ -38,6 +39,8 @@ class History:
 
     topic: TopicLog
     position: int = 0
+    time_ms: int = 5
+    tick_ms: int = 0
     names: int = 0
     segments: dict[str, tuple[ProducerEpoch | None, bool]] = field(default_factory=dict)
     outcomes: dict[tuple[int, int], tuple[Control, int]] = field(default_factory=dict)
@@ -51,7 +54,8 @@ class History:
         self.commit(lambda table: decide_creation(logs.fold, table, wanted, "0" * 32, (0, RETENTION_MS)))
 
     def commit(self, decide: Callable[[TableState], Sequence[Action]]) -> None:
-        """Write to S."""
+        """Write to S; time passes before each commit."""
+        self.time_ms += self.tick_ms
         outcome = self.topic.segments.commit("TEST", decide)
         assert isinstance(outcome, Committed)
 
@@ -72,7 +76,7 @@ class History:
                 self.sequences[key] = first + records
             segments.append(SequencedSegment(self.staged(partition, records), first))
         request = AppendRequest(TOPIC_ID, producer, transactional, tuple(segments))
-        self.commit(lambda table: decide_append(self.topic.segments.fold, table, request, 5).actions)
+        self.commit(lambda table: decide_append(self.topic.segments.fold, table, request, self.time_ms).actions)
         for item in segments:
             self.segments[item.segment.path] = (producer, transactional)
         if transactional and producer is not None:
@@ -84,7 +88,7 @@ class History:
         self.position += 1
         key = (producer.producer_id, producer.epoch)
         partitions = self.owed.pop(key, frozenset()) | {0}
-        owed = OwedMarker(*key, control, self.position, 7, partitions)
+        owed = OwedMarker(*key, control, self.position, self.time_ms, partitions)
         self.commit(lambda table: decide_markers(self.topic.segments.fold, table, TOPIC_ID, [owed], self.position))
         self.outcomes[key] = (control, self.position)
 
@@ -102,6 +106,13 @@ class History:
 
         self.commit(decide)
         del self.segments[path]
+
+    def expire(self, expiration_ms: int) -> int:
+        """Let the partitions forget who is idle; how many producers that were."""
+        logs, expired = self.topic.segments, idle_producers(self.topic.segments.fold, self.time_ms, expiration_ms)
+        if expired:
+            self.commit(lambda table: decide_expiry(logs.fold, table, expired, self.time_ms))
+        return len(expired)
 
     def publish(self) -> None:
         """Project, as any writer does."""

@@ -7,7 +7,12 @@ import pytest
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.client.records import RecordMetadata
 from txntable.errors import RecordTooLargeError
-from txntable.partition.append import LARGEST_TRANSACTION_SEGMENTS, SequencedSegment, split_for_commits
+from txntable.partition.append import (
+    LARGEST_TRANSACTION_BYTES,
+    LARGEST_TRANSACTION_SEGMENTS,
+    SequencedSegment,
+    split_for_commits,
+)
 from txntable.segment import StagedSegment
 
 
@@ -29,7 +34,17 @@ def test_segments_are_split_by_number_and_by_size_in_order(count: int, stats: in
     assert [item for part in parts for item in part] == segments
 
 
-def test_transaction_with_too_many_segments_in_a_topic_must_be_aborted() -> None:
+@pytest.mark.parametrize(
+    ("taken", "one_more"),
+    [
+        ([staged(number) for number in range(LARGEST_TRANSACTION_SEGMENTS)], staged(-1)),
+        ([staged(number, "x" * (LARGEST_TRANSACTION_BYTES // 8 - 700)) for number in range(8)], staged(-1, "")),
+    ],
+    ids=["segments", "bytes of actions"],
+)
+def test_transaction_with_too_much_in_a_topic_must_be_aborted(
+    taken: list[StagedSegment], one_more: StagedSegment
+) -> None:
     warehouse = Site().create()
     warehouse.admin().create_topic("t", schema=TWO_COLUMNS)
     producer = warehouse.producer("etl")
@@ -37,11 +52,10 @@ def test_transaction_with_too_many_segments_in_a_topic_must_be_aborted() -> None
     producer.begin_transaction()
     topic = warehouse.topic_log("t")
     settings = topic.settings()
-    many = [staged(number) for number in range(LARGEST_TRANSACTION_SEGMENTS)]
-    producer.stage(topic, settings, many, RecordMetadata("t"))
+    producer.stage(topic, settings, taken, RecordMetadata("t"))
 
     with pytest.raises(RecordTooLargeError, match="larger"):
-        producer.stage(topic, settings, [staged(-1)], RecordMetadata("t"))
+        producer.stage(topic, settings, [one_more], RecordMetadata("t"))
 
     assert producer.state == "ABORTABLE_ERROR"
     producer.abort_transaction()

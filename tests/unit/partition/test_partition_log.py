@@ -21,7 +21,7 @@ from txntable.topic_log import TopicLog
 
 
 def new_history(partitions: int = 3) -> History:
-    history = History(TopicLog(World().process().context, "t"))
+    history = History(TopicLog(World().process().context, "t"), tick_ms=10)
     history.create(topic_settings(partitions))
     return history
 
@@ -36,14 +36,14 @@ def reopened(history: History, *, through_checkpoint: bool) -> tuple[PartitionLo
 
 
 def picture(logs: PartitionLogs) -> tuple:
-    opened = {key: (t.first_offsets, sorted(t.paths)) for key, t in logs.open.items()}
+    opened = {key: (t.first_offsets, sorted(t.batches)) for key, t in logs.open.items()}
     return (logs.settings, logs.producers, opened, logs.markers)
 
 
 TRANSACTION = ProducerEpoch(7, 0)
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["append", "append", "commit", "abort", "plain", "once", "compact", "publish"]),
+        st.sampled_from(["append", "append", "commit", "abort", "plain", "once", "compact", "expire", "publish"]),
         st.integers(0, 2),
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=3),
     ),
@@ -67,6 +67,8 @@ def play(history: History, moves: list) -> None:
                 history.append(None, parts, transactional=False)
             case "publish":
                 history.publish()
+            case "expire":
+                history.expire(40)
             case "compact":
                 compact_first_decided(history)
 

@@ -63,7 +63,7 @@ def test_batch_is_answered_by_epoch_and_sequence(  # noqa: PLR0913  the columns 
 
 
 def appended(entry: ProducerEntry | None, epoch: int, first: int, base: int) -> ProducerEntry:
-    batch = Batch("x", 0, base, base, 1, ProducerEpoch(1, epoch), True, first, 5, 6)
+    batch = Batch("x", 0, base, base, 1, ProducerEpoch(1, epoch), True, first, 5, 6, 50)
     following = after_append(entry, batch)
     assert following is not None
     return following
@@ -96,4 +96,4 @@ def test_marker_of_an_earlier_epoch_changes_nothing() -> None:
 
 
 def test_batch_without_sequence_leaves_no_trace() -> None:
-    assert after_append(None, Batch("x", 0, 0, 0, 1, None, False, None, 5, 6)) is None
+    assert after_append(None, Batch("x", 0, 0, 0, 1, None, False, None, 5, 6, 50)) is None

@@ -1,0 +1,23 @@
+"""The coordinator job as a program of its own, for schedulers and spark-submit; it needs no Spark.
+
+    python -m jobs.coordinator --warehouse s3://bucket/warehouse --once
+    spark-submit jobs/coordinator.py --warehouse s3://bucket/warehouse
+
+The same as ``txntable transactions run``, whose options it has.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from txntable.cli.connection import on_warehouse
+from txntable.cli.coordinator_run import run
+
+
+def main() -> None:
+    """Run the coordinator as the arguments of the process say, and exit."""
+    typer.run(on_warehouse(run))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Kills at every storage call of what an admin does to transactions, then the same call again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tests.simulation.site import Site
+from tests.simulation.test_crashes import committed_transfers, kills, prepared, recover, send, transfer
+from txntable.errors import InvalidTxnStateError
+from txntable.warehouse import Warehouse
+
+
+def site_with_prepared_transaction() -> Site:
+    site = prepared()
+    producer = site.open().producer("etl")
+    producer.init_transactions()
+    producer.begin_transaction()
+    send(producer, "never")
+    producer.prepare_transaction()
+    return site
+
+
+def abort_open(warehouse: Warehouse) -> None:
+    with suppress(InvalidTxnStateError):
+        warehouse.admin().abort_transaction("etl")
+
+
+def fence(warehouse: Warehouse) -> None:
+    warehouse.admin().fence_producers(["etl", "new"])
+
+
+def test_admin_abort_killed_anywhere_is_finished_by_the_same_call_or_by_anyone() -> None:
+    for site in (prepared(open_transaction=True), site_with_prepared_transaction()):
+        for crashed, where in kills(site, abort_open):
+            abort_open(crashed.open())
+            recover(crashed)
+            assert committed_transfers(crashed, where) == 0
+            transfer(crashed.open())
+            assert committed_transfers(crashed, where) == 1, where
+
+
+def test_fencing_killed_anywhere_is_finished_by_the_same_call() -> None:
+    for crashed, where in kills(prepared(open_transaction=True), fence):
+        fence(crashed.open())
+
+        rows = crashed.open().admin().describe_transactions(["etl", "new"])
+        assert not crashed.open().transactions.log.fold.under_way, where
+        assert rows["etl"].producer_epoch >= 2, where
+        assert committed_transfers(crashed, where) == 0

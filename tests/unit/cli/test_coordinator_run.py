@@ -1,0 +1,117 @@
+"""``txntable transactions run``: what it answers, and what ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from tests.unit.cli.conftest import Call
+from txntable.cli import coordinator_run
+from txntable.client.coordinator_round import CoordinatorReport
+from txntable.layout import commit_path, public_root
+from txntable.warehouse import Warehouse
+
+
+def lose_public_table(warehouse: Warehouse) -> None:
+    """Leave the job something to do: a public table that was never projected."""
+    warehouse.admin().create_topic("orders")
+    warehouse.store.delete([commit_path(public_root("orders"), 0)])
+
+
+def test_once_prints_what_was_done(call: Call, warehouse: Warehouse) -> None:
+    lose_public_table(warehouse)
+
+    result = call("transactions", "run", "--once", "--output", "json")
+
+    assert result.exit_code == 0
+    report = json.loads(result.stdout)
+    assert list(report) == [field.name for field in fields(CoordinatorReport)]
+    assert {name: value for name, value in report.items() if value} == {"coordinator_epoch": 1, "published_topics": 1}
+    assert "published_topics           0" in call("transactions", "run", "--once").stdout
+
+
+def test_once_fails_when_something_was_left_undone(call: Call, warehouse: Warehouse) -> None:
+    lose_public_table(warehouse)
+    warehouse.store.put(commit_path(public_root("orders"), 0), b"{}")
+
+    result = call("transactions", "run", "--once", "--output", "json")
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["failures"] > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_ends_well_when_it_is_interrupted_and_tells_what_it_did(
+    call: Call, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    lose_public_table(warehouse)
+    tell = coordinator_run._tell
+    before = signal.getsignal(number)
+
+    def tell_and_interrupt(report: CoordinatorReport) -> None:
+        tell(report)
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(coordinator_run, "_tell", tell_and_interrupt)
+
+    result = call("transactions", "run")
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "coordinator_epoch=1 published_topics=1\n"
+    assert signal.getsignal(number) is before
+
+
+def test_run_says_nothing_of_a_round_in_which_nothing_was_done(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell = coordinator_run._tell
+
+    def tell_and_interrupt(report: CoordinatorReport) -> None:
+        tell(report)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(coordinator_run, "_tell", tell_and_interrupt)
+
+    result = call("transactions", "run", "--interval-ms", "1")
+
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_run_fails_when_another_job_takes_the_lease_over(
+    call: Call, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_run, "_tell", lambda report: warehouse.coordinator().claim())
+
+    result = call("transactions", "run", "--interval-ms", "1")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: TRANSACTION_COORDINATOR_FENCED another coordinator job")
+
+
+def test_interval_of_nothing_is_a_usage_error(call: Call) -> None:
+    assert call("transactions", "run", "--interval-ms", "0").exit_code == 2
+
+
+def test_job_of_its_own_does_the_same_without_spark(warehouse: Warehouse) -> None:
+    program = """
+import sys
+from jobs.coordinator import main
+sys.argv[0] = "coordinator"
+try:
+    main()
+finally:
+    assert "pyspark" not in sys.modules
+"""
+
+    run = subprocess.run(
+        [sys.executable, "-c", program, "--warehouse", warehouse.url, "--once", "--output", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert json.loads(run.stdout)["coordinator_epoch"] == 1

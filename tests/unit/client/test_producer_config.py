@@ -1,0 +1,52 @@
+"""Settings of a producer: what each may be, and what is said when it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.site import Site
+from txntable.client.producer_config import LARGEST_BATCH_SIZE
+from txntable.errors import InvalidConfigError
+
+REFUSED = [
+    ("linger_ms", -1),
+    ("linger_ms", 1.5),
+    ("linger_ms", True),
+    ("batch_size", 0),
+    ("batch_size", LARGEST_BATCH_SIZE + 1),
+    ("batch_size", "1"),
+    ("max_request_size", -1),
+    ("max_request_size", None),
+    ("partitioner", "sticky"),
+    ("partitioner", None),
+    ("partitioner_ignore_keys", 1),
+    ("compression_type", "brotli"),
+    ("compression_type", "uncompressed"),
+    ("compression_type", None),
+]
+
+
+@pytest.mark.parametrize(("setting", "value"), REFUSED)
+def test_value_that_is_not_allowed_is_refused_by_name_with_what_is(site: Site, setting: str, value: object) -> None:
+    with pytest.raises(InvalidConfigError, match="give one that is") as refused:
+        site.open().producer(**{setting: value})  # type: ignore[arg-type]
+
+    assert refused.value.facts["setting"] == setting
+    assert refused.value.facts["value"] == repr(value)
+    assert refused.value.facts["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        ({"transactional_id": "etl", "linger_ms": 5}, "leave linger_ms out"),
+        ({"transactional_id": "etl", "enable_idempotence": False}, "leave enable_idempotence on"),
+        ({"partitioner": "round_robin", "partitioner_ignore_keys": True}, "leave one of the two settings out"),
+        ({"partitioner": lambda *_: 0, "partitioner_ignore_keys": True}, "leave one of the two settings out"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused_with_the_remedy(
+    site: Site, settings: dict, remedy: str
+) -> None:
+    with pytest.raises(InvalidConfigError, match=remedy):
+        site.open().producer(**settings)

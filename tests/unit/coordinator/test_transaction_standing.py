@@ -1,0 +1,86 @@
+"""How the transaction log stands to a transaction that a partition log shows as open, and ending exactly that one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from coordinator.decision import Decision, Outcome
+from coordinator.enrolment import EnrolledTopic
+from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_request import Transition
+from coordinator.transaction_standing import OpenEpoch, Standing, standing_of, terminate_epoch
+from coordinator.transaction_state import TransactionState as S
+
+RowBuilder = Callable[..., TransactionMetadata]
+ENROLLED, OTHER = "a" * 32, "b" * 32
+_SLOT = 20
+
+
+@pytest.mark.parametrize(
+    ("state", "epoch", "topic_id", "standing"),
+    [
+        (S.ONGOING, 5, ENROLLED, Standing.OPEN),
+        (S.ONGOING, 5, OTHER, Standing.UNENROLLED),
+        (S.ONGOING, 4, ENROLLED, Standing.PAST),
+        (S.ONGOING, 6, ENROLLED, Standing.AHEAD),
+        (S.PREPARED, 5, ENROLLED, Standing.OPEN),
+        (S.PREPARED, 5, OTHER, Standing.UNENROLLED),
+        (S.PREPARE_COMMIT, 4, ENROLLED, Standing.DECIDED),
+        (S.PREPARE_ABORT, 4, ENROLLED, Standing.DECIDED),
+        (S.PREPARE_ABORT, 4, OTHER, Standing.PAST),
+        (S.PREPARE_ABORT, 3, ENROLLED, Standing.PAST),
+        (S.PREPARE_ABORT, 5, ENROLLED, Standing.IDLE),
+        (S.COMPLETE_COMMIT, 4, ENROLLED, Standing.PAST),
+        (S.COMPLETE_ABORT, 5, ENROLLED, Standing.IDLE),
+        (S.EMPTY, 4, ENROLLED, Standing.PAST),
+        (S.EMPTY, 5, ENROLLED, Standing.IDLE),
+        (S.EMPTY, 6, ENROLLED, Standing.AHEAD),
+    ],
+)
+def test_standing_follows_from_the_row_of_the_producer_id(
+    a_row: RowBuilder, state: S, epoch: int, topic_id: str, standing: Standing
+) -> None:
+    assert standing_of(a_row(state), OpenEpoch(7, epoch, topic_id), next_producer_id=8) is standing
+
+
+@pytest.mark.parametrize(("producer_id", "standing"), [(7, Standing.PAST), (8, Standing.AHEAD), (9, Standing.AHEAD)])
+def test_producer_id_without_an_id_is_past_unless_it_was_never_given(producer_id: int, standing: Standing) -> None:
+    assert standing_of(None, OpenEpoch(producer_id, 0, ENROLLED), next_producer_id=8) is standing
+
+
+def test_only_what_something_ends_does_not_hang() -> None:
+    assert [standing for standing in Standing if not standing.hangs] == [Standing.OPEN, Standing.DECIDED]
+
+
+@pytest.mark.parametrize("state", [state for state in S if state is not S.DEAD])
+@pytest.mark.parametrize(("producer_id", "epoch"), [(7, 4), (7, 5), (7, 6), (8, 5)])
+def test_terminate_epoch_raises_exactly_the_epoch_that_it_names(
+    a_row: RowBuilder, state: S, producer_id: int, epoch: int
+) -> None:
+    row = a_row(state)
+
+    transition = terminate_epoch(row, producer_id, epoch, _SLOT)
+
+    if (producer_id, epoch) != (7, 5) or state.is_decided:
+        assert transition == Transition(None, None)
+        return
+    decision = Decision(5, Outcome.ABORT, _SLOT)
+    following = S.PREPARE_ABORT if state.is_open else S.COMPLETE_ABORT
+    aborted = replace(row, state=following, producer_epoch=6, decision=decision, token=None, position=_SLOT)
+    assert transition == Transition(aborted, decision)
+
+
+def test_terminate_epoch_of_an_id_that_is_gone_writes_nothing() -> None:
+    assert terminate_epoch(None, 7, 5, _SLOT) == Transition(None, None)
+
+
+def test_prepared_transaction_that_is_terminated_keeps_its_batch_id_in_the_decision(a_row: RowBuilder) -> None:
+    topics = {OTHER: EnrolledTopic("delays", frozenset({3}))}
+    row = a_row(S.PREPARED, topics=topics, batch_id="run")
+
+    decided = terminate_epoch(row, 7, 5, _SLOT).answer
+
+    assert decided == Decision(5, Outcome.ABORT, _SLOT, "run")

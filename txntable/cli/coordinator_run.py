@@ -1,0 +1,69 @@
+"""``txntable transactions run``: the coordinator job, once for a scheduler or until it is stopped.
+
+Owns what ends it: SIGINT and SIGTERM let the task under way finish, exit code 0; a lost lease is an
+error like any other, exit code 1; with ``--once``, exit code 1 too when something was left undone.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from txntable.cli.connection import Connection
+from txntable.cli.output import error_console, note
+from txntable.client.coordinator_round import CoordinatorReport
+from txntable.client.transaction_coordinator import CoordinatorConfig
+
+_DEFAULT_INTERVAL_MS = CoordinatorConfig().completion_interval_ms
+
+
+def run(
+    connection: Connection,
+    once: Annotated[bool, typer.Option("--once", help="Do all that there is to do, and exit.")] = False,
+    interval_ms: Annotated[
+        int, typer.Option("--interval-ms", min=1, help="Milliseconds between rounds; without --once.")
+    ] = _DEFAULT_INTERVAL_MS,
+) -> None:
+    """Run the coordinator: abort what timed out, complete what was decided, expire ids, clean up logs.
+
+    The newest one counts: one that runs already notices in its next round, and stops.
+    """
+    coordinator = connection.open().coordinator(CoordinatorConfig(completion_interval_ms=interval_ms))
+    if once:
+        report = coordinator.run_once()
+        connection.output.facts(asdict(report))
+        if report.failures:
+            raise typer.Exit(1)
+        return
+    with _stopped_by_signals() as stop:
+        note("the coordinator runs until it is interrupted")
+        coordinator.run(stop.is_set, _tell)
+
+
+def _tell(report: CoordinatorReport) -> None:
+    if report.did_something:
+        facts = " ".join(f"{name}={value}" for name, value in asdict(report).items() if value)
+        error_console().print(Text(facts), soft_wrap=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

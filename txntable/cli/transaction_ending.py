@@ -1,0 +1,115 @@
+"""``txntable transactions abort|fence``: ending transactions over their producers' heads.
+
+Both are dry runs until ``--execute``: they then say what would happen, and change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from coordinator.transaction_standing import Standing
+from coordinator.transaction_state import TransactionState
+from txntable.cli.connection import Connection
+from txntable.cli.output import Rows, note
+from txntable.client.transaction_abort import AbortTarget
+from txntable.errors import InvalidRequestError
+
+ABORT_HEADERS = {
+    "transactional_id": "TransactionalId",
+    "producer_id": "ProducerId",
+    "producer_epoch": "ProducerEpoch",
+    "action": "Action",
+    "executed": "Executed",
+}
+FENCE_HEADERS = {
+    "transactional_id": "TransactionalId",
+    "producer_id": "ProducerId",
+    "producer_epoch": "ProducerEpoch",
+    "transaction_state": "TransactionState",
+    "action": "Action",
+    "executed": "Executed",
+}
+ABORT_ACTIONS = {
+    Standing.OPEN: "abort",
+    Standing.DECIDED: "complete what is decided",
+    Standing.UNENROLLED: "abort, and write the missing marker",
+    Standing.IDLE: "raise the epoch, and write the missing marker",
+    Standing.PAST: "write the missing marker",
+}
+
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")]
+
+
+def abort(  # noqa: PLR0913  the interface of a command
+    connection: Connection,
+    transactional_id: Annotated[
+        str | None, typer.Argument(help="Abort what this id has open.", metavar="TRANSACTIONAL_ID")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Abort what is open in this topic.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", help="In this partition of it.")] = None,
+    start_offset: Annotated[
+        int | None, typer.Option("--start-offset", help="The transaction that starts at this offset there.")
+    ] = None,
+    producer_id: Annotated[int | None, typer.Option("--producer-id", help="The transaction of this producer.")] = None,
+    producer_epoch: Annotated[int | None, typer.Option("--producer-epoch", help="Under this epoch.")] = None,
+    execute: Execute = False,
+) -> None:
+    """Abort a transaction, by its id or by where it is open: a dry run until --execute."""
+    try:
+        AbortTarget(transactional_id, topic, partition, start_offset, producer_id, producer_epoch)
+    except InvalidRequestError as error:
+        raise typer.BadParameter(str(error)) from error
+    aborted = (
+        connection.open()
+        .admin()
+        .abort_transaction(
+            transactional_id,
+            topic=topic,
+            partition=partition,
+            start_offset=start_offset,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            validate_only=not execute,
+        )
+    )
+    _note_dry_run(execute)
+    action = ABORT_ACTIONS[aborted.standing]
+    row = (aborted.transactional_id, aborted.producer_id, aborted.producer_epoch, action, execute)
+    connection.output.rows(Rows(ABORT_HEADERS, [row]))
+
+
+def fence(
+    connection: Connection,
+    transactional_ids: Annotated[list[str], typer.Argument(help="The ids.", metavar="TRANSACTIONAL_ID...")],
+    execute: Execute = False,
+) -> None:
+    """Fence the producers of transactional ids, and abort what they have open: a dry run until --execute."""
+    admin = connection.open().admin()
+    known = {
+        row.transactional_id: row for row in admin.list_transactions() if row.transactional_id in transactional_ids
+    }
+    fenced = admin.fence_producers(transactional_ids) if execute else {}
+    _note_dry_run(execute)
+    rows = []
+    for transactional_id in dict.fromkeys(transactional_ids):
+        row = known.get(transactional_id)
+        before = (None, None) if row is None else (row.producer_id, row.producer_epoch)
+        state = None if row is None else row.state
+        named = fenced.get(transactional_id, before)
+        rows.append((transactional_id, *named, None if state is None else state.value, _fencing(state), execute))
+    connection.output.rows(Rows(FENCE_HEADERS, rows))
+
+
+def _fencing(state: TransactionState | None) -> str:
+    if state is None:
+        return "create the id"
+    if state is TransactionState.PREPARED:
+        return "refuse: end it with its token, or abort it first"
+    return "abort, and raise the epoch" if state.is_open else "raise the epoch"
+
+
+def _note_dry_run(execute: bool) -> None:
+    if not execute:
+        note("a dry run: nothing is changed; say --execute to do it")

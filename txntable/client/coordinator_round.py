@@ -1,0 +1,206 @@
+"""One round of the coordinator job: its tasks, and what they did (PROTOCOL.md §6.6).
+
+Owns the rule that what fails does not stop the rest: it is logged, counted, and left to the next
+round.  Only a lost lease ends the round; it is looked at before each piece of work, on the view that
+the job has anyway.  Must not know when what is due.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+from txntable.completion import Completer
+from txntable.errors import TransactionCoordinatorFencedError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.log.cleanup import SMALLEST_RETENTION_MS, clean_up
+from txntable.topic_log import TopicLog
+from txntable.transaction_expiration import expire_part, parts_of, plan_expiry
+from txntable.transaction_log import TransactionLog
+from txntable.warehouse_settings import WarehouseSettings
+
+logger = logging.getLogger(__name__)
+
+
+class Task(Enum):
+    """What the coordinator job does, in this order."""
+
+    COMPLETE = "time out and complete transactions"
+    PUBLISH = "publish topics"
+    EXPIRE_IDS = "expire transactional ids and batch names"
+    EXPIRE_PRODUCERS = "expire producer ids"
+    CLEAN_LOGS = "clean up logs"
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorReport:
+    """What one round did.
+
+    Attributes
+    ----------
+    coordinator_epoch : int
+        Of the lease that it was done under.
+    aborted : int
+        Transactions whose timeout had passed.
+    completed : int
+        Transactions that others had decided.
+    published_topics : int
+        Topics whose public table was behind.
+    expired_transactional_ids, expired_batch_names : int
+        Rows of the transaction log that went.
+    expired_producers : int
+        Producers that a partition forgot; one counts in each partition.
+    cleaned_log_files : int
+        Log entries and checkpoints that were deleted.
+    failures : int
+        What failed and was left to the next round; the log says why.
+    """
+
+    coordinator_epoch: int
+    aborted: int = 0
+    completed: int = 0
+    published_topics: int = 0
+    expired_transactional_ids: int = 0
+    expired_batch_names: int = 0
+    expired_producers: int = 0
+    cleaned_log_files: int = 0
+    failures: int = 0
+
+    @property
+    def did_something(self) -> bool:
+        """Whether anything was done, or failed."""
+        return self != CoordinatorReport(self.coordinator_epoch)
+
+
+class CoordinatorRound:
+    """The work of one round.
+
+    Parameters
+    ----------
+    transactions : TransactionLog
+        T, through the door that the lease keeps open, just read.
+    topic_log : callable
+        Topic name -> its logs.
+    settings : WarehouseSettings
+        How long what is kept.
+    decision_age_ms : int
+        Younger decisions, in milliseconds, are left to their producers.
+    """
+
+    def __init__(
+        self,
+        transactions: TransactionLog,
+        topic_log: Callable[[str], TopicLog],
+        settings: WarehouseSettings,
+        decision_age_ms: int,
+    ) -> None:
+        self._transactions, self._topic_log, self._settings = transactions, topic_log, settings
+        self._context = transactions.context
+        self._completer = Completer(transactions, topic_log)
+        self._decision_age_ms = decision_age_ms
+        self._counts = Counter[str]()
+        self._try_again = False
+
+    def run(self, task: Task) -> bool:
+        """Do one task.
+
+        Returns
+        -------
+        bool
+            ``False``: something failed that may succeed in the next round.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            Another job has the lease: stop.
+        """
+        work = {
+            Task.COMPLETE: self._complete,
+            Task.PUBLISH: self._publish,
+            Task.EXPIRE_IDS: self._expire_ids,
+            Task.EXPIRE_PRODUCERS: self._expire_producers,
+            Task.CLEAN_LOGS: self._clean_logs,
+        }
+        self._try_again = False
+        with self._left_to_the_next_round(task.value):
+            work[task]()
+        return not self._try_again
+
+    def report(self, coordinator_epoch: int) -> CoordinatorReport:
+        """Return what was done so far."""
+        return CoordinatorReport(coordinator_epoch, **self._counts)
+
+    @contextmanager
+    def _left_to_the_next_round(self, what: str) -> Iterator[None]:
+        try:
+            self._transactions.check_lease()
+            yield
+        except TransactionCoordinatorFencedError:
+            raise
+        except (TxnTableError, OSError) as error:
+            logger.warning("failed, and is left to the next round: %s: %s", what, error)
+            self._counts["failures"] += 1
+            self._try_again |= not isinstance(error, TxnTableError) or error.retriable
+
+    def _complete(self) -> None:
+        log = self._transactions.log
+        with log.lock:
+            under_way = list(log.fold.under_way.values())
+        for row in under_way:
+            with self._left_to_the_next_round(f"time out transactional_id={row.transactional_id}"):
+                if self._completer.time_out(row):
+                    self._counts["aborted"] += 1
+                    # Nobody else feels responsible for it.
+                    self._completer.complete(row.transactional_id)
+        now_ms = self._context.clock.now_ms()
+        with log.lock:
+            times = log.fold.decided_at_ms
+            # In-commit times may be ahead of the clock: on a busy log each is later than the one before.
+            decided = [
+                row for row in log.fold.decided() if max(0, now_ms - times[row.position]) >= self._decision_age_ms
+            ]
+        for row in decided:
+            with self._left_to_the_next_round(f"complete transactional_id={row.transactional_id}"):
+                self._completer.complete_row(row)
+                self._counts["completed"] += 1
+
+    def _publish(self) -> None:
+        for name in self._topics():
+            with self._left_to_the_next_round(f"publish topic={name}"):
+                try:
+                    self._counts["published_topics"] += self._topic_log(name).catch_up()
+                except UnknownTopicOrPartitionError:
+                    # A folder without a topic: its creation was killed, or it is somebody's junk.
+                    continue
+
+    def _expire_ids(self) -> None:
+        spec, paths = plan_expiry(self._transactions, self._settings)
+        for part in parts_of(paths):
+            with self._left_to_the_next_round("expire transactional ids and batch names"):
+                ids, names = expire_part(self._transactions, part, spec)
+                self._counts["expired_transactional_ids"] += ids
+                self._counts["expired_batch_names"] += names
+
+    def _expire_producers(self) -> None:
+        for name in self._topics():
+            with self._left_to_the_next_round(f"expire producer ids topic={name}"):
+                expired = self._topic_log(name).expire_producers(self._settings.producer_id_expiration_ms)
+                self._counts["expired_producers"] += expired
+
+    def _clean_logs(self) -> None:
+        public_ms = self._settings.vacuum_retention_ms
+        # Nobody travels through S: it is kept for as long as a transaction may need it.
+        segments_ms = max(SMALLEST_RETENTION_MS, 2 * self._settings.transaction_max_timeout_ms)
+        retentions_ms = {TRANSACTION_LOG_ROOT: public_ms, OFFSET_LOG_ROOT: public_ms}
+        for name in self._topics():
+            retentions_ms |= {public_root(name): public_ms, segments_root(name): segments_ms}
+        for root, retention_ms in retentions_ms.items():
+            with self._left_to_the_next_round(f"clean up log={root}"):
+                self._counts["cleaned_log_files"] += len(clean_up(self._context, root, retention_ms).paths)
+
+    def _topics(self) -> list[str]:
+        return list(self._context.store.folders(TOPICS_FOLDER))

@@ -1,0 +1,173 @@
+"""The creation of a warehouse: its identity, and version 0 of its two keyed tables (PROTOCOL.md §2, §3.3).
+
+Writing ``_warehouse.json`` *is* the creation; what is missing after that is made by whoever opens
+the warehouse with write access.  Must not know of clients.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from txntable.environment import Environment
+from txntable.errors import (
+    DamagedDataError,
+    StorePermissionError,
+    StoreUnavailableError,
+    UnsupportedFormatError,
+    WarehouseAlreadyExistsError,
+    WarehouseNotFoundError,
+)
+from txntable.layout import OFFSET_LOG_ROOT, PROBE_FOLDER, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
+from txntable.log.actions import Action
+from txntable.log.delta_log import DeltaLog
+from txntable.log.keyed_table import creation_actions
+from txntable.log.table_state import TableState
+from txntable.offset_log import OFFSET_LOG_COLUMNS
+from txntable.storage.object_store import ObjectStore
+from txntable.storage.probe import probe
+from txntable.storage.store_clock import StoreClock
+from txntable.topic_log import known
+from txntable.topic_metadata import FORMAT, guard_properties
+from txntable.transaction_rows import TRANSACTION_LOG_COLUMNS
+from txntable.warehouse_settings import WarehouseSettings, settings_properties
+
+_TABLES: Mapping[str, pa.Schema] = {
+    TRANSACTION_LOG_ROOT: TRANSACTION_LOG_COLUMNS,
+    OFFSET_LOG_ROOT: OFFSET_LOG_COLUMNS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseIdentity:
+    """What ``_warehouse.json`` says.
+
+    Attributes
+    ----------
+    format : str
+        The format's name.
+    warehouse_id : str
+        32 hex digits.
+    created_at : int
+        The store's time, ms since 1970.
+    capabilities : Mapping[str, Any]
+        What the probe found.
+    """
+
+    format: str
+    warehouse_id: str
+    created_at: int
+    capabilities: Mapping[str, Any]
+
+
+def write_identity(store: ObjectStore, environment: Environment) -> bool:
+    """Create a warehouse where there is none; return whether it was this call that did.
+
+    Raises
+    ------
+    WarehouseAlreadyExistsError
+        The place is used for something else: choose another.
+    StoreUnsuitableError
+        The store's put-if-absent does not hold what it promises.
+    StoreUnavailableError
+        Call again.
+    """
+    if store.get(WAREHOUSE_FILE) is not None:
+        return False
+    _require_unused(store)
+    capabilities = probe(store, environment)
+    now_ms = StoreClock(store, environment).now_ms()
+    identity = WarehouseIdentity(FORMAT, environment.new_id(), now_ms, asdict(capabilities))
+    data = json.dumps(asdict(identity), indent=2).encode()
+    try:
+        store.put_if_absent(WAREHOUSE_FILE, data)
+    except StoreUnavailableError:
+        if store.get(WAREHOUSE_FILE) is None:
+            raise
+    # Whatever the answer was: what is there now tells whose creation it is.
+    return read_identity(store).warehouse_id == identity.warehouse_id
+
+
+def _require_unused(store: ObjectStore) -> None:
+    for meta in store.list(""):
+        if not meta.path.startswith(("system/clock", f"{PROBE_FOLDER}/")):
+            raise WarehouseAlreadyExistsError(
+                "the place is used for something else; choose an empty folder or prefix",
+                url=store.spec.url,
+                found=meta.path,
+            )
+
+
+def create_missing_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: WarehouseSettings) -> None:
+    """Make version 0 of a keyed table of the warehouse, when an interrupted creation left it out.
+
+    Raises
+    ------
+    DamagedDataError
+        The table is gone although there are topics; or it is missing, and these credentials may not write.
+    """
+    if log.refresh().version is None:
+        _require_unborn(log)
+        _create_log(log, identity, settings)
+
+
+def _require_unborn(log: DeltaLog[Any]) -> None:
+    """Refuse to make a log anew that was lost: it would give out positions and producer ids a second time."""
+    # Whoever makes a topic has opened the warehouse, hence made both logs before: the log is looked for once more.
+    if log.context.store.folders(TOPICS_FOLDER) and log.refresh().version is None:
+        raise DamagedDataError("the warehouse has topics but has lost this log; restore it from a backup", log=log.root)
+
+
+def _create_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: WarehouseSettings) -> None:
+    name = log.root
+    table_id = f"{identity.warehouse_id[:31]}{0 if name == TRANSACTION_LOG_ROOT else 1}"
+    properties = {
+        **guard_properties(settings.vacuum_retention_ms),
+        **settings_properties(settings),
+        "txntable.warehouse.id": identity.warehouse_id,
+    }
+
+    def decide(table: TableState) -> Sequence[Action]:
+        if table.version is not None:
+            return []
+        return creation_actions(name.rsplit("/", 1)[1], table_id, _TABLES[name], properties, log.context.clock.now_ms())
+
+    try:
+        known(log.commit("CREATE", decide), name)
+    except StorePermissionError as error:
+        raise DamagedDataError(
+            "the warehouse's creation was interrupted; open it once with write access", log=name
+        ) from error
+
+
+def read_identity(store: ObjectStore) -> WarehouseIdentity:
+    """Return what the warehouse says of itself.
+
+    Raises
+    ------
+    WarehouseNotFoundError
+        There is none.
+    UnsupportedFormatError
+        It has a newer format: upgrade.
+    DamagedDataError
+        It can not be read.
+    """
+    found = store.get(WAREHOUSE_FILE)
+    if found is None:
+        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the url", url=store.spec.url)
+    try:
+        fields = json.loads(found.data)
+        identity = WarehouseIdentity(**fields) if fields["format"] == FORMAT else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedDataError("the warehouse's identity can not be read", path=WAREHOUSE_FILE) from error
+    if identity is None:
+        raise UnsupportedFormatError(
+            "the warehouse has a format that this version does not know; upgrade txntable",
+            format=fields["format"],
+            known=FORMAT,
+        )
+    return identity
