@@ -11,11 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, commits, scan, transactions, write
+from benchmarks import cold_start, commits, contention, scan, transactions, write
 
 ALL = {
     "commits": commits.measure,
     "transactions": transactions.measure,
+    "contention": contention.measure,
     "cold_start": cold_start.measure,
     "write": write.measure,
     "scan": scan.measure,

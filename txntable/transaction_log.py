@@ -183,7 +183,8 @@ class TransactionLog:
         """Return what the view remembers of a batch id."""
         if batch_id is None:
             return BatchMemory()
-        add = find_row(self.log.table, BATCH_KIND, batch_key(transactional_id, batch_id))
+        with self.log.lock:
+            add = find_row(self.log.table, BATCH_KIND, batch_key(transactional_id, batch_id))
         if isinstance(batch_id, str):
             return BatchMemory(name_known=add is not None)
         last = None if add is None else batch_row_of(add).batch_id

@@ -121,8 +121,7 @@ class Warehouse:
 
     def settings(self) -> WarehouseSettings:
         """Return the warehouse's settings."""
-        self.transactions.log.ensure_fresh()
-        metadata = self.transactions.log.table.metadata
+        metadata = self.transactions.log.ensure_fresh().metadata
         if metadata is None:
             raise DamagedDataError("the warehouse has lost its transaction log", log=TRANSACTION_LOG_ROOT)
         return settings_from(metadata.configuration)

@@ -115,8 +115,10 @@ class CoordinatorClient:
 
     def memory(self, transactional_id: str, batch_id: BatchId) -> BatchMemory:
         """Return what T remembers of a batch id, now."""
-        self._transactions.refresh()
-        return self._transactions.memory(transactional_id, batch_id)
+        # One lock over reading and looking: another thread may be reopening the view.
+        with self._transactions.log.lock:
+            self._transactions.refresh()
+            return self._transactions.memory(transactional_id, batch_id)
 
     def enrol(self, transactional_id: str, producer: ProducerEpoch, staged: Mapping[str, Staged]) -> None:
         """Enrol the partitions that are about to be appended to.
@@ -182,8 +184,9 @@ class CoordinatorClient:
 
     def settle(self, transactional_id: str, token: str | None) -> Outcome | None:
         """Return how the prepared transaction is to be ended; see :func:`coordinator.prepared_token.settle`."""
-        self._transactions.refresh()
-        row = self._transactions.row(transactional_id)
+        with self._transactions.log.lock:
+            self._transactions.refresh()
+            row = self._transactions.row(transactional_id)
         if row is None:
             raise InvalidPidMappingError(
                 "the transactional id is unknown or expired: make a new producer", transactional_id=transactional_id

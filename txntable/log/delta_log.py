@@ -244,7 +244,6 @@ class DeltaLog(Generic[F]):
                     outcome = self._attempt(operation, tuple(actions))
                     if not isinstance(outcome, Conflicted):
                         break
-                    self.refresh()
             except (StoreUnavailableError, StorePermissionError):
                 # An error is a definite no to the caller: with a put under way it would be a lie.
                 if self._unsettled is None:
@@ -314,8 +313,10 @@ class DeltaLog(Generic[F]):
         if not created:
             if entry is None:
                 return None
-            if self._decode(commit.version, entry).info.commit_id != commit.info.commit_id:
+            winner = self._decode(commit.version, entry)
+            if winner.info.commit_id != commit.info.commit_id:
                 self._unsettled = None
+                self._follow(winner)
                 return Conflicted(commit.version)
         if self._is_stale():
             self._unsettled = commit.version
@@ -324,6 +325,15 @@ class DeltaLog(Generic[F]):
         self._show(put_at)
         self._asked = asked
         return Committed(commit.version)
+
+    def _follow(self, winner: Commit) -> None:
+        """Fold the commit that has the slot, which was read already, and those above it."""
+        if not self._is_stale():
+            self._apply(winner)
+            # What is decided on from here on stands on this answer.
+            self._answered = next(_moments)
+            self._polite_commits = _POLITE_COMMITS
+        self.refresh()
 
     def _get_or_none(self, path: str) -> StoredObject | None:
         try:

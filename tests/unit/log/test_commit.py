@@ -10,7 +10,7 @@ from txntable.log.actions import Commit, CommitInfo, Txn, decode_commit, encode_
 from txntable.log.cleanup import clean_up
 from txntable.log.outcome import Committed, Unchanged, Unknown
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import Fault, Operation, on
+from txntable.testing.fault_plan import Fault, Operation, Step, on
 from txntable.testing.stepping_store import ProcessKilled
 
 PUT = Operation.PUT_IF_ABSENT
@@ -66,6 +66,18 @@ def test_commit_is_decided_again_when_another_took_the_slot() -> None:
 
     assert outcome == Committed(2)
     assert process.counter() == 42
+
+
+def test_commit_reads_the_winners_entry_once_when_another_took_the_slot() -> None:
+    world, _ = world_with_log()
+    process = world.process(on(PUT, slot(1), Fault.TAKEN, intruder=intruder(41)))
+
+    process.count()
+
+    read = [step.path for step in process.store.steps if step.operation is Operation.GET]
+    assert read.count(slot(1)) == 2, "once for the tail, once after the put"
+    put = [step.path for step in process.store.steps if step.operation is PUT and step.path.startswith("table/")]
+    assert put == [slot(1), slot(2)]
 
 
 def test_commit_of_ours_that_landed_late_is_found_as_ours_when_the_retry_meets_it() -> None:
@@ -171,6 +183,25 @@ def test_writer_that_sleeps_at_its_put_is_not_believed_when_the_slot_was_deleted
     assert isinstance(outcome, Committed)
     assert outcome.version > 200
     assert sleeper.counter() == 202
+
+
+def test_loser_that_slept_over_the_winners_entry_opens_the_log_anew() -> None:
+    world, _ = world_with_log()
+    process = world.process(on(PUT, slot(1), Fault.TAKEN, intruder=intruder(41)))
+    process.log.refresh()
+    lost_at: list[int] = []
+
+    def sleep(step: Step) -> None:
+        if step.operation is Operation.GET and step.path == slot(1) and not lost_at:
+            lost_at.append(step.number)
+            process.environment.advance_ms(GUARD_MS)
+
+    process.store.on_step = sleep
+    outcome = process.count()
+
+    assert outcome == Committed(2)
+    assert process.store.steps[lost_at[0]].path.endswith("_last_checkpoint")
+    assert process.counter() == 42
 
 
 def test_stale_reader_does_not_take_a_deleted_slot_for_the_tail() -> None:

@@ -96,11 +96,13 @@ def test_each_of_eight_writers_gets_at_least_half_of_an_equal_share() -> None:
     assert sum(commits) * ROUND_TRIP_MS >= HORIZON_MS * 0.6, "and the log is not left idle"
 
 
-def test_without_the_waiting_rule_some_writer_starves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_waiting_rule_some_writer_gets_less_than_half_of_an_equal_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So that the test above is known to be able to fail."""
     monkeypatch.setattr(delta_log, "_POLITE_COMMITS", 0)
     monkeypatch.setattr(delta_log, "_ALONE_COMMITS", HORIZON_MS)
 
     commits = commits_of_each()
 
-    assert commits[0] < sum(commits) / WRITERS / 3, commits
+    assert commits[0] < sum(commits) / WRITERS / 2, commits

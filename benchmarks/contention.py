@@ -1,0 +1,143 @@
+"""Transactions per second of 1, 2, 4 and 8 processes at once, beside as many processes that append with ``deltalake``.
+
+Each process has its own transactional id; a transaction is one record in one partition, from begin to commit,
+published.  All write to the same partition of one topic, or each to a topic of its own; the transaction log is one.
+The peer's processes append one row to one table.  Local folders, ``durability="page-cache"``: deltalake does not sync.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from statistics import median, quantiles
+
+import deltalake
+import pyarrow as pa
+
+from benchmarks.measurement import Figure, ratio
+from txntable.warehouse import Warehouse
+
+SECONDS = 4.0
+PROCESSES = (1, 2, 4, 8)
+_ROW = pa.table({"x": pa.array([1], pa.int64())})
+# Of the process: where all wait for each other.  A barrier can only be inherited.
+_starts: list[Barrier] = []
+
+
+class Contenders(Enum):
+    """What the processes do."""
+
+    SHARED_TOPIC = "transactions, one partition of one topic"
+    OWN_TOPICS = "transactions, a topic each"
+    DELTALAKE = "deltalake appends, one table"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one process did.
+
+    Attributes
+    ----------
+    latencies_s : tuple of float
+        Seconds of each call that succeeded.
+    failures : int
+        Calls that failed.
+    longest_wait_s : float
+        Most seconds between two successes.
+    """
+
+    latencies_s: tuple[float, ...]
+    failures: int
+    longest_wait_s: float
+
+
+def measure(folder: Path) -> list[Figure]:
+    """Return rates of all kinds by number of processes, and their ratios to deltalake's."""
+    figures = []
+    for processes in PROCESSES:
+        rates = {}
+        for contenders in Contenders:
+            tallies = _run(contenders, folder / f"{contenders.name}-{processes}", processes)
+            rates[contenders] = sum(len(tally.latencies_s) for tally in tallies) / SECONDS
+            name = f"{contenders.value}, {processes} processes"
+            figures.append(Figure(name, rates[contenders], "1/s", _notes(tallies)))
+        for contenders in (Contenders.SHARED_TOPIC, Contenders.OWN_TOPICS):
+            name = f"{contenders.value} ÷ {Contenders.DELTALAKE.value}, {processes} processes"
+            figures.append(ratio(name, rates[contenders], rates[Contenders.DELTALAKE]))
+    return figures
+
+
+def _notes(tallies: list[Tally]) -> str:
+    done = [len(tally.latencies_s) for tally in tallies]
+    latencies = sorted(1000 * latency for tally in tallies for latency in tally.latencies_s)
+    return (
+        f"{sum(tally.failures for tally in tallies)} failed; slowest ÷ median {min(done) / max(1, median(done)):.2f}; "
+        f"longest wait {max(tally.longest_wait_s for tally in tallies):.2f} s; "
+        f"median {median(latencies):.1f} ms, p95 {quantiles(latencies, n=20)[-1]:.1f} ms"
+    )
+
+
+def _run(contenders: Contenders, folder: Path, processes: int) -> list[Tally]:
+    _create(contenders, str(folder), processes)
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(processes)
+    with context.Pool(processes, initializer=_start_at, initargs=(start,)) as pool:
+        work = [(contenders, str(folder), number) for number in range(processes)]
+        return pool.starmap(_work, work, chunksize=1)
+
+
+def _start_at(barrier: Barrier) -> None:
+    _starts.append(barrier)
+
+
+def _create(contenders: Contenders, folder: str, processes: int) -> None:
+    if contenders is Contenders.DELTALAKE:
+        deltalake.write_deltalake(folder, _ROW)
+        return
+    admin = Warehouse.create(folder, durability="page-cache").admin()
+    for number in range(processes):
+        admin.create_topic(_topic(contenders, number), schema=_ROW.schema, exist_ok=True)
+
+
+def _topic(contenders: Contenders, number: int) -> str:
+    return "shared" if contenders is Contenders.SHARED_TOPIC else f"own-{number}"
+
+
+def _transact(contenders: Contenders, folder: str, number: int) -> Callable[[], object]:
+    producer = Warehouse.open(folder, durability="page-cache").producer(f"contender-{number}")
+    producer.init_transactions()
+    topic = _topic(contenders, number)
+
+    def transact() -> None:
+        producer.begin_transaction()
+        producer.send(topic, row={"x": number})
+        producer.commit_transaction()
+
+    return transact
+
+
+def _work(contenders: Contenders, folder: str, number: int) -> Tally:
+    call: Callable[[], object]
+    if contenders is Contenders.DELTALAKE:
+        call = lambda: deltalake.write_deltalake(folder, _ROW, mode="append")  # noqa: E731  the peer, in one line
+    else:
+        call = _transact(contenders, folder, number)
+    _starts[-1].wait()
+    latencies, failures, longest = [], 0, 0.0
+    before = time.monotonic()
+    end = before + SECONDS
+    while (asked := time.monotonic()) < end:
+        try:
+            call()
+        except Exception:  # noqa: BLE001  whatever it raises is a failure that the caller would have to handle
+            failures += 1
+            continue
+        now = time.monotonic()
+        latencies.append(now - asked)
+        longest, before = max(longest, now - before), now
+    return Tally(tuple(latencies), failures, longest)
