@@ -6,28 +6,29 @@ below D whole, in every topic, and none above; open transactions hold nothing ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from txntable.completion import Completer
 from txntable.errors import InvalidRequestError, OffsetOutOfRangeError, StorePermissionError
-from txntable.layout import public_root, segments_root
-from txntable.spark.reader import scan_public, scan_segments
-from txntable.topic_log import TopicLog
+from txntable.isolation import IsolationLevel
+from txntable.layout import TRANSACTION_LOG_ROOT, public_root
+from txntable.log.entry_time import version_as_of
+from txntable.partition.topic_view import TopicView
+from txntable.spark.reader import scan_public
+from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+__all__ = ["IsolationLevel", "Snapshot"]
 
-class IsolationLevel(Enum):
-    """What a reader sees."""
-
-    SNAPSHOT = "snapshot"
-    """Everything committed as of one position, in all topics at once."""
-    READ_UNCOMMITTED = "read_uncommitted"
-    """Every appended record, whatever becomes of it."""
+_MILLISECOND = dt.timedelta(milliseconds=1)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Snapshot:
@@ -39,44 +40,40 @@ class Snapshot:
         The decision position that it is pinned at.
     """
 
-    def __init__(self, position: int, url: str, topic_log: Callable[[str], TopicLog]) -> None:
+    def __init__(self, position: int, url: str, reader: Callable[[str], TopicReader], *, past: bool) -> None:
         self.position = position
         self._url = url
-        self._topic_log = topic_log
+        self._reader = reader
+        self._past = past
         self._versions: dict[str, int] = {}
+        self._views: dict[str, TopicView] = {}
 
     @classmethod
     def pin(
         cls,
         transactions: TransactionLog,
         completer: Completer,
-        topic_log: Callable[[str], TopicLog],
-        as_of: int | None,
+        reader: Callable[[str], TopicReader],
+        as_of: int | dt.datetime | None,
     ) -> Snapshot:
         """Pin the head of the transaction log, or an earlier position.
 
         Raises
         ------
         OffsetOutOfRangeError
-            `as_of` is above the head: it has not happened yet.
+            `as_of` has not happened yet, or is before the warehouse.
+        InvalidRequestError
+            `as_of` is neither a position nor a time with a zone.
         """
         url = transactions.context.store.spec.url
         head = transactions.refresh()
-        if as_of is not None and not 0 <= as_of <= head:
-            raise OffsetOutOfRangeError(
-                "a snapshot is taken at a position between 0 and the head of the transaction log",
-                as_of=as_of,
-                head=head,
-            )
-        wanted = head if as_of is None else as_of
+        wanted = head if as_of is None else _position(transactions, head, as_of)
         try:
             completer.complete_decided()
         except StorePermissionError:
             # Who may not complete reads what others have published whole.
-            with transactions.log.lock:
-                waiting = [row.position for row in transactions.log.fold.decided()]
-            wanted = min([wanted, *(position - 1 for position in waiting)])
-        return cls(wanted, url, topic_log)
+            wanted = min(wanted, published_position(transactions, head))
+        return cls(wanted, url, reader, past=wanted < head)
 
     def version(self, topic: str) -> int:
         """Return the version of the public table that the snapshot reads; pinned at the first call.
@@ -85,13 +82,22 @@ class Snapshot:
         ------
         UnknownTopicOrPartitionError
             There is no such topic.
+        OffsetOutOfRangeError
+            Retention has removed it.
         """
         if topic not in self._versions:
-            log = self._topic_log(topic)
-            log.settings()
-            log.catch_up()
-            self._versions[topic] = log.public.table.next_version - 1
+            reader = self._reader(topic)
+            with reader.topic.segments.lock, reader.topic.public.lock:
+                reader.catch_up()
+                head = reader.topic.public.table.next_version - 1
+            self._versions[topic] = reader.version_at(self.position) if self._past else head
         return self._versions[topic]
+
+    def view(self, topic: str) -> TopicView:
+        """Return what the snapshot shows of a topic; raises as :meth:`version`."""
+        if topic not in self._views:
+            self._views[topic] = self._reader(topic).view_at(self.version(topic), self.position)
+        return self._views[topic]
 
     def read(self, spark: SparkSession, topic: str) -> DataFrame:
         """Return a topic's committed records as a DataFrame.
@@ -101,28 +107,48 @@ class Snapshot:
         version = self.version(topic)
         return scan_public(spark, f"{self._url}/{public_root(topic)}", version, self.position)
 
+    def read_arrow(
+        self,
+        topic: str,
+        *,
+        columns: Sequence[str] | None = None,
+        starting_offsets: Mapping[int, int] | None = None,
+        ending_offsets: Mapping[int, int] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return a topic's committed records without Spark; see :meth:`txntable.Warehouse.read_arrow`."""
+        offsets = (dict(starting_offsets or {}), dict(ending_offsets or {}))
+        return self._reader(topic).batches(self.view(topic), columns, offsets)
 
-def read_topic(warehouse: Any, spark: SparkSession, topic: str, isolation_level: str, as_of: int | None) -> DataFrame:
-    """Return a topic as a DataFrame; see :meth:`txntable.Warehouse.read`.
 
-    Raises
-    ------
-    InvalidRequestError
-        An unknown level, or a position for uncommitted data.
-    """
-    levels = {level.value: level for level in IsolationLevel}
-    level = levels.get(isolation_level)
-    if level is None:
-        raise InvalidRequestError(
-            "there is no such isolation level; take one of those known",
-            isolation_level=isolation_level,
-            known=",".join(levels),
+def published_position(transactions: TransactionLog, head: int) -> int:
+    """Return the highest position at or below `head` with nothing decided and unpublished at or below it."""
+    with transactions.log.lock:
+        waiting = [row.position for row in transactions.log.fold.decided()]
+    return min([head, *(position - 1 for position in waiting)])
+
+
+def _position(transactions: TransactionLog, head: int, as_of: int | dt.datetime) -> int:
+    if isinstance(as_of, dt.datetime):
+        return _position_at(transactions, head, as_of)
+    if isinstance(as_of, bool) or not isinstance(as_of, int):
+        raise InvalidRequestError("as_of is a position or a datetime with a time zone", as_of=repr(as_of))
+    if not 0 <= as_of <= head:
+        raise OffsetOutOfRangeError(
+            "a snapshot is taken at a position between 0 and the head of the transaction log", as_of=as_of, head=head
         )
-    if level is IsolationLevel.SNAPSHOT:
-        snapshot: Snapshot = warehouse.snapshot(as_of)
-        return snapshot.read(spark, topic)
-    if as_of is not None:
-        raise InvalidRequestError("only a snapshot has a position; leave as_of out", isolation_level=isolation_level)
-    log: TopicLog = warehouse.topic_log(topic)
-    log.settings()
-    return scan_segments(spark, f"{warehouse.url}/{segments_root(topic)}", log.segments.table.next_version - 1)
+    return as_of
+
+
+def _position_at(transactions: TransactionLog, head: int, moment: dt.datetime) -> int:
+    if moment.tzinfo is None:
+        raise InvalidRequestError("as_of needs a time zone; give datetime(…, tzinfo=…)", as_of=moment.isoformat())
+    time_ms = (moment - _EPOCH) // _MILLISECOND
+    now_ms = transactions.context.clock.now_ms()
+    if time_ms > now_ms:
+        raise OffsetOutOfRangeError(
+            "the time has not come yet by the store's clock", as_of=moment.isoformat(), now_ms=now_ms
+        )
+    position = version_as_of(transactions.context, TRANSACTION_LOG_ROOT, head, time_ms)
+    if position is None:
+        raise OffsetOutOfRangeError("the warehouse was created later", as_of=moment.isoformat())
+    return position

@@ -5,10 +5,13 @@ Owns the handle that users hold; how a warehouse comes to be is :mod:`txntable.w
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from txntable.client.admin import Admin
 from txntable.client.coordinator_client import CoordinatorClient
@@ -18,19 +21,20 @@ from txntable.client.producer_config import DEFAULT_BATCH_SIZE, DEFAULT_MAX_REQU
 from txntable.client.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
 from txntable.completion import Completer
 from txntable.environment import Environment, SystemEnvironment
-from txntable.errors import (
-    DamagedDataError,
-    WarehouseAlreadyExistsError,
-)
+from txntable.errors import DamagedDataError, InvalidRequestError, WarehouseAlreadyExistsError
+from txntable.isolation import IsolationLevel
+from txntable.isolation import isolation_level as level_of
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.log.delta_log import DeltaLog, LogContext
 from txntable.offset_log import OffsetLogFold
-from txntable.snapshot import IsolationLevel, Snapshot, read_topic
+from txntable.snapshot import Snapshot
+from txntable.spark.reader import scan_segments
 from txntable.spark.transactional_write import write_dataframe
 from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.store_clock import StoreClock
 from txntable.topic_log import TopicLog
+from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 from txntable.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
 from txntable.warehouse_settings import WarehouseSettings, settings_from
@@ -52,6 +56,7 @@ class Warehouse:
         self.offsets: DeltaLog[OffsetLogFold] = DeltaLog(self.context, OFFSET_LOG_ROOT, OffsetLogFold())
         self.completer = Completer(self.transactions, self.topic_log)
         self._topics: dict[str, TopicLog] = {}
+        self._readers: dict[str, TopicReader] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -203,28 +208,79 @@ class Warehouse:
 
     # -- reading ----------------------------------------------------------------------------
 
-    def snapshot(self, as_of: int | None = None) -> Snapshot:
+    def topic_reader(self, name: str) -> TopicReader:
+        """Return what the readers of a topic share, one for all clients of this handle."""
+        topic = self.topic_log(name)
+        with self._lock:
+            if name not in self._readers:
+                self._readers[name] = TopicReader(topic, self.transactions, self.completer)
+            return self._readers[name]
+
+    def snapshot(self, as_of: int | dt.datetime | None = None) -> Snapshot:
         """Pin a consistent state of all topics at one decision position.
 
         Parameters
         ----------
-        as_of : int, optional
-            A position; default: now.
+        as_of : int or datetime, optional
+            A position, or a time with a zone; default: now.
 
         Raises
         ------
         OffsetOutOfRangeError
-            The position is in the future.
+            It is in the future, or before the warehouse.
         """
-        return Snapshot.pin(self.transactions, self.completer, self.topic_log, as_of)
+        return Snapshot.pin(self.transactions, self.completer, self.topic_reader, as_of)
+
+    def read_arrow(  # noqa: PLR0913  what to read, by name
+        self,
+        topic: str,
+        *,
+        isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
+        as_of: int | dt.datetime | None = None,
+        columns: Sequence[str] | None = None,
+        starting_offsets: Mapping[int, int] | None = None,
+        ending_offsets: Mapping[int, int] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return a topic's records without Spark, partition by partition in offset order, read as they are asked for.
+
+        Parameters
+        ----------
+        topic : str
+            The topic's name.
+        isolation_level : str
+            ``"snapshot"``, ``"read_committed"`` or ``"read_uncommitted"``.
+        as_of : int or datetime, optional
+            Of a snapshot: a decision position, or a time with a zone.
+        columns : sequence of str, optional
+            The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
+        starting_offsets, ending_offsets : Mapping[int, int], optional
+            By partition: from this offset, and before this one; default: everything that can be read.
+
+        Raises
+        ------
+        InvalidRequestError
+            An unknown level, or `as_of` with a level that has no position.
+        OffsetOutOfRangeError
+            An offset, position or time that can not be read.
+        UnknownTopicOrPartitionError, SchemaMismatchError
+            There is no such topic, partition or column.
+        """
+        offsets = (dict(starting_offsets or {}), dict(ending_offsets or {}))
+        level = _level(isolation_level, as_of)
+        if level is IsolationLevel.SNAPSHOT:
+            snapshot = self.snapshot(as_of)
+            return self.topic_reader(topic).batches(snapshot.view(topic), columns, offsets)
+        reader = self.topic_reader(topic)
+        reader.catch_up()
+        return reader.batches(reader.view(level), columns, offsets)
 
     def read(
         self,
         spark: SparkSession,
         topic: str,
         *,
-        isolation_level: str = IsolationLevel.SNAPSHOT.value,
-        as_of: int | None = None,
+        isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
+        as_of: int | dt.datetime | None = None,
     ) -> DataFrame:
         """Return a topic as a DataFrame.
 
@@ -236,10 +292,23 @@ class Warehouse:
             The topic's name.
         isolation_level : str
             ``"snapshot"``: what is committed; ``"read_uncommitted"``: what is appended.
-        as_of : int, optional
-            A decision position (snapshot only).
+        as_of : int or datetime, optional
+            Of a snapshot: a decision position, or a time with a zone.
         """
-        return read_topic(self, spark, topic, isolation_level, as_of)
+        level = _level(isolation_level, as_of)
+        if level is IsolationLevel.SNAPSHOT:
+            return self.snapshot(as_of).read(spark, topic)
+        reader = self.topic_reader(topic)
+        reader.catch_up()
+        view = reader.view(level)
+        return scan_segments(spark, f"{self.url}/{view.root}", view.version)
+
+
+def _level(given: str | IsolationLevel, as_of: int | dt.datetime | None) -> IsolationLevel:
+    level = level_of(given)
+    if as_of is not None and level is not IsolationLevel.SNAPSHOT:
+        raise InvalidRequestError("only a snapshot has a position; leave as_of out", isolation_level=level.value)
+    return level
 
 
 def create_on(

@@ -20,6 +20,7 @@ from txntable.partition.offsets import (
     DECIDED_THROUGH,
     HIGH_WATERMARK,
     LAST_STABLE,
+    LOG_START,
     MERGED_THROUGH,
     REFLECTS,
     decided_through,
@@ -121,7 +122,10 @@ def _numbers(logs: PartitionLogs, segments: TableState, public: TableState, topi
     unstable = first_unstable_offsets(logs)
     for partition in range(logs.settings.partitions if logs.settings is not None else 0):
         highest = high_watermark(segments, topic_id, partition)
-        stable = max(unstable.get(partition, highest), log_start(segments.numbers, topic_id, partition))
+        start = log_start(segments.numbers, topic_id, partition)
+        stable = max(unstable.get(partition, highest), start)
+        if start:
+            numbers[per_partition(LOG_START, topic_id, partition)] = start
         numbers[per_partition(HIGH_WATERMARK, topic_id, partition)] = highest
         numbers[per_partition(LAST_STABLE, topic_id, partition)] = stable
     changed = {name: number for name, number in numbers.items() if public.numbers.get(name) != number}

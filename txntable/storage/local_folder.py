@@ -94,6 +94,16 @@ class LocalFolder(ObjectStore):
         self._folders.saw(parent_of(path))
         return StoredObject(data, status.st_mtime_ns // 1_000_000)
 
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
+        """Return a part of an object, or ``None`` when there is no object."""
+        try:
+            with open(f"{self._root}/{check_path(path)}", "rb", buffering=0) as file:
+                return os.pread(file.fileno(), length, start)
+        except _ABSENT:
+            return None
+        except OSError as error:
+            raise _failure(error, path) from error
+
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
         try:

@@ -110,6 +110,21 @@ class ObjectStore(ABC):
         """Return the objects in the order of `paths`; remote stores ask in parallel."""
         return [self.get(path) for path in paths]
 
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
+        """Return a part of an object, or ``None`` when there is no object.
+
+        Parameters
+        ----------
+        path : str
+            The object.
+        start : int
+            From 0.
+        length : int
+            At least 1; fewer bytes are returned where the object ends before.
+        """
+        found = self.get(path)
+        return None if found is None else found.data[start : start + length]
+
     @abstractmethod
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""

@@ -117,6 +117,12 @@ class RemoteStore(ObjectStore):
         with ThreadPoolExecutor(min(_PARALLEL_GETS, len(paths))) as pool:
             return list(pool.map(self.get, paths))
 
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
+        """Return a part of an object, or ``None`` when there is no object."""
+        return self._unless_absent(
+            lambda: obstore.get_range(self._retrying(), path, start=start, length=length).to_bytes(), check_path(path)
+        )
+
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
         return self._unless_absent(lambda: _meta(obstore.head(self._retrying(), path)), check_path(path))

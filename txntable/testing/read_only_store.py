@@ -30,6 +30,10 @@ class ReadOnlyStore(ObjectStore):
         """Return the objects in the order of `paths`."""
         return self._inner.get_many(paths)
 
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
+        """Return a part of an object, or ``None`` when there is no object."""
+        return self._inner.get_range(path, start, length)
+
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
         return self._inner.head(path)

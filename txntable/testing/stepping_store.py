@@ -85,6 +85,10 @@ class SteppingStore(ObjectStore):
         """Return the object, or ``None`` when there is none."""
         return self._step(Operation.GET, path, partial(self._inner.get, path))
 
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
+        """Return a part of an object, or ``None`` when there is no object."""
+        return self._step(Operation.GET, path, partial(self._inner.get_range, path, start, length))
+
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
         return self._step(Operation.HEAD, path, partial(self._inner.head, path))
