@@ -1,47 +1,70 @@
 """Small transactions per second by one producer, beside ``deltalake`` appends; and their requests.
 
 One record in one partition, and one record in each of 100 partitions; on a local folder with equal
-durability (deltalake does not sync), and by kind of request against a store in memory.
+durability (deltalake does not sync), in turns with the peer; and by kind of request against S3's API.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import deltalake
 import pyarrow as pa
 
-from benchmarks.measurement import Figure, ratio
+from benchmarks.measurement import Figure
 from txntable.client.producer import Producer
 from txntable.environment import SystemEnvironment
-from txntable.testing.memory_store import MemoryStore
+from txntable.storage.object_store import StoreSpec
+from txntable.storage.open import open_store
+from txntable.testing.moto_server import LockedMotoServer
 from txntable.testing.stepping_store import SteppingStore
 from txntable.warehouse import Warehouse, create_on
 from txntable.warehouse_settings import WarehouseSettings
 
-SECONDS = 4.0
+SECONDS = 1.5
+ROUNDS = 5
 _SCHEMA = pa.schema([pa.field("x", pa.int64())])
 _ROW = pa.table({"x": pa.array([1], pa.int64())})
 
 
 def measure(folder: Path) -> list[Figure]:
     """Return transactions per second, their ratio to deltalake's appends, and requests."""
-    theirs = _rate(lambda: deltalake.write_deltalake(str(folder / "theirs"), _ROW, mode="append"))
-    figures = [Figure("deltalake append, 1 row", theirs, "appends/s")]
+    calls: dict[str, Callable[[], object]] = {
+        "deltalake append, 1 row": lambda: deltalake.write_deltalake(str(folder / "theirs"), _ROW, mode="append")
+    }
     for durability in ("page-cache", "full"):
         warehouse = Warehouse.create(str(folder / durability), durability=durability)
         warehouse.admin().create_topic("t", partitions=100, schema=_SCHEMA)
         producer = warehouse.producer("bench")
         producer.init_transactions()
         for partitions in (1, 100):
-            ours = _rate(partial(_transaction, producer, partitions))
             name = f"transaction, 1 record in each of {partitions} partitions, {durability}"
-            figures.append(Figure(name, ours, "transactions/s"))
-            figures.append(ratio(f"{name} ÷ deltalake append", ours, theirs))
-    return figures + _requests()
+            calls[name] = partial(_transaction, producer, partitions)
+    rates: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            rates[name].append(_rate(call))
+    return [*_compared(rates), *_requests()]
+
+
+def _compared(rates: dict[str, list[float]]) -> list[Figure]:
+    """Return the median rate of each, and the median of its ratios to the peer's rate of the same round."""
+    peer, *ours = rates
+    figures = [Figure(peer, median(rates[peer]), "appends/s", _range(rates[peer]))]
+    for name in ours:
+        ratios = [mine / theirs for mine, theirs in zip(rates[name], rates[peer], strict=True)]
+        figures.append(Figure(name, median(rates[name]), "transactions/s", _range(rates[name])))
+        figures.append(Figure(f"{name} ÷ deltalake append", median(ratios), "×", _range(ratios)))
+    return figures
+
+
+def _range(values: list[float]) -> str:
+    return f"median of {len(values)} rounds, {min(values):.2f}–{max(values):.2f}"
 
 
 def _transaction(producer: Producer, partitions: int) -> None:
@@ -53,26 +76,36 @@ def _transaction(producer: Producer, partitions: int) -> None:
 
 def _rate(call: Callable[[], object]) -> float:
     call()
-    done, end = 0, time.monotonic() + SECONDS
-    start = time.monotonic()
-    while time.monotonic() < end:
+    done, start = 0, time.monotonic()
+    while time.monotonic() - start < SECONDS:
         call()
         done += 1
     return done / (time.monotonic() - start)
 
 
 def _requests() -> list[Figure]:
-    """Count the requests of one steady transaction of one topic, its segments' own puts apart."""
-    store = SteppingStore(MemoryStore())
-    warehouse = create_on(store, SystemEnvironment(), exist_ok=False, settings=WarehouseSettings())
-    warehouse.admin().create_topic("t", partitions=4, schema=_SCHEMA)
-    producer = warehouse.producer("bench")
-    producer.init_transactions()
-    for _ in range(3):
-        _transaction(producer, 4)
-    before = len(store.steps)
-    _transaction(producer, 4)
-    steps = [step for step in store.steps[before:] if "/p0" not in step.path]
-    kinds = sorted({step.operation.value for step in steps})
-    notes = ", ".join(f"{kind} {sum(step.operation.value == kind for step in steps)}" for kind in kinds)
-    return [Figure("requests of a steady transaction, one topic", len(steps), "requests", notes)]
+    """Count the requests of steady transactions by kind, over S3's API; the segments' own puts are named apart."""
+    figures = []
+    with LockedMotoServer("benchmark") as server:
+        for partitions in (1, 100):
+            spec = StoreSpec(f"s3://benchmark/p{partitions}", server.storage_options)
+            store = SteppingStore(open_store(spec))
+            warehouse = create_on(store, SystemEnvironment(), exist_ok=False, settings=WarehouseSettings())
+            warehouse.admin().create_topic("t", partitions=partitions, schema=_SCHEMA)
+            producer = warehouse.producer("bench")
+            producer.init_transactions()
+            for _ in range(3):
+                _transaction(producer, partitions)
+            store.steps.clear()
+            server.requests.clear()
+            _transaction(producer, partitions)
+            figures.append(_counted(partitions, store, sum(server.requests.values())))
+    return figures
+
+
+def _counted(partitions: int, store: SteppingStore, arrived: int) -> Figure:
+    segments = sum("/_segments/p0" in step.path for step in store.steps)
+    kinds = Counter({"PUT": -segments, "GET": 0, "HEAD": 0, "LIST": 0}) + store.requests
+    asked = ", ".join(f"{kind} {kinds[kind]}" for kind in ("PUT", "GET", "HEAD", "LIST"))
+    notes = f"{asked}; beside {segments} PUTs of segments; the server saw {arrived} requests in all"
+    return Figure(f"requests of a steady transaction, {partitions} partitions", sum(kinds.values()), "requests", notes)

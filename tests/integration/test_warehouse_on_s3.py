@@ -72,7 +72,7 @@ def test_racing_producers_with_handles_of_their_own_lose_nothing(server: LockedM
 
 
 def test_steady_transaction_makes_few_requests_and_no_list(server: LockedMotoServer) -> None:
-    """DESIGN's bound: at most 11 beside the segments' own puts; the probe of the tail is part of it."""
+    """The bound is 11 beside the segments' own puts; the probe of the tail is part of it."""
     warehouse = create(server, "counted")
     warehouse.admin().create_topic("t", partitions=1, schema=TWO_COLUMNS)
     producer = warehouse.producer("etl")

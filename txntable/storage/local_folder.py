@@ -1,4 +1,4 @@
-"""Objects as files in a local folder; DESIGN §3.10.
+"""Objects as files in a local folder (PROTOCOL.md, log rule 10).
 
 An object is written under a name that no reader looks at, synced, and only then linked (which
 fails when the name is taken) or renamed into place; then its folder is synced.  So an object is

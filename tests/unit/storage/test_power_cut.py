@@ -1,4 +1,4 @@
-"""A local folder loses nothing that returned when the power is cut (DESIGN §3.10)."""
+"""A local folder loses nothing that returned when the power is cut (PROTOCOL.md, log rule 10)."""
 
 from __future__ import annotations
 
