@@ -54,7 +54,7 @@ def move_orders(warehouse: Warehouse, database: sqlite3.Connection) -> int:
     ------
     InvalidTxnStateError
         Someone aborted a prepared transaction that SQLite has committed: the orders of the last
-        token have to be sent again by hand.
+        token have to be sent again by hand, and the token deleted from SQLite.
     CommitStateUnknownError, StoreUnavailableError
         Run the job again.
     """

@@ -17,12 +17,14 @@ Errors are in :mod:`txntable.errors`; all of them are :class:`~txntable.errors.T
 from txntable.client.producer import Producer
 from txntable.client.records import OffsetRange, RecordMetadata, TopicPartition
 from txntable.client.transaction import Transaction
+from txntable.client.transaction_coordinator import CoordinatorConfig
 from txntable.errors import TxnTableError
 from txntable.snapshot import IsolationLevel, Snapshot
 from txntable.warehouse import Warehouse
 from txntable.warehouse_settings import WarehouseSettings
 
 __all__ = [
+    "CoordinatorConfig",
     "IsolationLevel",
     "OffsetRange",
     "Producer",

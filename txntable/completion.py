@@ -7,7 +7,7 @@ then the row says COMPLETE.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from coordinator.decision import Decision, Outcome
@@ -17,11 +17,15 @@ from coordinator.transaction_shard import complete, time_out
 from coordinator.transaction_state import TransactionState
 from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError, UnsupportedFormatError
 from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path
+from txntable.log.actions import Action
+from txntable.log.keyed_table import keyed_add
+from txntable.log.table_state import TableState
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
 from txntable.partition.open_transactions import HangingEpoch
 from txntable.topic_log import TopicLog
 from txntable.transaction_log import TransactionLog
+from txntable.transaction_rows import LARGEST_COMMIT_ROWS, id_columns
 
 _CONTROL = {Outcome.COMMIT: Control.COMMIT, Outcome.ABORT: Control.ABORT}
 
@@ -42,8 +46,8 @@ class Completer:
         self._context = transactions.context
         self._topic_log = topic_log
 
-    def complete(self, transactional_id: str) -> None:
-        """Complete the decided transaction of one id, if there is one.
+    def complete(self, transactional_id: str) -> int:
+        """Complete the decided transaction of one id, if there is one; return as :meth:`complete_row`.
 
         Raises
         ------
@@ -51,8 +55,7 @@ class Completer:
             Call again, or leave it to others: the decision stands.
         """
         row = self._transactions.row(transactional_id)
-        if row is not None and row.state.is_decided:
-            self.complete_row(row)
+        return self.complete_row(row) if row is not None and row.state.is_decided else 0
 
     def complete_all(self) -> int:
         """Complete all that is decided, publish all that is appended; return how many transactions that were."""
@@ -68,32 +71,57 @@ class Completer:
         with self._transactions.log.lock:
             self._transactions.refresh()
             decided = self._transactions.log.fold.decided()
-        for row in decided:
-            self.complete_row(row)
-        return len(decided)
+        return sum(self.complete_row(row) for row in decided)
 
-    def complete_row(self, row: TransactionMetadata) -> None:
+    def complete_row(self, row: TransactionMetadata) -> int:
         """Complete one decided transaction; raises as :meth:`complete`.
 
         Parameters
         ----------
         row : TransactionMetadata
             In a state PREPARE_*.
+
+        Returns
+        -------
+        int
+            How many transactions the same work completed; 0: others were first.
         """
         if row.groups:
             raise UnsupportedFormatError(
                 "the transaction holds group offsets, which this version can not settle; upgrade txntable",
                 transactional_id=row.transactional_id,
             )
-        for topic_id, topic in row.topics.items():
-            self.bring_through(self._topic_log(topic.name), topic_id)
-        decision = row.position
-        self._transactions.request(
-            "COMPLETE", row.transactional_id, lambda current, position: complete(current, decision, position)
-        )
+        brought = [self.bring_through(self._topic_log(topic.name), topic_id) for topic_id, topic in row.topics.items()]
+        return self._record(row, min(brought, default=row.position))
 
-    def bring_through(self, topic: TopicLog, topic_id: str) -> None:
+    def _record(self, completed: TransactionMetadata, through: int) -> int:
+        """Write COMPLETE, also for others' transactions that are complete by the same work: one slot of T for all.
+
+        What was decided at or below `through` and enrolled no other topics has its markers and is published.
+        """
+        done: list[TransactionMetadata] = []
+
+        def decide(table: TableState) -> Sequence[Action]:
+            rows = [
+                row
+                for row in self._transactions.log.fold.decided()
+                if row.position <= through and not row.groups and row.topics.keys() <= completed.topics.keys()
+            ]
+            rows.sort(key=lambda row: row.position != completed.position)
+            now = [complete(row, row.position, table.next_version).row for row in rows[:LARGEST_COMMIT_ROWS]]
+            done[:] = [row for row in now if row is not None]
+            return [keyed_add(id_columns(row), self._context.clock.now_ms()) for row in done]
+
+        self._transactions.commit("COMPLETE", decide, completed.transactional_id)
+        return len(done)
+
+    def bring_through(self, topic: TopicLog, topic_id: str) -> int:
         """Write every marker that the topic is owed as far as T is known, and project the topic.
+
+        Returns
+        -------
+        int
+            The version of T up to which the topic is complete now.
 
         Raises
         ------
@@ -103,6 +131,7 @@ class Completer:
         owed, known_through = self._owed_to(topic_id)
         topic.write_markers(topic_id, owed, known_through)
         topic.project()
+        return known_through
 
     def abort_hanging(self, topic: TopicLog, topic_id: str, hanging: HangingEpoch) -> None:
         """Write the ABORT marker of a hanging transaction in a topic, and project the topic (PROTOCOL.md §6.5).

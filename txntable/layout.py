@@ -29,7 +29,7 @@ def check_topic_name(name: str) -> str:
     InvalidTopicError
         Kafka's rule: 1 to 249 of ASCII letters, digits, ``.``, ``_`` and ``-``; not ``.`` or ``..``.
     """
-    if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
+    if not isinstance(name, str) or not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
         raise InvalidTopicError(
             "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor ..", name=repr(name)
         )

@@ -20,10 +20,8 @@ from txntable.log.entry_time import version_as_of
 from txntable.log.keyed_table import KIND, keyed_remove
 from txntable.log.table_state import LiveFiles, TableState
 from txntable.transaction_log import TransactionLog
-from txntable.transaction_rows import BATCH_KIND, ID_KIND, batch_row_of, id_row_of
+from txntable.transaction_rows import BATCH_KIND, ID_KIND, LARGEST_COMMIT_ROWS, batch_row_of, id_row_of
 from txntable.warehouse_settings import WarehouseSettings
-
-LARGEST_COMMIT_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,3 +96,49 @@ def test_projection_of_a_client_that_came_late_holds_what_its_journal_does_not(s
     plain.flush()
 
     assert accounts(site) == ["ann", "bob"]
+
+
+def test_one_entry_completes_every_transaction_that_is_complete_by_the_same_work(site: Site) -> None:
+    warehouse = site.open()
+    for account in ("ann", "bob", "cid"):
+        decide_only(warehouse, open_transaction(warehouse, account))
+    head = warehouse.transactions.refresh()
+
+    warehouse.completer.complete("ann")
+
+    assert warehouse.transactions.refresh() == head + 1
+    assert not site.open().transactions.log.fold.under_way
+    assert accounts(site) == ["ann", "bob", "cid"]
+
+
+def test_transaction_of_another_topic_is_not_completed_along_with_it(site: Site) -> None:
+    warehouse = site.open()
+    warehouse.admin().create_topic("other", partitions=1, schema=TWO_COLUMNS)
+    decide_only(warehouse, open_transaction(warehouse, "ann"))
+    both = open_transaction(warehouse, "bob")
+    both.send("other", row={"account": "bob", "amount": 1})
+    decide_only(warehouse, both)
+
+    warehouse.completer.complete("ann")
+
+    assert [row.transactional_id for row in warehouse.transactions.log.fold.decided()] == ["bob"]
+    assert published(site.open(), "other") == []
+
+
+def test_transaction_decided_after_the_reading_of_the_log_is_not_completed_along(site: Site) -> None:
+    """Its marker is not written: the completer knew the transaction log only up to before its decision."""
+    warehouse, second = site.open(), site.open()
+    ann, bob = open_transaction(warehouse, "ann"), open_transaction(second, "bob")
+    decide_only(warehouse, ann)
+
+    def decide_bob(step: Step) -> None:
+        if bob.state == "IN_TRANSACTION" and "topics/t/_delta_log" in step.path:
+            decide_only(second, bob)
+
+    assert isinstance(warehouse.store, SteppingStore)
+    warehouse.store.on_step = decide_bob
+    warehouse.completer.complete("ann")
+
+    assert bob.state == "READY"
+    site.open().complete()
+    assert accounts(site) == ["ann", "bob"]

@@ -153,20 +153,19 @@ class ProduceRun:
 
     def _send_all(self, chunks: Iterable[Chunk]) -> None:
         """Send and append all records; what waits in memory stays bounded."""
-        waiting: list[RecordMetadata] = []
         waiting_bytes = 0
         with counting(self.topic) as count:
             for chunk in chunks:
                 partition = self.partition if chunk.partition is None else chunk.partition
                 rows = self._timed(chunk.rows)
-                waiting.append(self.producer.send(self.topic, rows=rows, partition=partition))
+                self.producer.send(self.topic, rows=rows, partition=partition, on_delivery=self._take_appended)
                 self.sent += rows.num_rows
                 waiting_bytes += rows.nbytes
                 if waiting_bytes >= FLUSH_BYTES:
-                    self._flush(waiting)
-                    waiting, waiting_bytes = [], 0
+                    self._flush()
+                    waiting_bytes = 0
                 count(self.sent)
-            self._flush(waiting)
+            self._flush()
 
     def _timed(self, rows: pa.Table) -> pa.Table:
         """Return rows whose timestamps are all known: the store's time where the input does not say."""
@@ -177,11 +176,14 @@ class ProduceRun:
         now = pa.scalar(self.warehouse.context.clock.now_ms() * 1000, column.type)
         return rows.set_column(index, TIMESTAMP_COLUMN, pc.fill_null(column, now))
 
-    def _flush(self, waiting: Iterable[RecordMetadata]) -> None:
+    def _flush(self) -> None:
         # In a transaction, an append of unknown outcome is aborted; outside of one the same batches are appended.
         _repeated(self.producer.flush)
-        self.appended = self.sent
-        for part in (part for metadata in waiting for part in metadata.ranges):
+
+    def _take_appended(self, metadata: RecordMetadata, error: TxnTableError | None) -> None:
+        """Count what is in the log, also when it could not be published after that."""
+        for part in metadata.ranges if error is None else ():
+            self.appended += part.last_offset - part.base_offset + 1
             base, last = self.offsets.get(part.partition, (part.base_offset, part.last_offset))
             self.offsets[part.partition] = min(base, part.base_offset), max(last, part.last_offset)
 

@@ -82,7 +82,7 @@ def abort(  # noqa: PLR0913  the interface of a command
 
 def fence(
     connection: Connection,
-    transactional_ids: Annotated[list[str], typer.Argument(help="The ids.", metavar="TRANSACTIONAL_ID...")],
+    transactional_ids: Annotated[list[str], typer.Argument(help="The ids.", metavar="TRANSACTIONAL_ID")],
     execute: Execute = False,
 ) -> None:
     """Fence the producers of transactional ids, and abort what they have open: a dry run until --execute."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from coordinator.batch_memory import BatchId, BatchMemory
+from coordinator.batch_memory import BatchId, BatchMemory, check_batch_id
 from coordinator.decision import Decision, Outcome
 from coordinator.enrolment import EnrolledTopic
 from coordinator.prepared_token import PreparedToken, settle
@@ -114,7 +114,14 @@ class CoordinatorClient:
         return taken
 
     def memory(self, transactional_id: str, batch_id: BatchId) -> BatchMemory:
-        """Return what T remembers of a batch id, now."""
+        """Return what T remembers of a batch id, now.
+
+        Raises
+        ------
+        InvalidRequestError
+            It is no batch id: give another.
+        """
+        check_batch_id(batch_id)
         # One lock over reading and looking: another thread may be reopening the view.
         with self._transactions.log.lock:
             self._transactions.refresh()
@@ -233,5 +240,5 @@ class CoordinatorClient:
         """Complete one's own decision; what fails here is left to others."""
         try:
             self._completer.complete(transactional_id)
-        except TxnTableError:
-            logger.warning("a decided transaction is left to others to complete", exc_info=True)
+        except TxnTableError as error:
+            logger.warning("the transaction is decided; its completion is left to others: %s", error)

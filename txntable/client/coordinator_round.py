@@ -154,8 +154,8 @@ class CoordinatorRound:
             with self._left_to_the_next_round(f"time out transactional_id={row.transactional_id}"):
                 if self._completer.time_out(row):
                     self._counts["aborted"] += 1
-                    # Nobody else feels responsible for it.
-                    self._completer.complete(row.transactional_id)
+                    # Nobody else feels responsible for it; it counts as aborted, what is completed along as completed.
+                    self._counts["completed"] += max(0, self._completer.complete(row.transactional_id) - 1)
         now_ms = self._context.clock.now_ms()
         with log.lock:
             times = log.fold.decided_at_ms
@@ -165,8 +165,7 @@ class CoordinatorRound:
             ]
         for row in decided:
             with self._left_to_the_next_round(f"complete transactional_id={row.transactional_id}"):
-                self._completer.complete_row(row)
-                self._counts["completed"] += 1
+                self._counts["completed"] += self._completer.complete_row(row)
 
     def _publish(self) -> None:
         for name in self._topics():

@@ -79,6 +79,8 @@ class Producer(RecordSender):
             That run has committed: skip it.
         BatchOutOfOrderError
             An integer below the last committed one.
+        InvalidRequestError
+            It is no batch id: give another.
         IllegalStateError
             Not initialised, or a transaction is open.
         """

@@ -68,6 +68,11 @@ class ProducerConfig:
                 "a transactional producer is idempotent; leave enable_idempotence on", setting="enable_idempotence"
             )
         self._check_linger()
+        # Its bounds are the warehouse's: init_transactions checks them.
+        if type(self.transaction_timeout_ms) is not int:
+            _refuse("transaction_timeout_ms", self.transaction_timeout_ms, "int")
+        if not isinstance(self.enable_idempotence, bool):
+            _refuse("enable_idempotence", self.enable_idempotence, "True|False")
         _check_int("batch_size", self.batch_size, 1, LARGEST_BATCH_SIZE)
         _check_int("max_request_size", self.max_request_size, 0, LARGEST_BATCH_SIZE)
         if not callable(self.partitioner) and self.partitioner not in PARTITIONERS:

@@ -156,8 +156,6 @@ class RecordSender:
         self._check_sending()
         self._raise_lingering()
         self._hand_on_full()
-        if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
-            raise InvalidRequestError("a timestamp is an int of ms since 1970", timestamp_ms=repr(timestamp_ms))
         whole = {"value": key if value is None else value, "row": row, "rows": rows}
         given = [name for name, part in whole.items() if part is not None]
         if len(given) > 1:

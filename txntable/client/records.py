@@ -15,6 +15,8 @@ from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableErro
 logger = logging.getLogger(__name__)
 
 OnDelivery: TypeAlias = "Callable[[RecordMetadata, TxnTableError | None], None]"
+# Columns of type TIMESTAMP count microseconds in 64 bits.
+LATEST_TIMESTAMP_MS = (2**63 - 1) // 1000
 
 
 class TopicPartition(NamedTuple):
@@ -53,11 +55,29 @@ class SendOptions:
         As the caller chose; ``None``: the partitioner's choice.
     on_delivery : callable or None
         (metadata, error or None) -> None; called once.
+
+    Raises
+    ------
+    InvalidRequestError
+        The timestamp is no moment that a record can have, or `on_delivery` can not be called.
     """
 
     timestamp_ms: int
     partition: int | None = None
     on_delivery: OnDelivery | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.timestamp_ms) is not int or not 0 <= self.timestamp_ms <= LATEST_TIMESTAMP_MS:
+            raise InvalidRequestError(
+                "a timestamp is an int of ms since 1970",
+                timestamp_ms=repr(self.timestamp_ms),
+                latest=LATEST_TIMESTAMP_MS,
+            )
+        if self.on_delivery is not None and not callable(self.on_delivery):
+            raise InvalidRequestError(
+                "on_delivery is called with the metadata and an error or None; give a callable",
+                on_delivery=repr(self.on_delivery),
+            )
 
 
 class RecordMetadata:
@@ -186,12 +206,12 @@ def header_structs(headers: Sequence[tuple[str, bytes]] | None) -> list[dict[str
     Raises
     ------
     InvalidRequestError
-        They are no sequence of pairs.
+        They are no sequence of pairs, or a name is no text.
     """
     if headers is None:
         return None
-    if isinstance(headers, str | bytes) or not all(
-        isinstance(pair, tuple | list) and len(pair) == 2 for pair in headers
+    if not isinstance(headers, list | tuple) or not all(
+        isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str) for pair in headers
     ):
         raise InvalidRequestError("headers are a list of (name, bytes) pairs", headers=repr(headers))
     return [{"key": name, "value": data} for name, data in headers]

@@ -46,7 +46,7 @@ class CoordinatorConfig:
     Raises
     ------
     InvalidConfigError
-        An interval is not positive, or the age is negative: set another.
+        An interval is no positive integer, or the age is negative or no integer: set another.
     """
 
     completion_interval_ms: int = 10_000
@@ -57,8 +57,11 @@ class CoordinatorConfig:
     decision_age_ms: int = 1_000
 
     def __post_init__(self) -> None:
-        if min(self.intervals_ms().values()) < 1 or self.decision_age_ms < 0:
-            raise InvalidConfigError("intervals are at least 1 ms, and an age is not negative", config=self)
+        numbers = (*self.intervals_ms().values(), self.decision_age_ms)
+        if any(type(one) is not int for one in numbers) or min(numbers[:-1]) < 1 or self.decision_age_ms < 0:
+            raise InvalidConfigError(
+                "intervals are integers of at least 1 ms, and an age is one of at least 0", config=self
+            )
 
     def intervals_ms(self) -> dict[Task, int]:
         """Return the interval of each task, in the order in which they are done."""

@@ -170,6 +170,23 @@ def test_append_of_unknown_outcome_aborts_the_transaction(
     assert ended.outcome is Outcome.ABORT
 
 
+def test_failed_publication_still_says_what_was_appended(
+    site: Site, opened: list[Warehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*arguments) -> Iterator[Chunk]:
+        yield from record_source.read_records(*arguments)
+        door(opened[-1]).plan = unreachable("topics/orders/_delta_log")
+
+    monkeypatch.setattr(produce, "read_records", read)
+
+    result = invoke(data="a\nb\n")
+
+    assert result.exit_code == 1
+    assert result.stderr.rstrip().endswith("appended_records=2")
+    site.open().complete()
+    assert values(site.open(), "orders") == [b"a", b"b"]
+
+
 def test_batch_committed_by_another_in_the_meantime_is_nothing_to_do(
     run: Produce, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

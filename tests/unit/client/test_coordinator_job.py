@@ -356,8 +356,15 @@ def test_run_ends_with_an_error_when_another_job_claims(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"completion_interval_ms": 0}, {"log_cleanup_interval_ms": -1}, {"decision_age_ms": -1}]
+    "wrong",
+    [
+        {"completion_interval_ms": 0},
+        {"completion_interval_ms": "10"},
+        {"log_cleanup_interval_ms": -1},
+        {"decision_age_ms": -1},
+        {"decision_age_ms": 1.5},
+    ],
 )
-def test_config_is_refused_when_a_duration_is_out_of_bounds(wrong: dict[str, int]) -> None:
+def test_config_is_refused_when_a_duration_is_out_of_bounds(wrong: dict) -> None:
     with pytest.raises(InvalidConfigError):
         CoordinatorConfig(**wrong)

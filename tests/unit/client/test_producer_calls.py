@@ -7,11 +7,13 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.unit.client.producing import PUT, accounts, door, row, started
+from txntable.client.records import LATEST_TIMESTAMP_MS
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
     InvalidConfigError,
     InvalidRequestError,
+    InvalidTopicError,
     InvalidTransactionTimeoutError,
     SchemaMismatchError,
     TransactionAbortableError,
@@ -90,7 +92,13 @@ def test_transactional_producer_without_idempotence_is_refused(site: Site) -> No
         ({"topic": "raw", "value": b"x", "timestamp_ms": -1}, InvalidRequestError),
         ({"topic": "raw", "value": b"x", "timestamp_ms": 1.5}, InvalidRequestError),
         ({"topic": "raw", "value": b"x", "timestamp_ms": "1"}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "timestamp_ms": LATEST_TIMESTAMP_MS + 1}, InvalidRequestError),
         ({"topic": "raw", "value": b"x", "headers": {"name": b"x"}}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "headers": 5}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "headers": iter([("name", b"x")])}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "headers": [(None, b"x")]}, InvalidRequestError),
+        ({"topic": "raw", "value": b"x", "on_delivery": 5}, InvalidRequestError),
+        ({"topic": None, "value": b"x"}, InvalidTopicError),
         ({"topic": "raw", "value": b"x", "row": {}}, InvalidRequestError),
         ({"topic": "t", "row": [("account", "a")]}, InvalidRequestError),
         ({"topic": "t", "rows": [{"account": "a", "amount": 1}]}, InvalidRequestError),
@@ -138,6 +146,24 @@ def test_record_batch_is_sent_as_a_table_is(site: Site) -> None:
 
     assert accounts(site, "t") == ["a", "b"]
     assert sum(given.last_offset - given.base_offset + 1 for given in metadata.ranges) == 2
+
+
+@pytest.mark.parametrize("batch_id", ["", "\ud800", b"x", True, 5.0, -1])
+def test_what_is_no_batch_id_is_refused_before_any_work(site: Site, batch_id: object) -> None:
+    producer = started(site.open())
+
+    for call in (producer.begin_transaction, producer.is_committed):
+        with pytest.raises(InvalidRequestError, match="batch"):
+            call(batch_id)  # type: ignore[arg-type]
+
+    assert producer.state == "READY"
+
+
+def test_latest_timestamp_is_taken(site: Site) -> None:
+    with site.open().producer() as producer:
+        sent = producer.send("raw", b"x", timestamp_ms=LATEST_TIMESTAMP_MS)
+
+    assert (sent.offset, sent.timestamp_ms) == (0, LATEST_TIMESTAMP_MS)
 
 
 # -- without transactions -----------------------------------------------------------------------

@@ -9,6 +9,9 @@ from txntable.client.producer_config import LARGEST_BATCH_SIZE
 from txntable.errors import InvalidConfigError
 
 REFUSED = [
+    ("transaction_timeout_ms", "60000"),
+    ("transaction_timeout_ms", None),
+    ("enable_idempotence", "yes"),
     ("linger_ms", -1),
     ("linger_ms", 1.5),
     ("linger_ms", True),
