@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from coordinator.decision import Outcome
-from coordinator.errors import InvalidPidMappingError, InvalidRequestError, InvalidTxnStateError
+from coordinator.errors import InvalidRequestError, InvalidTxnStateError
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
 
@@ -70,16 +70,14 @@ def settle(row: TransactionMetadata, token: str | None) -> Outcome | None:
     Raises
     ------
     InvalidRequestError
-        It is no token.
-    InvalidPidMappingError
-        The token is of another transactional id, or of this one before it expired.
+        It is no token, or of another transactional id, or of this one before it expired.
     InvalidTxnStateError
         The transaction of the token was aborted although the outside database committed, or never
         was: the two differ, and someone has to look.
     """
     named = None if token is None else PreparedToken.parse(token)
     if named is not None and named.producer_id != row.producer_id:
-        raise InvalidPidMappingError(
+        raise InvalidRequestError(
             "the token is of another producer id: use the transactional id that it was prepared under",
             transactional_id=row.transactional_id,
             producer_id=row.producer_id,
@@ -105,7 +103,8 @@ def _require_settled(row: TransactionMetadata, named: PreparedToken) -> None:
     # Of an earlier one nothing is kept: this producer went on only after it was decided.
     if named.epoch == decision.epoch and decision.outcome is Outcome.ABORT:
         raise InvalidTxnStateError(
-            "the transaction was aborted although its token was committed outside: write its records again by hand",
+            "the transaction was aborted although its token was committed outside: write its records again by hand, then"
+            " delete the token there",
             transactional_id=row.transactional_id,
             position=decision.position,
             token=str(named),

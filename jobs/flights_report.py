@@ -56,7 +56,7 @@ class FlightsReport:
         for topic in topics:
             counted = self._counted_markers(topic)
             rows.append((topic, counted.get("COMMIT", 0), counted.get("ABORT", 0)))
-        return Rows(headers, rows, "Transactions by outcome")
+        return Rows(headers, rows, "Transactions by outcome", counts=("committed", "aborted"))
 
     def _counted_markers(self, topic: str) -> dict[str, int]:
         table = self._delta(segments_root(topic))
@@ -72,9 +72,12 @@ class FlightsReport:
         headers = {"topic": "Topic", **{level: level for level in levels}, "aborted": "of them aborted"}
         rows = []
         for topic in topics:
-            counts = [self._warehouse.read(self._spark, topic, isolation_level=level).count() for level in levels]
-            rows.append((topic, *counts, counts[1] - counts[0]))
-        return Rows(headers, rows, "Records by isolation level")
+            counts = {
+                level: self._warehouse.read(self._spark, topic, isolation_level=level).count() for level in levels
+            }
+            aborted = counts[IsolationLevel.READ_UNCOMMITTED.value] - counts[IsolationLevel.SNAPSHOT.value]
+            rows.append((topic, *counts.values(), aborted))
+        return Rows(headers, rows, "Records by isolation level", counts=(*levels, "aborted"))
 
     def public_table(self, topic: str) -> str:
         """Return the name under which plain Spark SQL reads a topic."""
@@ -143,7 +146,7 @@ def columns_table(source: SourceDigest, table: SourceDigest, name: str) -> Rows:
         found = table.columns[column]
         checksums = shown_checksum(digest.checksum), shown_checksum(found.checksum)
         rows.append((column, found.values, *checksums, digest == found))
-    return Rows(headers, rows, f"What plain Spark SQL sees in {name}")
+    return Rows(headers, rows, f"What plain Spark SQL sees in {name}", counts=("values",))
 
 
 def shown_checksum(checksum: int) -> str:
@@ -155,7 +158,7 @@ def checks_table(story: Story) -> Rows:
     """Return what was checked."""
     headers = {"check": "Check", "expected": "Expected", "found": "Found", "holds": "Holds"}
     rows = [(check.about, check.expected, check.found, check.holds) for check in story.checks]
-    return Rows(headers, rows, "Checks")
+    return Rows(headers, rows, "Checks", counts=("expected", "found"))
 
 
 def events_table(story: Story) -> Rows:

@@ -17,6 +17,7 @@ import sys
 import pyarrow as pa
 
 from txntable.client.producer import Producer
+from txntable.errors import TxnTableError
 from txntable.warehouse import Warehouse
 
 TOPIC = "orders"
@@ -93,12 +94,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--warehouse", required=True, metavar="URL", help="a warehouse; made when there is none")
     parser.add_argument("--database", required=True, metavar="FILE", help="an SQLite database with a table orders")
     given = parser.parse_args(arguments)
-    warehouse = Warehouse.create(given.warehouse, exist_ok=True)
-    warehouse.admin().create_topic(TOPIC, partitions=2, schema=ORDERS, key=["id"], exist_ok=True)
     database = sqlite3.connect(given.database)
     try:
+        warehouse = Warehouse.create(given.warehouse, exist_ok=True)
+        warehouse.admin().create_topic(TOPIC, partitions=2, schema=ORDERS, key=["id"], exist_ok=True)
         make_tables(database)
         sys.stdout.write(f"moved {move_orders(warehouse, database)} orders\n")
+    except TxnTableError as error:
+        sys.exit(f"error: {error.code} {error}")
     finally:
         database.close()
 

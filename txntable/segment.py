@@ -35,7 +35,7 @@ _ZSTD_LEVEL = 3
 # Below this size a segment is put together in memory, and handed to the store as one block.
 _SMALL_BYTES = 1024 * 1024
 _DELTA_ENCODED = (OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN)
-_MICROSECONDS = 1000
+_US_PER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,7 @@ def _file_format(columns: pa.Schema, codec: str) -> _FileFormat:
         "column_encoding": dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
         "store_decimal_as_integer": True,
         "store_schema": False,
+        "write_page_checksum": True,
     }
     floats = tuple(leaf for leaf in found if pa.types.is_floating(leaf.kind) and not leaf.repeated)
     return _FileFormat(schema, found, floats, options)
@@ -219,7 +220,7 @@ class SegmentWriter:
             values = times.view(pa.int64()).to_numpy()
             self._note_times(int(values[0]), int(values.max()))
         else:
-            now_us = self._plan.uploaded_at_ms * _MICROSECONDS
+            now_us = self._plan.uploaded_at_ms * _US_PER_MS
             times = pa.array(np.full(count, now_us, np.int64)).view(self._schema.field(TIMESTAMP_COLUMN).type)
             self._note_times(now_us, now_us)
         self.records += count
@@ -291,8 +292,8 @@ class SegmentWriter:
             records=self.records,
             size=size,
             stats=delta_statistics(self._footers[0], self._format.leaves, self._with_nan),
-            first_timestamp_ms=self._first_us // _MICROSECONDS,
-            max_timestamp_ms=self._max_us // _MICROSECONDS,
+            first_timestamp_ms=self._first_us // _US_PER_MS,
+            max_timestamp_ms=self._max_us // _US_PER_MS,
             partition_count=self._plan.settings.partitions if self._keyed else None,
             uploaded_at_ms=self._plan.uploaded_at_ms,
         )

@@ -167,7 +167,7 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     if identity is None:
         raise UnsupportedFormatError(
             "the warehouse has a format that this version does not know; upgrade txntable",
-            format=fields["format"],
-            known=FORMAT,
+            format=repr(fields["format"]),
+            known=repr(FORMAT),
         )
     return identity

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -48,11 +48,14 @@ class Rows:
         Values in the order of the headers.
     title : str
         For people; empty: none.
+    counts : collection of str
+        Names of columns that count something: people read these in thousands; ids, offsets and times never.
     """
 
     headers: Mapping[str, str]
     rows: Sequence[Sequence[object]]
     title: str = ""
+    counts: Collection[str] = ()
 
     def documents(self) -> list[dict[str, object]]:
         """Return the rows as JSON objects."""
@@ -117,9 +120,15 @@ def _table(rows: Rows, headers: Sequence[str]) -> Table:
     for index, header in enumerate(headers):
         numbers = bool(rows.rows) and all(isinstance(row[index], int | float | None) for row in rows.rows)
         table.add_column(header, justify="right" if numbers else "left", overflow="fold")
+    names = list(rows.headers)
     for row in rows.rows:
-        table.add_row(*(Text(shown(value)) for value in row))
+        cells = zip(names, row, strict=True)
+        table.add_row(*(Text(_counted(value) if name in rows.counts else shown(value)) for name, value in cells))
     return table
+
+
+def _counted(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else shown(value)
 
 
 class JsonOutput(Output):
@@ -199,7 +208,7 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return str(value)
     if isinstance(value, bytes | bytearray):
         return bytes(value).decode("utf-8", errors="backslashreplace")
     if isinstance(value, list | tuple | dict):

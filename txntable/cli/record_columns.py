@@ -22,7 +22,7 @@ from txntable.topic import TopicSettings
 PARTITION = "partition"
 TIMESTAMP_MS = "timestamp"
 _LARGEST_MS = (1 << 63) // 1000 - 1
-_MICROSECONDS = 1000
+_US_PER_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RecordColumns:
 
     def _trimmed(self, table: pa.Table) -> pa.Table:
         if TIMESTAMP_MS in table.column_names and self.are_kafkas:
-            micros = pc.multiply(table.column(TIMESTAMP_MS), _MICROSECONDS).cast(TIMESTAMP)
+            micros = pc.multiply(table.column(TIMESTAMP_MS), _US_PER_MS).cast(TIMESTAMP)
             table = table.drop_columns([TIMESTAMP_MS]).append_column(pa.field(TIMESTAMP_COLUMN, TIMESTAMP), micros)
         own = [name for name in (TIMESTAMP_COLUMN, PARTITION) if name not in self.topic.schema.names]
         unused = [

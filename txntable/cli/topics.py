@@ -34,6 +34,7 @@ PARTITION_HEADERS = {
     "bytes": "Bytes",
 }
 CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value"}
+COUNTS = ("segments", "appended_records", "bytes")
 COLUMN_HEADERS = {"topic": "Topic", "column": "Column", "type": "Type", "nullable": "Nullable", "key": "Key"}
 
 
@@ -83,7 +84,7 @@ def _facts(settings: TopicSettings) -> dict[str, object]:
 def list_topics(connection: Connection) -> None:
     """List all topics."""
     described = connection.open().admin().describe_topics()
-    connection.output.rows(Rows(LIST_HEADERS, [_summary(topic) for topic in described]))
+    connection.output.rows(Rows(LIST_HEADERS, [_summary(topic) for topic in described], counts=COUNTS))
 
 
 def _summary(topic: TopicDescription) -> tuple[object, ...]:
@@ -104,9 +105,11 @@ def describe(
     """Describe topics: columns and settings, and each partition's offsets and size."""
     topics = connection.open().admin().describe_topics(names or None)
     sections = {
-        "topics": Rows(LIST_HEADERS, [_summary(topic) for topic in topics], "Topics"),
+        "topics": Rows(LIST_HEADERS, [_summary(topic) for topic in topics], "Topics", COUNTS),
         "columns": Rows(COLUMN_HEADERS, [row for topic in topics for row in _columns(topic)], "Columns"),
-        "partitions": Rows(PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions"),
+        "partitions": Rows(
+            PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions", COUNTS
+        ),
         "configs": Rows(CONFIG_HEADERS, [row for topic in topics for row in _configs(topic)], "Settings"),
     }
     connection.output.report(sections)

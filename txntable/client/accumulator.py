@@ -30,7 +30,7 @@ from txntable.topic import TopicSettings
 from txntable.topic_config import config_value
 
 _TIMESTAMP = pa.field(TIMESTAMP_COLUMN, TIMESTAMP)
-_MICROSECONDS = 1000
+_US_PER_MS = 1000
 
 
 class RecordAccumulator:
@@ -105,7 +105,7 @@ class RecordAccumulator:
             partition, placement = options.partition, Placement.CHOSEN
         metadata = RecordMetadata(self.settings.name, 1, options.timestamp_ms, options.on_delivery)
         batch = self._batch(partition, placement)
-        batch.add_row(checked, options.timestamp_ms * _MICROSECONDS, metadata)
+        batch.add_row(checked, options.timestamp_ms * _US_PER_MS, metadata)
         self._added(partition, checked.size)
         return metadata
 
@@ -117,7 +117,7 @@ class RecordAccumulator:
         if not isinstance(rows, pa.Table):
             raise InvalidRequestError("rows are a pyarrow table; make one of them", found=type(rows).__name__)
         if TIMESTAMP_COLUMN not in rows.column_names:
-            times = np.full(rows.num_rows, options.timestamp_ms * _MICROSECONDS, np.int64)
+            times = np.full(rows.num_rows, options.timestamp_ms * _US_PER_MS, np.int64)
             rows = rows.append_column(_TIMESTAMP, pa.array(times).view(TIMESTAMP))
         parts = [part for part in conform(rows, self.settings).combine_chunks().to_batches() if part.num_rows]
         sizes = [value_sizes(part.columns[:-1], part.num_rows) for part in parts]
@@ -125,7 +125,7 @@ class RecordAccumulator:
         groups = [
             group for part, found in zip(parts, sizes, strict=True) for group in self._groups(part, found, options)
         ]
-        first_ms = parts[0].column(-1).view(pa.int64())[0].as_py() // _MICROSECONDS if groups else options.timestamp_ms
+        first_ms = parts[0].column(-1).view(pa.int64())[0].as_py() // _US_PER_MS if groups else options.timestamp_ms
         metadata = RecordMetadata(self.settings.name, rows.num_rows, first_ms, options.on_delivery)
         for partition, placement, part, size in groups:
             self._batch(partition, placement).add_rows(part, size, metadata)

@@ -85,6 +85,15 @@ class ClientStatus:
             self._move(error)
             raise
 
+    def look(self, step: Callable[[], T]) -> T:
+        """Run a step that writes nothing: only a fatal error moves the state."""
+        try:
+            return step()
+        except TxnTableError as error:
+            if error.fatal:
+                self._move(error)
+            raise
+
     def _move(self, error: TxnTableError) -> None:
         if error.fatal:
             self.state, self._failure = ClientState.FATAL_ERROR, error

@@ -184,8 +184,8 @@ class Producer(RecordSender):
         ------
         InvalidTxnStateError
             The token's transaction was aborted here, by an admin, or never prepared: the two differ.
-        InvalidRequestError, InvalidPidMappingError
-            It is no token, or of another producer id.
+        InvalidRequestError
+            It is no token, or of another producer id: nothing has changed.
         CommitStateUnknownError
             The store can not be reached: call again.
         """
@@ -194,7 +194,7 @@ class Producer(RecordSender):
         if self._status.state in (ClientState.COMMITTING, ClientState.ABORTING):
             outcome: Outcome | None = Outcome.COMMIT if token == self._token else Outcome.ABORT
         else:
-            outcome = self._coordinator.settle(transactional_id, token)
+            outcome = self._status.look(lambda: self._coordinator.settle(transactional_id, token))
         if outcome is None:
             self._status.reach(ClientState.READY)
             return

@@ -207,6 +207,10 @@ class RecordSender:
         TxnTableError
             Whatever refuses: inside a transaction, abort.
         """
+        if self._status.state in (ClientState.UNINITIALIZED, ClientState.READY) and self._outbox.is_empty:
+            # As Kafka's: outside of a transaction, or with nothing sent, there is nothing to wait for.
+            self._raise_lingering()
+            return
         self._check_sending()
         self._raise_lingering()
         self._guarded(self._flush)

@@ -206,12 +206,19 @@ def header_structs(headers: Sequence[tuple[str, bytes]] | None) -> list[dict[str
     Raises
     ------
     InvalidRequestError
-        They are no sequence of pairs, or a name is no text.
+        They are no sequence of pairs, a name is no text, or a value no bytes.
     """
     if headers is None:
         return None
-    if not isinstance(headers, list | tuple) or not all(
-        isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str) for pair in headers
-    ):
+    if not isinstance(headers, list | tuple) or not all(map(_is_header, headers)):
         raise InvalidRequestError("headers are a list of (name, bytes) pairs", headers=repr(headers))
     return [{"key": name, "value": data} for name, data in headers]
+
+
+def _is_header(pair: object) -> bool:
+    return (
+        isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], bytes | None)
+    )

@@ -106,6 +106,9 @@ class RowCheck:
 
 def _by_arrow(column: _Column, value: object) -> tuple[Any, int]:
     """Return a value as Arrow reads it, and its bytes; refuse what it does not read."""
+    if isinstance(value, str) and pa.types.is_binary(column.type):
+        # Arrow would take its UTF-8, which is a guess.
+        raise _misfit(column, "text is no bytes: encode it")
     try:
         array = pa.array([value], column.type)
     except _ARROW_REFUSES as error:

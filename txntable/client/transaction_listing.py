@@ -168,11 +168,6 @@ class TransactionDescription:
     token: str | None
     coordinator_epoch: int
 
-    @property
-    def is_prepared(self) -> bool:
-        """Whether it waits for its token, and never times out."""
-        return self.state is TransactionState.PREPARED
-
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:

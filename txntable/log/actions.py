@@ -265,7 +265,7 @@ def decode_commit(version: int, data: bytes, path: str) -> Commit:
         actions = tuple(_decode(record, path) for record in records[1:])
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise DamagedDataError(
-            "log entry can not be read, or another writer made it; restore the object from a backup", path=path
+            "log entry can not be read: delete it if another writer made it, else restore it from a backup", path=path
         ) from error
     return Commit(version, info, actions)
 
@@ -276,7 +276,7 @@ def decode_commit_info(data: bytes, path: str) -> CommitInfo:
         return _decode_info(json.loads(data[: data.index(b"\n")])["commitInfo"])
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedDataError(
-            "log entry can not be read, or another writer made it; restore the object from a backup", path=path
+            "log entry can not be read: delete it if another writer made it, else restore it from a backup", path=path
         ) from error
 
 

@@ -37,6 +37,7 @@ from txntable.storage.store_clock import StoreClock
 
 logger = logging.getLogger(__name__)
 
+_FIRST_WINDOW = 4
 _LARGEST_WINDOW = 16
 _PUT_ATTEMPTS = 6
 _FIRST_BACKOFF_MS = 50.0
@@ -164,9 +165,8 @@ class DeltaLog(Generic[F]):
     def _is_stale(self) -> bool:
         return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
 
-    def _follow_tail(self) -> bool:
+    def _follow_tail(self, window: int = 1) -> bool:
         """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
-        window = 1
         while True:
             slots = range(self.table.next_version, self.table.next_version + window)
             shown_at, asked = self._environment.instant(), next(_moments)
@@ -176,11 +176,20 @@ class DeltaLog(Generic[F]):
             self._show(shown_at)
             for slot, entry in zip(slots, found, strict=True):
                 if entry is None:
+                    if any(found[slot - slots.start + 1 :]):
+                        self._require_late(slot)
+                        break
                     self._asked = asked
                     return True
                 self._apply(self._decode(slot, entry))
                 self._polite_commits = _POLITE_COMMITS
             window = min(window * 2, _LARGEST_WINDOW)
+
+    def _require_late(self, slot: int) -> None:
+        """Return when the entry that was missing below another one has come since: the two were asked for at once."""
+        path = commit_path(self.root, slot)
+        if self._store.get(path) is None:
+            raise DamagedDataError("the log has a gap: an entry is gone; restore it from a backup", path=path)
 
     def _show(self, shown_at: Instant) -> None:
         self._round_trip_ms = max(_SHORTEST_ROUND_TRIP_MS, self._environment.since_ms(shown_at))
@@ -212,7 +221,15 @@ class DeltaLog(Generic[F]):
         self.table = loaded.table
         self.fold.restore(self.table)
         self._shown_at = opened_at
-        return self._follow_tail() and loaded.still_there()
+        try:
+            # The first look is some entries wide: a lost one shows, where the tail alone would pass for the end.
+            followed = self._follow_tail(_FIRST_WINDOW)
+        except DamagedDataError:
+            # Unless a cleanup took the beginning away meanwhile: then it is read again.
+            if loaded.still_there():
+                raise
+            return False
+        return followed and loaded.still_there()
 
     # -- writing ----------------------------------------------------------------------------
 

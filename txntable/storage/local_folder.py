@@ -269,6 +269,8 @@ def _meta(path: str, status: FileStatus) -> ObjectMeta:
 
 def _failure(error: OSError, path: str) -> TxnTableError:
     reason = error.strerror or str(error)
+    if isinstance(error, NotADirectoryError):
+        return StoreUnsuitableError("a part of the path is a file and no folder; choose another place", path=path)
     if error.errno in _REFUSED:
         return StorePermissionError("the file system refused; check the folder's owner", path=path, reason=reason)
     return StoreUnavailableError("the file system failed; mend it, then try again", path=path, reason=reason)

@@ -26,7 +26,7 @@ from txntable.testing.fault_plan import Fault, Operation, on
 
 def test_every_call_out_of_order_is_an_illegal_state_and_harms_nothing(site: Site) -> None:
     producer = site.open().producer("etl")
-    for call in (producer.begin_transaction, producer.commit_transaction, producer.abort_transaction, producer.flush):
+    for call in (producer.begin_transaction, producer.commit_transaction, producer.abort_transaction):
         with pytest.raises(IllegalStateError):
             call()
     producer.init_transactions()

@@ -11,7 +11,7 @@ from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
     IllegalStateError,
-    InvalidPidMappingError,
+    InvalidRequestError,
     InvalidTxnStateError,
     StoreUnavailableError,
 )
@@ -210,7 +210,7 @@ def test_token_of_another_transactional_id_is_refused_and_nothing_ends(site: Sit
     producer = started(site.open())
     token = prepared(producer)
 
-    with pytest.raises(InvalidPidMappingError, match="another producer id"):
+    with pytest.raises(InvalidRequestError, match="another producer id"):
         producer.complete_transaction(wrong)
 
     producer.complete_transaction(token)

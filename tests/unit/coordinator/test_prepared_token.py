@@ -10,7 +10,6 @@ from coordinator.batch_memory import BatchMemory
 from coordinator.decision import Decision, Outcome
 from coordinator.errors import (
     BatchAlreadyCommittedError,
-    InvalidPidMappingError,
     InvalidRequestError,
     InvalidTxnStateError,
     TxnTableError,
@@ -65,7 +64,7 @@ def test_nothing_is_to_be_done_when_nothing_is_prepared_and_the_token_fits(
         ({"state": S.PREPARED, "token": NOW}, LATER, InvalidTxnStateError),
         ({"state": S.PREPARED, "token": NOW}, "7:5:00", InvalidTxnStateError),
         ({"state": S.PREPARED, "token": NOW, "decision": Decision(4, Outcome.ABORT, 9)}, BEFORE, InvalidTxnStateError),
-        ({"state": S.PREPARED, "token": NOW}, "8:5:cd", InvalidPidMappingError),
+        ({"state": S.PREPARED, "token": NOW}, "8:5:cd", InvalidRequestError),
         ({"state": S.PREPARED, "token": NOW}, "nonsense", InvalidRequestError),
     ],
 )

@@ -15,7 +15,7 @@ from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.log.outcome import Committed, Unchanged
 from txntable.log.table_state import TableState
-from txntable.testing.fault_plan import Fault, Operation, on
+from txntable.testing.fault_plan import Fault, Operation, Step, on
 from txntable.testing.stepping_store import ProcessKilled
 
 
@@ -77,7 +77,8 @@ def test_cold_start_makes_no_list_when_the_hint_is_good(world: World) -> None:
     reader.log.refresh()
 
     assert [step.operation for step in reader.store.steps].count(Operation.LIST) == 0
-    assert len(reader.store.steps) <= 5
+    # Hint, checkpoint, its entry, four slots of the tail at once, and the proof.
+    assert len(reader.store.steps) <= 8
 
 
 @pytest.mark.parametrize("hint", [None, b"", b"{}", b'{"version":999}'])
@@ -246,3 +247,30 @@ class TwoViews(RuleBasedStateMachine):
 
 TestTwoViews = TwoViews.TestCase
 TestTwoViews.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+
+
+def test_lost_entry_among_the_first_is_damage_and_not_the_end_of_the_log(world: World) -> None:
+    writer = world.process()
+    writer.create()
+    for _ in range(3):
+        writer.count()
+    world.objects.delete(slot(2))
+
+    with pytest.raises(DamagedDataError, match=r"gap.*00000000000000000002\.json"):
+        world.process().log.refresh()
+
+
+def test_entry_that_comes_while_the_next_one_is_asked_for_is_no_gap(world: World) -> None:
+    """The slots of one look are asked for at once: a later one may be answered after others went on."""
+    writer, reader = world.process(), world.process()
+    writer.create()
+
+    def go_on(step: Step) -> None:
+        if step.path == slot(2) and writer.log.table.version == 0:
+            writer.count()
+            writer.count()
+
+    reader.store.on_step = go_on
+    reader.log.refresh()
+
+    assert reader.log.table.version == 2
