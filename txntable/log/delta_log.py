@@ -30,6 +30,7 @@ from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
 from txntable.log.actions import Action, Commit, CommitInfo, check_one_action_per_path, decode_commit, encode_commit
 from txntable.log.checkpoint import encode_checkpoint, encode_hint, is_due
 from txntable.log.cold_start import load_newest
+from txntable.log.fairness import Fairness
 from txntable.log.outcome import Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
@@ -42,11 +43,6 @@ _LARGEST_WINDOW = 16
 _PUT_ATTEMPTS = 6
 _FIRST_BACKOFF_MS = 50.0
 _LARGEST_BACKOFF_MS = 3_000.0
-# Waits after each of so many successes once another's commit was seen, and after every so-manieth when none was.
-_POLITE_COMMITS = 16
-_ALONE_COMMITS = 64
-# A local folder answers faster, but an instant has whole milliseconds.
-_SHORTEST_ROUND_TRIP_MS = 1.0
 _moments = itertools.count()
 
 
@@ -121,10 +117,7 @@ class DeltaLog(Generic[F]):
         self._asked = self._answered = next(_moments)
         # The slot at which a put of the commit under way may still land.
         self._unsettled: int | None = None
-        self._round_trip_ms = 0.0
-        self._polite_commits = 0
-        self._commits_alone = 0
-        self._succeeded_at: Instant | None = None
+        self._fairness = Fairness(context.environment)
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -182,7 +175,7 @@ class DeltaLog(Generic[F]):
                     self._asked = asked
                     return True
                 self._apply(self._decode(slot, entry))
-                self._polite_commits = _POLITE_COMMITS
+                self._fairness.saw_another()
             window = min(window * 2, _LARGEST_WINDOW)
 
     def _require_late(self, slot: int) -> None:
@@ -192,7 +185,7 @@ class DeltaLog(Generic[F]):
             raise DamagedDataError("the log has a gap: an entry is gone; restore it from a backup", path=path)
 
     def _show(self, shown_at: Instant) -> None:
-        self._round_trip_ms = max(_SHORTEST_ROUND_TRIP_MS, self._environment.since_ms(shown_at))
+        self._fairness.saw_round_trip(shown_at)
         self._shown_at, self._answered = shown_at, next(_moments)
 
     def _decode(self, version: int, entry: StoredObject) -> Commit:
@@ -213,7 +206,7 @@ class DeltaLog(Generic[F]):
                 self._shown_at = None
         if not proved:
             raise StoreUnavailableError("the log changes faster than it can be read; try again", log=self.root)
-        self._polite_commits = 0
+        self._fairness.forget_others()
 
     def _load(self) -> bool:
         opened_at = self._environment.instant()
@@ -250,7 +243,7 @@ class DeltaLog(Generic[F]):
             ``Unknown`` only when the store can not be reached; call again to find out.
         """
         with self.lock:
-            self._wait_turn()
+            self._fairness.wait_turn()
             self._unsettled = None
             try:
                 while True:
@@ -267,22 +260,9 @@ class DeltaLog(Generic[F]):
                     raise
                 return Unknown(self._unsettled)
             if isinstance(outcome, Committed):
-                self._succeeded_at = self._environment.instant()
+                self._fairness.succeeded()
                 self._checkpoint_when_due()
             return outcome
-
-    def _wait_turn(self) -> None:
-        # Log rule 9: who just won on a contended log lets the losers, which try at once, go first.  A winner that
-        # always wins never sees another's commit, so politeness outlasts the last one seen, and even who
-        # seems to be alone leaves a gap now and then in which a loser can win.
-        self._commits_alone += 1
-        if self._succeeded_at is not None and (self._polite_commits or self._commits_alone >= _ALONE_COMMITS):
-            self._polite_commits = max(0, self._polite_commits - 1)
-            self._commits_alone = 0
-            wait_ms = self._round_trip_ms * self._environment.uniform(0.0, 1.0)
-            rest_ms = wait_ms - self._environment.since_ms(self._succeeded_at)
-            if rest_ms > 0:
-                self._environment.sleep_ms(rest_ms)
 
     def _decide(self, decide: Decide) -> Sequence[Action] | None:
         """Decide; an answer without a write, and an error, must come from the newest state."""
@@ -349,7 +329,7 @@ class DeltaLog(Generic[F]):
             self._apply(winner)
             # What is decided on from here on stands on this answer.
             self._answered = next(_moments)
-            self._polite_commits = _POLITE_COMMITS
+            self._fairness.saw_another()
         self.refresh()
 
     def _get_or_none(self, path: str) -> StoredObject | None:

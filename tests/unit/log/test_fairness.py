@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.unit.log.world import Process, World
-from txntable.log import delta_log
+from txntable.log import fairness
 from txntable.log.outcome import Committed
 from txntable.storage.object_store import StoredObject
 from txntable.testing.fault_plan import Step
@@ -100,8 +100,8 @@ def test_without_the_waiting_rule_some_writer_gets_less_than_half_of_an_equal_sh
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So that the test above is known to be able to fail."""
-    monkeypatch.setattr(delta_log, "_POLITE_COMMITS", 0)
-    monkeypatch.setattr(delta_log, "_ALONE_COMMITS", HORIZON_MS)
+    monkeypatch.setattr(fairness, "POLITE_COMMITS", 0)
+    monkeypatch.setattr(fairness, "ALONE_COMMITS", HORIZON_MS)
 
     commits = commits_of_each()
 

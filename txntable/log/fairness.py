@@ -1,0 +1,60 @@
+"""Leaving a contended log to others now and then (PROTOCOL.md, log rule 9).
+
+Who just won lets the losers, which try at once, go first.  A winner that always wins never sees
+another's commit, so politeness outlasts the last one seen, and even who seems to be alone leaves a
+gap now and then in which a loser can win.  Must not know what is committed.
+"""
+
+from __future__ import annotations
+
+from txntable.environment import Environment, Instant
+
+# Waits after each of so many successes once another's commit was seen, and after every so-manieth when none was.
+POLITE_COMMITS = 16
+ALONE_COMMITS = 64
+# A local folder answers faster, but an instant has whole milliseconds.
+SHORTEST_ROUND_TRIP_MS = 1.0
+
+
+class Fairness:
+    """How one writer of one log waits.
+
+    Parameters
+    ----------
+    environment : Environment
+        Waiting, chance.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._round_trip_ms = 0.0
+        self._polite_commits = 0
+        self._commits_alone = 0
+        self._succeeded_at: Instant | None = None
+
+    def saw_round_trip(self, asked_at: Instant) -> None:
+        """Take note of how long the store took to answer."""
+        self._round_trip_ms = max(SHORTEST_ROUND_TRIP_MS, self._environment.since_ms(asked_at))
+
+    def saw_another(self) -> None:
+        """Take note of a commit of someone else."""
+        self._polite_commits = POLITE_COMMITS
+
+    def forget_others(self) -> None:
+        """Take note that the view is a new one: what came since the old one says nothing of now."""
+        self._polite_commits = 0
+
+    def succeeded(self) -> None:
+        """Take note of a commit of one's own."""
+        self._succeeded_at = self._environment.instant()
+
+    def wait_turn(self) -> None:
+        """Wait, where it is others' turn, up to one round trip since the last success."""
+        self._commits_alone += 1
+        if self._succeeded_at is not None and (self._polite_commits or self._commits_alone >= ALONE_COMMITS):
+            self._polite_commits = max(0, self._polite_commits - 1)
+            self._commits_alone = 0
+            wait_ms = self._round_trip_ms * self._environment.uniform(0.0, 1.0)
+            rest_ms = wait_ms - self._environment.since_ms(self._succeeded_at)
+            if rest_ms > 0:
+                self._environment.sleep_ms(rest_ms)
