@@ -11,13 +11,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, commits, contention, scan, transactions, write
+from benchmarks import cold_start, commits, contention, planning, scan, transactions, write
 
 ALL = {
     "commits": commits.measure,
     "transactions": transactions.measure,
     "contention": contention.measure,
     "cold_start": cold_start.measure,
+    "planning": planning.measure,
     "write": write.measure,
     "scan": scan.measure,
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def measure(folder: Path) -> list[Figure]:
     warehouse = Warehouse.create(str(folder / "wh"), durability="page-cache")
     schema = pa.schema([pa.field("x", pa.int64())])
     topic_id = warehouse.admin().create_topic("big", partitions=PARTITIONS, schema=schema).topic_id
-    fill(warehouse.topic_log("big"), topic_id)
+    fill(warehouse.topic_log("big"), topic_id, SyntheticFile())
 
     fresh = TopicLog(warehouse.context, "big")
     segments_s = _timed(fresh.segments.refresh)
@@ -55,24 +56,46 @@ def measure(folder: Path) -> list[Figure]:
     ]
 
 
-def fill(topic: TopicLog, topic_id: str) -> None:
+@dataclass(frozen=True, slots=True)
+class SyntheticFile:
+    """What the log says of every segment: 10 records.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    stats : str
+        Delta's statistics.
+    """
+
+    size: int = 1000
+    stats: str = '{"numRecords":10}'
+
+
+def fill(topic: TopicLog, topic_id: str, file: SyntheticFile) -> None:
     """Write 100,000 committed segments as a few large commits, and a checkpoint."""
     step = SEGMENTS // 10
     for start in range(0, SEGMENTS, step):
-        topic.segments.commit("FILL", partial(_rows, topic_id, range(start, start + step)))
+        topic.segments.commit("FILL", partial(_rows, topic_id, range(start, start + step), file))
     topic.segments.write_checkpoint()
     topic.project()
     topic.public.write_checkpoint()
 
 
-def _rows(topic_id: str, numbers: range, table: TableState) -> list[Action]:
+def segment_name(topic_id: str, number: int) -> str:
+    """Return the path of a synthetic segment, relative to the partition logs."""
+    return f"p{number % PARTITIONS:05d}/{topic_id}-1-{number // PER_TRANSACTION}-{number:032x}.parquet"
+
+
+def _rows(topic_id: str, numbers: range, file: SyntheticFile, table: TableState) -> list[Action]:
     actions: list[Action] = []
     for number in numbers:
         partition, producer = number % PARTITIONS, ProducerEpoch(1, number // PER_TRANSACTION)
         base = (number // PARTITIONS) * 10
-        path = f"p{partition:05d}/{topic_id}-1-{producer.epoch}-{number:032x}.parquet"
-        batch = Batch(path, partition, base, base + 9, 10, producer, True, 0, 1, 2, 4, None, 3)
-        actions.append(batch_add(batch, 1000, '{"numRecords":10}'))
+        batch = Batch(
+            segment_name(topic_id, number), partition, base, base + 9, 10, producer, True, 0, 1, 2, 4, None, 3
+        )
+        actions.append(batch_add(batch, file.size, file.stats))
         if number % PER_TRANSACTION == PER_TRANSACTION - 1:
             marker = Marker("", 1, producer.epoch, Control.COMMIT, producer.epoch + 1, 5, 0, {})
             actions.append(marker_add(topic_id, marker, 5))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 
 from coordinator.decision import Outcome
 from coordinator.errors import InvalidRequestError, InvalidTxnStateError
@@ -15,6 +16,7 @@ from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
 
 _TOKEN = re.compile(r"([0-9]+):([0-9]+):([0-9a-f]+)")
+_ID_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class PreparedToken:
     producer_id, epoch : int
         The transaction.
     nonce : str
-        Hex digits that no other token has.
+        Hex digits that no other token has; they begin with some of the transactional id's digest.
     """
 
     producer_id: int
@@ -35,6 +37,15 @@ class PreparedToken:
 
     def __str__(self) -> str:
         return f"{self.producer_id}:{self.epoch}:{self.nonce}"
+
+    @classmethod
+    def new(cls, transactional_id: str, producer_id: int, epoch: int, unique: str) -> PreparedToken:
+        """Return the token of a transaction; `unique` are hex digits that no other has."""
+        return cls(producer_id, epoch, _id_digits(transactional_id) + unique)
+
+    def is_of(self, transactional_id: str) -> bool:
+        """Return whether the token was made for `transactional_id`, under whatever producer id."""
+        return self.nonce.startswith(_id_digits(transactional_id))
 
     @classmethod
     def parse(cls, text: str) -> PreparedToken:
@@ -51,6 +62,10 @@ class PreparedToken:
         return cls(int(match[1]), int(match[2]), match[3])
 
 
+def _id_digits(transactional_id: str) -> str:
+    return sha256(transactional_id.encode()).hexdigest()[:_ID_DIGITS]
+
+
 def settle(row: TransactionMetadata, token: str | None) -> Outcome | None:
     """Return how a prepared transaction is to be ended, given the token that the outside database committed.
 
@@ -65,33 +80,37 @@ def settle(row: TransactionMetadata, token: str | None) -> Outcome | None:
     -------
     Outcome, optional
         COMMIT when it is the prepared transaction's, ABORT when it is an earlier one's: the outside
-        database did not commit.  ``None``: nothing is prepared, and nothing contradicts the token.
+        database did not commit.  ``None``: nothing is prepared, and nothing contradicts the token.  An id that
+        expired begins anew under a higher producer id: its tokens from before are earlier ones, too.
 
     Raises
     ------
     InvalidRequestError
-        It is no token, or of another transactional id, or of this one before it expired.
+        It is no token, or of another transactional id.
     InvalidTxnStateError
         The transaction of the token was aborted although the outside database committed, or never
         was: the two differ, and someone has to look.
     """
     named = None if token is None else PreparedToken.parse(token)
-    if named is not None and named.producer_id != row.producer_id:
-        raise InvalidRequestError(
-            "the token is of another producer id: use the transactional id that it was prepared under",
-            transactional_id=row.transactional_id,
-            producer_id=row.producer_id,
-            token=token,
-        )
     if named is not None and token != row.token:
-        _require_settled(row, named)
+        _require_earlier(row, named)
     if row.state is not TransactionState.PREPARED:
         return None
     return Outcome.COMMIT if token == row.token else Outcome.ABORT
 
 
-def _require_settled(row: TransactionMetadata, named: PreparedToken) -> None:
-    """Refuse a token whose transaction did not end as its holder takes for granted."""
+def _require_earlier(row: TransactionMetadata, named: PreparedToken) -> None:
+    """Refuse a token whose transaction is not an earlier one, or did not end as its holder takes for granted."""
+    if named.producer_id < row.producer_id and named.is_of(row.transactional_id):
+        # An id expires only when nothing of it is undecided.
+        return
+    if named.producer_id != row.producer_id:
+        raise InvalidRequestError(
+            "the token is of another producer id: use the transactional id that it was prepared under",
+            transactional_id=row.transactional_id,
+            producer_id=row.producer_id,
+            token=str(named),
+        )
     decision = row.decision
     if decision is None or named.epoch > decision.epoch:
         raise InvalidTxnStateError(
@@ -103,8 +122,8 @@ def _require_settled(row: TransactionMetadata, named: PreparedToken) -> None:
     # Of an earlier one nothing is kept: this producer went on only after it was decided.
     if named.epoch == decision.epoch and decision.outcome is Outcome.ABORT:
         raise InvalidTxnStateError(
-            "the transaction was aborted although its token was committed outside: write its records again by hand, then"
-            " delete the token there",
+            "the transaction was aborted although its token was committed outside: write its records again by hand,"
+            " then delete the token there",
             transactional_id=row.transactional_id,
             position=decision.position,
             token=str(named),

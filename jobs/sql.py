@@ -1,36 +1,49 @@
 """``txntable sql "SELECT …"``: Spark SQL over the topics of a warehouse, all as of one position.
 
-Parses, builds the session, asks, prints; how topics become views is ``jobs.topic_views``'.
+Parses, builds the session, makes the views that the query names, asks, prints.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from pyspark.errors import PySparkException
 
 from jobs.session import spark_session
-from jobs.topic_views import distinct_headers, register_topics
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, note
 from txntable.errors import InvalidRequestError
 from txntable.snapshot import IsolationLevel
+from txntable.snapshot import as_of as as_of_text
+from txntable.spark.views import SNAPSHOT_VIEW
 
 
 def sql(
     connection: Connection,
-    query: Annotated[str, typer.Argument(help="Spark SQL; every topic is a view of its name.")],
+    query: Annotated[
+        str, typer.Argument(help=f"Spark SQL; every topic is a view of its name, {SNAPSHOT_VIEW} tells the position.")
+    ],
     isolation_level: Annotated[
-        IsolationLevel, typer.Option("--isolation-level", help="What is seen: committed records, or all appended ones.")
+        IsolationLevel,
+        typer.Option(
+            "--isolation-level",
+            help="What is seen: what is committed as of one position, or below the last stable offset; or all.",
+        ),
     ] = IsolationLevel.SNAPSHOT,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", help="Of a snapshot: a position, or a time with a zone (ISO 8601).")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most rows that are printed.")] = 1000,
 ) -> None:
     """Ask the topics of a warehouse with Spark SQL: a snapshot of all of them at one position."""
     warehouse = connection.open()
+    moment = None if as_of is None else as_of_text(as_of)
+    topics = topics_named(query, warehouse.admin().list_topics())
     with spark_session("txntable sql") as spark:
         try:
-            register_topics(warehouse, spark, query, isolation_level)
+            warehouse.create_views(spark, topics, moment, isolation_level=isolation_level)
             found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:
             raise InvalidRequestError(
@@ -40,6 +53,28 @@ def sql(
         note(f"only the first {limit} rows; --limit shows more")
     columns = [column.to_pylist()[:limit] for column in found.columns]
     connection.output.rows(Rows(distinct_headers(found.column_names), list(zip(*columns, strict=True))))
+
+
+def topics_named(query: str, topics: Sequence[str]) -> Sequence[str]:
+    """Return the topics whose names are in a query: others need not be looked at; all when there are none.
+
+    A query that asks for the position asks for every topic's.
+    """
+    text = query.lower()
+    named = [] if SNAPSHOT_VIEW in text else [topic for topic in topics if topic.lower() in text]
+    return named or topics
+
+
+def distinct_headers(names: Sequence[str]) -> dict[str, str]:
+    """Return names that differ (``total``, ``total_2``) -> the query's own names, in order."""
+    headers: dict[str, str] = {}
+    for name in names:
+        distinct, number = name, 1
+        while distinct in headers:
+            number += 1
+            distinct = f"{name}_{number}"
+        headers[distinct] = name
+    return headers
 
 
 def _first_line(error: PySparkException) -> str:

@@ -4,6 +4,7 @@ A worked example.  Each run moves the orders that were not moved yet: they are s
 transaction, which is prepared; SQLite notes in *its* transaction that they are moved, together with
 the token; then the prepared transaction is completed with that token.  Wherever the process dies,
 the next run asks SQLite for the last token and ends the prepared transaction as SQLite ended its own.
+Its runs must not overlap: nothing here stops an earlier one from committing in SQLite after the next has asked.
 
 ``python -m jobs.sqlite_orders --warehouse URL --database FILE``
 """

@@ -24,6 +24,7 @@ def pytest_configure() -> None:
         if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "TXNTABLE_")):
             del os.environ[name]
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    os.environ["DO_NOT_TRACK"] = "true"  # Daft would tell its makers of each import
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "settled"))
 

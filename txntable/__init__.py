@@ -14,6 +14,8 @@
 Errors are in :mod:`txntable.errors`; all of them are :class:`~txntable.errors.TxnTableError`.
 """
 
+from txntable.client.consumer import Consumer
+from txntable.client.consumer_record import ConsumerRecord, OffsetAndTimestamp
 from txntable.client.producer import Producer
 from txntable.client.records import OffsetRange, RecordMetadata, TopicPartition
 from txntable.client.transaction import Transaction
@@ -24,8 +26,11 @@ from txntable.warehouse import Warehouse
 from txntable.warehouse_settings import WarehouseSettings
 
 __all__ = [
+    "Consumer",
+    "ConsumerRecord",
     "CoordinatorConfig",
     "IsolationLevel",
+    "OffsetAndTimestamp",
     "OffsetRange",
     "Producer",
     "RecordMetadata",

@@ -62,7 +62,7 @@ def check_columns(found: pa.Schema, settings: TopicSettings) -> list[pa.Field]:
     check_names(found.names, settings)
     for field in wanted:
         kind = found.field(field.name).type
-        if not pa.types.is_null(kind) and not _is_same(kind, field.type):
+        if not pa.types.is_null(kind) and not is_same_type(kind, field.type):
             raise SchemaMismatchError(
                 "a column has another type than the topic's; cast it",
                 topic=settings.name,
@@ -96,7 +96,8 @@ def check_names(found: Iterable[str], settings: TopicSettings) -> None:
         )
 
 
-def _is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
+def is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether two types are Arrow's encodings of one Delta type, nullability inside aside."""
     kind = canonical_type(found)
     return kind is not None and bool(nullable_type(kind) == nullable_type(wanted))
 

@@ -36,3 +36,24 @@ def isolation_level(text: str | IsolationLevel) -> IsolationLevel:
             known=",".join(levels),
         )
     return levels[text]
+
+
+def level_at(given: str | IsolationLevel, as_of: object) -> IsolationLevel:
+    """Return the level of a read that may ask for the past.
+
+    Parameters
+    ----------
+    given : str or IsolationLevel
+        The level.
+    as_of : object
+        ``None``: now.
+
+    Raises
+    ------
+    InvalidRequestError
+        There is no such level, or it knows no past.
+    """
+    level = isolation_level(given)
+    if as_of is not None and level is not IsolationLevel.SNAPSHOT:
+        raise InvalidRequestError("only a snapshot has a position; leave as_of out", isolation_level=level.value)
+    return level

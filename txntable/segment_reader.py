@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from txntable.conform import is_same_type
 from txntable.delta_types import TIMESTAMP
 from txntable.errors import DamagedDataError, SchemaMismatchError
 from txntable.partition.segment_columns import PlannedSegment
 from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, all_nullable
-from txntable.storage.object_reader import ObjectReader
+from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
 from txntable.storage.object_store import ObjectStore
 from txntable.topic import TopicSettings
 
@@ -31,6 +32,20 @@ RECORD_COLUMNS = (
     pa.field(COMMIT_COLUMN, pa.int64()),
 )
 DEFAULT_BATCH_ROWS = 64 * 1024
+# What every segment has beside the topic's columns.
+_RECORDS_OWN = (
+    pa.field(OFFSET_DELTA_COLUMN, pa.int64(), nullable=False),
+    pa.field(TIMESTAMP_COLUMN, TIMESTAMP, nullable=False),
+)
+# Not Arrow's want of memory, which is no damage.
+_UNREADABLE = (
+    pa.ArrowInvalid,
+    pa.ArrowKeyError,
+    pa.ArrowTypeError,
+    pa.ArrowIndexError,
+    pa.ArrowNotImplementedError,
+    OSError,
+)
 
 
 class SegmentReader:
@@ -55,7 +70,7 @@ class SegmentReader:
     Raises
     ------
     SchemaMismatchError
-        There is no such column: the message names those that there are.
+        There is no such column, or none is asked for: the message names those that there are.
     """
 
     def __init__(
@@ -65,11 +80,11 @@ class SegmentReader:
         known = {field.name: field for field in (*all_nullable(settings.schema), *RECORD_COLUMNS)}
         names = list(known) if columns is None else list(columns)
         unknown = [name for name in names if name not in known]
-        if unknown:
+        if unknown or not names:
             raise SchemaMismatchError(
-                "the topic has no such column; name some of those it has",
+                "the topic has no such column; name some of those it has, one at least",
                 topic=settings.name,
-                columns=",".join(unknown),
+                columns=",".join(unknown) or None,
                 known=",".join(known),
             )
         self.schema = pa.schema([known[name] for name in names])
@@ -91,23 +106,40 @@ class SegmentReader:
         StoreUnavailableError
             Try again.
         """
-        path = f"{self._root}/{segment.path}"
         try:
-            file = pq.ParquetFile(ObjectReader(self._store, path, segment.size))
-            needed = self._columns_in(file.schema_arrow, segment)
-            for group in _groups(file, segment):
-                for batch in file.iter_batches(batch_rows, row_groups=[group], columns=needed):
-                    found = self._finished(batch, segment)
-                    if found.num_rows:
-                        yield found
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            raise _damaged(segment, str(error).splitlines()[0].lower()) from error
+            yield from self._batches(segment, batch_rows)
+        except DamagedDataError as error:
+            raise _damaged(segment, error.message) from error
+        except _UNREADABLE as error:
+            raise _damaged(segment, str(error).partition("\n")[0].lower()) from error
 
-    def _columns_in(self, found: pa.Schema, segment: PlannedSegment) -> list[str]:
-        missing = {OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN} - set(found.names)
-        missing |= {f.name for f in self._settings.schema if not f.nullable and f.name not in found.names}
-        if missing:
-            raise _damaged(segment, f"columns are missing: {','.join(sorted(missing))}")
+    def _batches(self, segment: PlannedSegment, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        place = ObjectReader(self._store, f"{self._root}/{segment.path}", segment.size)
+        # Of a small one threads and read-ahead cost more than the decoding.
+        small = segment.size <= WHOLE_BYTES
+        source = pa.BufferReader(place.read()) if small else place
+        file = pq.ParquetFile(source, pre_buffer=not small, page_checksum_verification=True)
+        needed = self._columns_in(file, segment)
+        before = -1
+        for group in _groups(file.metadata, segment):
+            # One row group at a time: Arrow would read ahead over all that it is given.
+            for batch in file.iter_batches(batch_rows, row_groups=[group], columns=needed, use_threads=not small):
+                before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
+                found = self._finished(batch, segment)
+                if found.num_rows:
+                    yield found
+
+    def _columns_in(self, file: pq.ParquetFile, segment: PlannedSegment) -> list[str]:
+        """Return which of the file's columns are read; refuse a file that is not the segment."""
+        found = file.schema_arrow
+        if segment.records not in (None, file.metadata.num_rows):
+            raise DamagedDataError(f"it has {file.metadata.num_rows} records, not {segment.records}")
+        for field in (*self._settings.schema, *_RECORDS_OWN):
+            index = found.get_field_index(field.name)
+            if index < 0 and not field.nullable:
+                raise DamagedDataError(f"it has no column {field.name}")
+            if index >= 0 and not is_same_type(found.field(index).type, field.type):
+                raise DamagedDataError(f"its column {field.name} is {found.field(index).type}, not {field.type}")
         wanted = {OFFSET_DELTA_COLUMN, *self.schema.names}
         return [name for name in found.names if name in wanted]
 
@@ -132,22 +164,30 @@ class SegmentReader:
         return column if column.type == field.type else column.cast(field.type)
 
 
-def _groups(file: pq.ParquetFile, segment: PlannedSegment) -> Iterator[int]:
+def _groups(footer: pq.FileMetaData, segment: PlannedSegment) -> Iterator[int]:
     """Yield the row groups that may hold wanted offsets."""
-    footer = file.metadata
-    index = footer.schema.to_arrow_schema().names.index(OFFSET_DELTA_COLUMN) if footer.num_row_groups > 1 else None
+    leaves = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    column = leaves.index(OFFSET_DELTA_COLUMN)
     for group in range(footer.num_row_groups):
-        bounds = None if index is None or segment.is_whole else _offset_bounds(footer, group)
-        if bounds is None or (
-            segment.base_offset + bounds[1] >= segment.start and segment.base_offset + bounds[0] < segment.end
+        found = footer.row_group(group).column(column).statistics
+        if (
+            segment.is_whole
+            or found is None
+            or not found.has_min_max
+            or (segment.base_offset + found.max >= segment.start and segment.base_offset + found.min < segment.end)
         ):
             yield group
 
 
-def _offset_bounds(footer: Any, group: int) -> tuple[int, int] | None:
-    columns = (footer.row_group(group).column(i) for i in range(footer.num_columns))
-    found = next((column.statistics for column in columns if column.path_in_schema == OFFSET_DELTA_COLUMN), None)
-    return None if found is None or not found.has_min_max else (int(found.min), int(found.max))
+def _check_deltas(deltas: pa.Array, before: int, segment: PlannedSegment) -> int:
+    """Return the last of the deltas, which must rise from `before` and stay inside of the segment."""
+    if deltas.null_count:
+        raise DamagedDataError("it has a record without an offset")
+    values = np.append(before, deltas.to_numpy(zero_copy_only=False))
+    last = int(values[-1])
+    if not bool(np.all(np.diff(values) > 0)) or segment.base_offset + last > segment.last_offset:
+        raise DamagedDataError("its offsets do not rise, or leave the segment")
+    return last
 
 
 def _damaged(segment: PlannedSegment, reason: str) -> DamagedDataError:

@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from txntable.completion import Completer
-from txntable.errors import InvalidRequestError, OffsetOutOfRangeError, StorePermissionError
+from txntable.errors import (
+    InvalidRequestError,
+    OffsetOutOfRangeError,
+    StorePermissionError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.isolation import IsolationLevel
-from txntable.layout import TRANSACTION_LOG_ROOT, public_root
+from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.log.entry_time import version_as_of
 from txntable.partition.topic_view import TopicView
-from txntable.spark.reader import scan_public
+from txntable.spark.offset_range import Offsets, offset_ranges
+from txntable.spark.reader import scan
 from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 
@@ -88,7 +94,12 @@ class Snapshot:
         if topic not in self._versions:
             reader = self._reader(topic)
             with reader.topic.segments.lock, reader.topic.public.lock:
-                reader.catch_up()
+                try:
+                    reader.catch_up()
+                except UnknownTopicOrPartitionError:
+                    # What was deleted since is still there in the past.
+                    if not self._past:
+                        raise
                 head = reader.topic.public.table.next_version - 1
             self._versions[topic] = reader.version_at(self.position) if self._past else head
         return self._versions[topic]
@@ -99,13 +110,17 @@ class Snapshot:
             self._views[topic] = self._reader(topic).view_at(self.version(topic), self.position)
         return self._views[topic]
 
-    def read(self, spark: SparkSession, topic: str) -> DataFrame:
-        """Return a topic's committed records as a DataFrame.
-
-        Columns: the topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``.
-        """
-        version = self.version(topic)
-        return scan_public(spark, f"{self._url}/{public_root(topic)}", version, self.position)
+    def read(
+        self,
+        spark: SparkSession,
+        topic: str,
+        *,
+        starting_offsets: Offsets | None = None,
+        ending_offsets: Offsets | None = None,
+    ) -> DataFrame:
+        """Return a topic's committed records as a DataFrame; see :meth:`txntable.Warehouse.read`."""
+        view = self.view(topic)
+        return scan(spark, self._url, view, offset_ranges(view, starting_offsets, ending_offsets))
 
     def read_arrow(
         self,
@@ -125,6 +140,22 @@ def published_position(transactions: TransactionLog, head: int) -> int:
     with transactions.log.lock:
         waiting = [row.position for row in transactions.log.fold.decided()]
     return min([head, *(position - 1 for position in waiting)])
+
+
+def as_of(text: str) -> int | dt.datetime:
+    """Return what a text says of a moment: a decision position, or a time with a zone.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is neither.
+    """
+    try:
+        return int(text) if text.isdecimal() else dt.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidRequestError(
+            "as_of is a position, or a time with a zone such as 2026-11-20T12:00:00Z", as_of=repr(text)
+        ) from error
 
 
 def _position(transactions: TransactionLog, head: int, as_of: int | dt.datetime) -> int:

@@ -8,26 +8,43 @@ advances past what is decided and not published yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from txntable.completion import Completer
 from txntable.errors import OffsetOutOfRangeError, StorePermissionError, UnknownTopicOrPartitionError
 from txntable.isolation import IsolationLevel
-from txntable.layout import public_root
+from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, public_root
 from txntable.log.actions import Commit, Txn
-from txntable.log.table_state import LiveFiles, TableState
+from txntable.log.entry_time import version_as_of
+from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
-from txntable.partition.offsets import DECIDED_THROUGH, merged_through, per_topic
-from txntable.partition.segment_columns import SegmentColumns, segment_columns
-from txntable.partition.stable_offset import last_stable_offset
+from txntable.partition.offsets import DECIDED_THROUGH, per_topic
+from txntable.partition.segment_columns import SegmentColumns, columns_after, segment_columns
+from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
 from txntable.segment_reader import SegmentReader
 from txntable.topic import TopicSettings
 from txntable.topic_log import TopicLog
 from txntable.topic_metadata import settings_of
 from txntable.transaction_log import TransactionLog
+
+# A topic's creation is dated by its creator's clock of the store, which may be off by so much.
+_CLOCK_ERROR_MS = 5000
+# Files since the checkpoint that are looked at one by one for every new version.
+_LONGEST_TAIL = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownColumns:
+    """The segments of a table at a version, and of the checkpoint that its state began with."""
+
+    base: pa.Table
+    of_base: SegmentColumns
+    version: int | None
+    columns: SegmentColumns
 
 
 class TopicReader:
@@ -48,7 +65,7 @@ class TopicReader:
         self._transactions = transactions
         self._completer = completer
         self._brought_through = -1
-        self._cached: dict[bool, tuple[LiveFiles, int, SegmentColumns]] = {}
+        self._known: dict[bool, _KnownColumns | None] = {True: None, False: None}
 
     # -- bringing up ------------------------------------------------------------------------
 
@@ -62,9 +79,9 @@ class TopicReader:
         StoreUnavailableError, CommitStateUnknownError
             Call again.
         """
-        self.topic.settings()
+        topic_id = self.topic.settings().topic_id
         self._transactions.refresh()
-        self._bring_through()
+        self._bring_through(topic_id)
         self.topic.catch_up()
 
     def follow(self) -> None:
@@ -73,18 +90,27 @@ class TopicReader:
         What a plain writer appended and did not live to publish is left to :meth:`catch_up` and to others.
         """
         self._transactions.refresh()
-        self._bring_through()
+        self.follow_public()
+
+    def follow_public(self) -> None:
+        """Do the same for who has just read T: who follows many topics reads it once for all of them."""
+        try:
+            topic_id = self.settings().topic_id
+        except UnknownTopicOrPartitionError:
+            # A topic that this view saw deleted may have been created again.
+            self.topic.public.refresh()
+            topic_id = self.settings().topic_id
+        self._bring_through(topic_id)
         self.topic.public.refresh()
 
-    def _bring_through(self) -> None:
+    def _bring_through(self, topic_id: str) -> None:
         """Write the markers that the topic is owed, and publish: no reader passes by what it saw decided."""
-        settings = self.settings()
         with self._transactions.log.lock:
-            owed = [row.position for row in self._transactions.log.fold.decided() if settings.topic_id in row.topics]
+            owed = [row.position for row in self._transactions.log.fold.decided() if topic_id in row.topics]
         if max(owed, default=-1) <= self._brought_through:
             return
         try:
-            self._completer.bring_through(self.topic, settings.topic_id)
+            self._completer.bring_through(self.topic, topic_id)
             self._brought_through = max(owed)
         except StorePermissionError:
             # Read-only: the bounds of the public table keep the reader below what is not published.
@@ -129,15 +155,21 @@ class TopicReader:
         with self.topic.segments.lock:
             table, logs = self.topic.segments.ensure_fresh(), self.topic.segments.fold
             settings = live_settings(logs)
-            stable = {p: last_stable_offset(logs, table, settings.topic_id, p) for p in range(settings.partitions)}
-            return uncommitted_view(settings, table, self._columns(table, public_table=False), stable)
+            unstable = first_unstable_offsets(logs)
+            return uncommitted_view(settings, table, self._columns(table, public_table=False), unstable)
 
     def _columns(self, table: TableState, *, public_table: bool) -> SegmentColumns:
-        known = self._cached.get(public_table)
-        if known is not None and known[0] is table.files and known[1] == table.next_version:
-            return known[2]
-        columns = segment_columns(table.files, public=public_table)
-        self._cached[public_table] = (table.files, table.next_version, columns)
+        known, files = self._known[public_table], table.files
+        if len(files.changed_paths()) > _LONGEST_TAIL:
+            files.settle()
+        if known is None or known.base is not files.base:
+            of_base = segment_columns(files.base, public=public_table)
+        elif known.version == table.version:
+            return known.columns
+        else:
+            of_base = known.of_base
+        columns = columns_after(of_base, files, public=public_table)
+        self._known[public_table] = _KnownColumns(files.base, of_base, table.version, columns)
         return columns
 
     # -- the past ---------------------------------------------------------------------------
@@ -146,23 +178,67 @@ class TopicReader:
         """Return the version of the public table that a snapshot of the past reads.
 
         The first one that shows everything decided at or below `position`; the newest when none does: call
-        :meth:`catch_up` before.
+        :meth:`catch_up` before.  Where another topic had the name then, it is of that one.
 
         Raises
         ------
+        UnknownTopicOrPartitionError
+            There was no such topic then.
         OffsetOutOfRangeError
             Retention has removed it.
         """
-        settings = self.settings()
+        topic_id, newest_then = self._topic_then(position)
         head = self.topic.public.ensure_fresh().next_version - 1
-        name = per_topic(DECIDED_THROUGH, settings.topic_id)
+        name = per_topic(DECIDED_THROUGH, topic_id)
 
         def shows(commit: Commit) -> bool:
             said = [a.version for a in commit.actions if isinstance(a, Txn) and a.app_id == name]
-            return bool(said) and max(said) >= position
+            # After the topic's end its number is not said any more.
+            return max(said) >= position if said else newest_then is not None and commit.version > newest_then
 
         found = first_version_where(self.topic.context.store, public_root(self.topic.name), head, shows)
-        return head if found is None else found
+        version = head if found is None else found
+        return version if newest_then is None else self._last_live(topic_id, version, newest_then)
+
+    def _last_live(self, topic_id: str, version: int, newest_then: int) -> int:
+        """Return the last version at or below `version` that shows the topic; it was there at `newest_then`."""
+        for earlier in range(version, newest_then, -1):
+            table = load_version(self.topic.context.store, public_root(self.topic.name), earlier)
+            if table.metadata is not None:
+                settings = settings_of(self.topic.name, table.metadata)
+                if settings.topic_id == topic_id and not settings.deleted:
+                    return earlier
+        return newest_then
+
+    def _topic_then(self, position: int) -> tuple[str, int | None]:
+        """Return the id of the topic that had the name at a position.
+
+        And, unless it still has it, a version of the public table in which it was there.
+        """
+        context, root = self.topic.context, public_root(self.topic.name)
+        with self.topic.segments.lock, self.topic.public.lock:
+            public = self.topic.public.ensure_fresh()
+            if public.metadata is None:
+                return self.topic.settings().topic_id, None
+            now, head = settings_of(self.topic.name, public.metadata), public.next_version - 1
+            created_ms = public.metadata.created_ms
+        decided = context.store.head(commit_path(TRANSACTION_LOG_ROOT, position))
+        if decided is None:
+            raise OffsetOutOfRangeError(
+                "the log entries of that time are cleaned up; ask for a later position", position=position
+            )
+        if not now.deleted and created_ms + _CLOCK_ERROR_MS < decided.last_modified_ms:
+            return now.topic_id, None
+        # Only entries of both logs are compared, by the store's own dates.
+        then = version_as_of(context, root, head, decided.last_modified_ms)
+        table = None if then is None else load_version(context.store, root, then)
+        if then is None or table is None or table.metadata is None:
+            raise UnknownTopicOrPartitionError("there was no such topic then", topic=self.topic.name, position=position)
+        found = settings_of(self.topic.name, table.metadata)
+        if found.deleted:
+            raise UnknownTopicOrPartitionError("the topic was deleted then", topic=self.topic.name, position=position)
+        is_of_now = found.topic_id == now.topic_id and not now.deleted
+        return found.topic_id, None if is_of_now else then
 
     def view_at(self, version: int, position: int) -> TopicView:
         """Return the snapshot at `position` from an older version of the public table.
@@ -172,24 +248,27 @@ class TopicReader:
         OffsetOutOfRangeError
             Retention has removed it, or compaction has merged what was committed later into it.
         """
-        root = public_root(self.topic.name)
+        view = self._view_of(version, position)
+        if view.merged_through > position:
+            raise OffsetOutOfRangeError(
+                "compaction has merged records of later transactions into older ones; ask for a later position",
+                topic=self.topic.name,
+                position=position,
+                merged_through=view.merged_through,
+            )
+        return view
+
+    def _view_of(self, version: int, position: int) -> TopicView:
         with self.topic.segments.lock, self.topic.public.lock:
             if self.topic.public.ensure_fresh().version == version:
                 return self.view(IsolationLevel.SNAPSHOT, position)
-        table = load_version(self.topic.context.store, root, version)
+        table = load_version(self.topic.context.store, public_root(self.topic.name), version)
         if table.metadata is None:
             raise UnknownTopicOrPartitionError("there was no such topic", topic=self.topic.name, version=version)
         settings = settings_of(self.topic.name, table.metadata)
         if settings.deleted:
             raise UnknownTopicOrPartitionError("the topic was deleted then", topic=self.topic.name, version=version)
-        if merged_through(table.numbers, settings.topic_id) > position:
-            raise OffsetOutOfRangeError(
-                "compaction has merged records of later transactions into older ones; ask for a later position",
-                topic=self.topic.name,
-                position=position,
-                merged_through=merged_through(table.numbers, settings.topic_id),
-            )
-        return public_view(settings, table, segment_columns(table.files, public=True), position)
+        return public_view(settings, table, segment_columns(table.files.to_table(), public=True), position)
 
     def reader_of(self, view: TopicView, columns: Sequence[str] | None = None) -> SegmentReader:
         """Return what reads the segments of a view."""

@@ -9,11 +9,17 @@ import datetime as dt
 import threading
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from txntable.client.admin import Admin
+from txntable.client.consumer import Consumer
+from txntable.client.consumer_config import (
+    DEFAULT_FETCH_MAX_BYTES,
+    DEFAULT_MAX_PARTITION_FETCH_BYTES,
+    DEFAULT_MAX_POLL_RECORDS,
+    ConsumerConfig,
+)
 from txntable.client.coordinator_client import CoordinatorClient
 from txntable.client.partitioner import Partitioner
 from txntable.client.producer import Producer
@@ -21,15 +27,14 @@ from txntable.client.producer_config import DEFAULT_BATCH_SIZE, DEFAULT_MAX_REQU
 from txntable.client.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
 from txntable.completion import Completer
 from txntable.environment import Environment, SystemEnvironment
-from txntable.errors import DamagedDataError, InvalidRequestError, WarehouseAlreadyExistsError
-from txntable.isolation import IsolationLevel
-from txntable.isolation import isolation_level as level_of
+from txntable.errors import DamagedDataError, WarehouseAlreadyExistsError
+from txntable.isolation import IsolationLevel, level_at
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.log.delta_log import DeltaLog, LogContext
 from txntable.offset_log import OffsetLogFold
 from txntable.snapshot import Snapshot
-from txntable.spark.reader import scan_segments
 from txntable.spark.transactional_write import write_dataframe
+from txntable.spark.warehouse_reading import SparkReading
 from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.store_clock import StoreClock
@@ -39,11 +44,8 @@ from txntable.transaction_log import TransactionLog
 from txntable.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
 from txntable.warehouse_settings import WarehouseSettings, settings_from
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
-
-class Warehouse:
+class Warehouse(SparkReading):
     """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads."""
 
     def __init__(self, store: ObjectStore, environment: Environment, identity: WarehouseIdentity) -> None:
@@ -133,7 +135,7 @@ class Warehouse:
 
     def admin(self) -> Admin:
         """Return the admin client."""
-        return Admin(self.context, self.transactions, self.completer, self.topic_log, self.settings())
+        return Admin(self.context, self.transactions, self.completer, self.topic_reader, self.settings())
 
     def producer(  # noqa: PLR0913  Kafka's settings, by name
         self,
@@ -197,6 +199,39 @@ class Warehouse:
         limit = self.settings().transaction_max_timeout_ms
         client = CoordinatorClient(self.transactions, self.completer, self.topic_log, limit)
         return Producer(config, self.context, client)
+
+    def consumer(  # noqa: PLR0913  Kafka's settings, by name
+        self,
+        *,
+        isolation_level: str = "read_committed",
+        auto_offset_reset: str = "latest",
+        max_poll_records: int = DEFAULT_MAX_POLL_RECORDS,
+        fetch_max_bytes: int = DEFAULT_FETCH_MAX_BYTES,
+        max_partition_fetch_bytes: int = DEFAULT_MAX_PARTITION_FETCH_BYTES,
+        consumer_timeout_ms: int | None = None,
+        prefetch: bool | None = None,
+        group_id: str | None = None,
+    ) -> Consumer:
+        """Return a new consumer; its settings are those of :class:`~txntable.client.consumer_config.ConsumerConfig`.
+
+        Raises
+        ------
+        InvalidConfigError
+            A setting is out of its bounds, or not there yet.
+        InvalidRequestError
+            There is no such isolation level.
+        """
+        config = ConsumerConfig(
+            isolation_level,
+            auto_offset_reset,
+            max_poll_records,
+            fetch_max_bytes,
+            max_partition_fetch_bytes,
+            consumer_timeout_ms,
+            prefetch,
+            group_id,
+        )
+        return Consumer(config, self.topic_reader, self.transactions)
 
     def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
         """Return a new coordinator job; it takes the lease over at its first round."""
@@ -266,49 +301,13 @@ class Warehouse:
             There is no such topic, partition or column.
         """
         offsets = (dict(starting_offsets or {}), dict(ending_offsets or {}))
-        level = _level(isolation_level, as_of)
+        level = level_at(isolation_level, as_of)
         if level is IsolationLevel.SNAPSHOT:
             snapshot = self.snapshot(as_of)
             return self.topic_reader(topic).batches(snapshot.view(topic), columns, offsets)
         reader = self.topic_reader(topic)
         reader.catch_up()
         return reader.batches(reader.view(level), columns, offsets)
-
-    def read(
-        self,
-        spark: SparkSession,
-        topic: str,
-        *,
-        isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
-        as_of: int | dt.datetime | None = None,
-    ) -> DataFrame:
-        """Return a topic as a DataFrame.
-
-        Parameters
-        ----------
-        spark : SparkSession
-            With Delta.
-        topic : str
-            The topic's name.
-        isolation_level : str
-            ``"snapshot"``: what is committed; ``"read_uncommitted"``: what is appended.
-        as_of : int or datetime, optional
-            Of a snapshot: a decision position, or a time with a zone.
-        """
-        level = _level(isolation_level, as_of)
-        if level is IsolationLevel.SNAPSHOT:
-            return self.snapshot(as_of).read(spark, topic)
-        reader = self.topic_reader(topic)
-        reader.catch_up()
-        view = reader.view(level)
-        return scan_segments(spark, f"{self.url}/{view.root}", view.version)
-
-
-def _level(given: str | IsolationLevel, as_of: int | dt.datetime | None) -> IsolationLevel:
-    level = level_of(given)
-    if as_of is not None and level is not IsolationLevel.SNAPSHOT:
-        raise InvalidRequestError("only a snapshot has a position; leave as_of out", isolation_level=level.value)
-    return level
 
 
 def create_on(

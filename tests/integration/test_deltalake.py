@@ -44,6 +44,27 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     return made
 
 
+def test_reader_sees_null_in_records_that_are_older_than_a_column(tmp_path: Path) -> None:
+    made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
+    made.admin().create_topic("t", schema=TWO_COLUMNS)
+    with made.producer() as producer:
+        producer.send("t", row={"account": "old", "amount": 1})
+        producer.flush()
+        before = DeltaTable(path_of(made, public_root("t")))
+        made.admin().add_columns("t", [pa.field("note", pa.string()), pa.field("when", pa.timestamp("us", "UTC"))])
+        producer.send("t", row={"account": "new", "amount": 2, "note": "n"})
+
+    after = DeltaTable(path_of(made, public_root("t")))
+
+    sql = 'SELECT account, note, "when" FROM x ORDER BY _base_offset'
+    assert query(after, sql) == [
+        {"account": "old", "note": None, "when": None},
+        {"account": "new", "note": "n", "when": None},
+    ]
+    assert query(after, "SELECT account FROM x WHERE note IS NULL") == [{"account": "old"}]
+    assert query(before, "SELECT * FROM x")[0].keys() & {"note", "when"} == set()
+
+
 ROOTS = [
     TRANSACTION_LOG_ROOT,
     OFFSET_LOG_ROOT,

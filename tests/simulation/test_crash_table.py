@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.simulation import test_admin_crashes as administer
@@ -32,6 +33,10 @@ def create_topic(warehouse: Warehouse) -> None:
 
 def delete_topic(warehouse: Warehouse) -> None:
     warehouse.admin().delete_topic("debit")
+
+
+def add_columns(warehouse: Warehouse) -> None:
+    warehouse.admin().add_columns("debit", [pa.field("note", pa.string())])
 
 
 def write_checkpoint(warehouse: Warehouse) -> None:
@@ -78,6 +83,7 @@ def site_with_hanging_transaction() -> Site:
 OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] = {
     "create a topic": (lambda: operate.prepared(topics=False), create_topic),
     "delete a topic": (operate.prepared, delete_topic),
+    "add columns": (operate.prepared, add_columns),
     "commit": (operate.prepared, operate.transfer),
     "abort": (operate.prepared, operate.abort),
     "take over": (lambda: operate.prepared(open_transaction=True), operate.take_over),
@@ -129,6 +135,7 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     """The enumeration would be worth nothing if an operation had stopped doing its work."""
     assert {"T ENROL", "S APPEND", "T COMMIT", "S MARKERS", "P PROJECT", "T COMPLETE"} <= found["commit"]
     assert {"S APPEND", "P PROJECT"} <= found["append without a transaction"]
+    assert {"S ADD COLUMNS", "P PROJECT"} <= found["add columns"]
     assert "T PREPARE" in found["commit in two phases"]
     assert {"T CLAIM LEASE", "T TIME_OUT", "T EXPIRE", "S EXPIRE PRODUCERS", "a deleted log file"} <= found[
         "run the coordinator job"

@@ -1,4 +1,4 @@
-"""Random interleavings of producers, bystanders, cleaners and readers, with faults, kills and jumps of time.
+"""Random interleavings of producers, coordinators, admins and readers, with faults, kills and jumps of time.
 
 Every run is made from a seed, which a failure names: ``TXNTABLE_SEED=<seed>`` runs it alone,
 ``TXNTABLE_SEEDS=<first>-<last>`` many.  Threads that share one warehouse handle are not simulated.
@@ -12,28 +12,31 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from coordinator.transaction import TransactionMetadata
-from tests.simulation.bank import MONEY, SCRATCH, Actor, Fate, Ledger, check_whole, only_scratch, tags_of
+from coordinator.transaction_state import TransactionState
+from tests.simulation.bank import MONEY, SCRATCH, SETTINGS, Fate, Ledger, Teller, check_whole, only_scratch, tags_of
+from tests.simulation.exchange import Merchant, Outside
+from tests.simulation.history import SegmentsHistory, TransactionHistory, check_markers, check_numbers, entries
+from tests.simulation.office import Clerk
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from tests.simulation.turns import ManySite, Turns, Weather
-from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
-from txntable.log.actions import Add, Txn, decode_commit
+from tests.simulation.turns import ManySite, Process, Turns, Weather
+from txntable.layout import TRANSACTION_LOG_ROOT, public_root, segments_root
 from txntable.log.table_state import TableState
 from txntable.partition.partition_log import PartitionLogs
-from txntable.warehouse import Warehouse
+from txntable.transaction_log import TransactionLogFold
+from txntable.warehouse import Warehouse, create_on
 
 # -- what is true in the end ----------------------------------------------------------------
 
 
-def check_end(site: ManySite, ledger: Ledger) -> None:
-    site.advance_ms(61_000)
-    site.open().complete()
+def check_end(site: ManySite, ledger: Ledger, outside: Outside) -> None:
+    heal(site, outside)
     fresh = site.open()
-    assert not fresh.transactions.log.fold.under_way
-    topics = [*MONEY, *({SCRATCH} & set(fresh.admin().list_topics()))]
-    for topic in topics:
+    assert fresh.admin().find_hanging_transactions(max_transaction_timeout_ms=0) == []
+    live = {topic: fresh.topic_log(topic).settings().topic_id for topic in fresh.admin().list_topics()}
+    for topic in live:
         check_logs(site, fresh, topic)
-    seen = {topic: published(fresh, topic) for topic in topics}
+    check_transaction_log(site, fresh)
+    seen = {topic: published(fresh, topic) for topic in live}
     check_whole(ledger, {topic: seen[topic] for topic in MONEY})
     there = tags_of({topic: seen[topic] for topic in MONEY})
     for tag, promise in ledger.promises.items():
@@ -42,28 +45,58 @@ def check_end(site: ManySite, ledger: Ledger) -> None:
     for tag, count in Counter(row["account"] for row in seen.get(SCRATCH, [])).items():
         assert ledger.promises[tag].fate is not Fate.OPEN
         assert count <= ledger.promises[tag].rows[SCRATCH]
-    positions = defaultdict(set)
-    for row in committed_batches(site):
-        positions[row["_key"]].add(row["_position"])
-    assert all(len(found) == 1 for found in positions.values()), positions
-    visible = Counter((batch, ledger.promises[tag].owner) for tag in there if (batch := ledger.promises[tag].batch))
-    assert set(visible.values()) <= {1}, visible
-    check_history(site)
+    log = TransactionHistory.read(site)
+    check_orders(outside, log, there | only_scratch(ledger))
+    visible = Counter((promise.owner, promise.batch) for promise in map(ledger.promises.__getitem__, there))
+    for (owner, batch), count in visible.items():
+        assert owner is None or batch is None or count <= log.committed_batches[owner, batch], (owner, batch)
+    check_markers(log, {topic: SegmentsHistory.read(site, topic) for topic in (*MONEY, SCRATCH)}, set(live.values()))
+    for root in (TRANSACTION_LOG_ROOT, *(root(topic) for topic in live for root in (segments_root, public_root))):
+        check_numbers(site, root)
 
 
-def entries(site: ManySite, root: str):
-    """Every commit that ever was, oldest first."""
-    version = 0
-    while (data := site.objects.entries.get(commit_path(root, version))) is not None:  # type: ignore[attr-defined]
-        yield decode_commit(version, data, commit_path(root, version))
-        version += 1
+def heal(site: ManySite, outside: Outside) -> None:
+    """Nobody dies any more: the coordinator job and the outside database's owners end everything."""
+    site.advance_ms(61_000)
+    job = site.open().coordinator()
+    assert job.run_once().failures == 0
+    for row in site.open().transactions.log.fold.under_way.values():
+        assert row.state is TransactionState.PREPARED, row
+        heir = site.open().producer(row.transactional_id)
+        heir.init_transactions(keep_prepared=True)
+        heir.complete_transaction(outside.tokens.get(row.transactional_id))
+    assert job.run_once().failures == 0
+    assert not job.run_once().did_something
+    assert not site.open().transactions.log.fold.under_way
 
 
-def committed_batches(site: ManySite):
+def check_orders(outside: Outside, log: TransactionHistory, there: set[str]) -> None:
+    """An order arrived exactly when the outside database committed it, unless an admin aborted it meanwhile."""
+    for token, operation in log.tokens.items():
+        assert operation == "TERMINATE" or (operation == "COMMIT") == (token in outside.committed), token
+    for token, promise in outside.committed.items():
+        if log.tokens[token] == "COMMIT":
+            assert promise.tag in there, f"committed outside and lost: {promise.tag}"
+        else:
+            assert log.tokens[token] == "TERMINATE"
+
+
+def check_transaction_log(site: ManySite, fresh: Warehouse) -> None:
+    """T by a fresh client is T by the whole history."""
+    live = fresh.transactions.log
+    whole, fold = TableState(), TransactionLogFold()
     for commit in entries(site, TRANSACTION_LOG_ROOT):
-        for action in commit.actions:
-            if isinstance(action, Add) and action.partition_values["_kind"] == "batch":
-                yield dict(action.partition_values)
+        fold.apply(commit, whole)
+        whole.apply(commit)
+    live.refresh()
+    assert (whole.version, whole.numbers) == (live.table.version, live.table.numbers)
+    assert rows_of(whole) == rows_of(live.table)
+    assert fold.under_way == live.fold.under_way == {}
+    assert fold.decided_at_ms == live.fold.decided_at_ms == {}
+
+
+def rows_of(table: TableState) -> dict[str, dict[str, str | None]]:
+    return {add.path: dict(add.partition_values) for add in table.files}
 
 
 def check_logs(site: ManySite, fresh: Warehouse, topic: str) -> None:
@@ -75,12 +108,13 @@ def check_logs(site: ManySite, fresh: Warehouse, topic: str) -> None:
         logs.apply(commit, whole)
         whole.apply(commit)
     assert (whole.version, whole.numbers) == (segments.version, segments.numbers)
-    assert {add.path: dict(add.partition_values) for add in whole.files} == {
-        add.path: dict(add.partition_values) for add in segments.files
-    }
+    assert rows_of(whole) == rows_of(segments)
     live = log.segments.fold
     assert (logs.open, logs.markers, logs.producers) == ({}, live.markers, live.producers)
     assert live.open == {}
+    restored = PartitionLogs(topic)
+    restored.restore(whole)
+    assert (restored.open, restored.markers, restored.producers) == (logs.open, logs.markers, logs.producers)
     check_offsets(segments, live)
     assert naive_public(segments) == {
         add.path.removeprefix("_segments/"): add.partition_values["_commit"] for add in log.public.refresh().files
@@ -95,7 +129,7 @@ def check_offsets(segments: TableState, logs: PartitionLogs) -> None:
         if values["_control"] is None:
             offsets = range(int(values["_base_offset"] or ""), int(values["_last_offset"] or "") + 1)
             taken[int(values["_partition"] or "")].extend(offsets)
-        else:
+        elif values["_control"] != "STATE":
             for partition, offset in json.loads(values["_marker"] or "")["offsets"].items():
                 taken[int(partition)].append(offset)
     assert logs.settings is not None
@@ -125,30 +159,6 @@ def naive_public(segments: TableState) -> dict[str, str | None]:
     return visible
 
 
-def check_history(site: ManySite) -> None:
-    """Epochs and named numbers only rise; a (producer id, epoch) is decided once."""
-    epochs: dict[tuple[str, int], int] = {}
-    decided: dict[tuple[int, int], tuple[str, int]] = {}
-    for commit in entries(site, TRANSACTION_LOG_ROOT):
-        for action in commit.actions:
-            if isinstance(action, Add) and action.partition_values["_kind"] == "id":
-                row = TransactionMetadata.from_json(action.partition_values["_row"] or "")
-                key = (row.transactional_id, row.producer_id)
-                assert row.producer_epoch >= epochs.get(key, 0), row
-                epochs[key] = row.producer_epoch
-                if row.decision is not None:
-                    told = (row.decision.outcome.value, row.decision.position)
-                    assert decided.setdefault((row.producer_id, row.decision.epoch), told) == told, row
-    for topic in (*MONEY, SCRATCH):
-        for root in (segments_root(topic), public_root(topic)):
-            numbers: dict[str, int] = {}
-            for commit in entries(site, root):
-                for action in commit.actions:
-                    if isinstance(action, Txn):
-                        assert action.version >= numbers.get(action.app_id, 0), (root, action)
-                        numbers[action.app_id] = action.version
-
-
 # -- the runs -------------------------------------------------------------------------------
 
 WEATHERS = (
@@ -158,6 +168,12 @@ WEATHERS = (
     Weather(kill=0.003, jump=0.005),
     Weather(fault=0.1, kill=0.002, jump=0.01),
     Weather(fault=0.3, jump=0.003),
+    Weather(late=0.15, land=0.03, kill=0.001, jump=0.003),
+)
+CASTS = (
+    ("teller", "teller", "merchant", "clerk"),
+    ("merchant", "merchant", "merchant", "clerk"),
+    ("teller", "teller", "teller", "clerk"),
 )
 _BASE: list[Site] = []
 
@@ -166,7 +182,7 @@ def base() -> Site:
     """A warehouse with its topics, made once: the probe races threads, whose order no seed gives."""
     if not _BASE:
         site = Site()
-        admin = site.create().admin()
+        admin = create_on(site.store(), site.environment(), exist_ok=True, settings=SETTINGS).admin()
         for name in (*MONEY, SCRATCH):
             admin.create_topic(name, partitions=2, schema=TWO_COLUMNS, key=["account"])
         _BASE.append(site)
@@ -174,13 +190,25 @@ def base() -> Site:
 
 
 def simulate(seed: int) -> Turns:
-    ledger = Ledger()
+    ledger, outside = Ledger(), Outside()
     turns = Turns(ManySite.like(base()), seed, WEATHERS[seed % len(WEATHERS)])
+
+    cast = CASTS[seed // len(WEATHERS) % len(CASTS)]
+
+    def work(process: Process) -> None:
+        match process.random.choice(cast):
+            case "teller":
+                Teller(process, ledger).run()
+            case "merchant":
+                Merchant(process, ledger, outside).run()
+            case "clerk":
+                Clerk(process, ledger).run()
+
     for number in range(turns.random.randint(2, 4)):
-        turns.start(f"p{number}", lambda process: Actor(process, ledger).run())
+        turns.start(f"p{number}", work)
     try:
         turns.run()
-        check_end(turns.site, ledger)
+        check_end(turns.site, ledger, outside)
     except BaseException as error:
         error.add_note(f"TXNTABLE_SEED={seed}")
         raise
@@ -190,7 +218,7 @@ def simulate(seed: int) -> Turns:
 def seeds() -> list[int]:
     if "TXNTABLE_SEED" in os.environ:
         return [int(os.environ["TXNTABLE_SEED"])]
-    first, _, last = os.environ.get("TXNTABLE_SEEDS", "0-119").partition("-")
+    first, _, last = os.environ.get("TXNTABLE_SEEDS", "0-104").partition("-")
     return list(range(int(first), int(last) + 1))
 
 

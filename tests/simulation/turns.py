@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.simulation.site import Site
+from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.storage.object_store import ObjectStore
 from txntable.testing.fault_plan import ONLY_PUT_IF_ABSENT, Fault, Operation, Rule, Step
 from txntable.testing.manual_environment import ManualEnvironment, StoreTime
@@ -20,6 +21,7 @@ from txntable.testing.memory_store import MemoryObjects, MemoryStore
 from txntable.testing.stepping_store import ProcessKilled, SteppingStore
 
 MOST_STEPS = 30_000
+JUMPS_MS = (61_000, 61_000, 310_000, 31 * 60_000, 2 * 86_400_000)
 _FAULTS = {
     Fault.FAIL_BEFORE: set(Operation),
     Fault.LOST_ANSWER: set(Operation),
@@ -84,6 +86,8 @@ class Weather:
     kill: float = 0.0
     land: float = 0.05
     jump: float = 0.0
+    late: float = 0.0
+    """That a commit of the transaction log lands late: a decision, an enrolment, a claim."""
 
 
 class Process:
@@ -107,6 +111,15 @@ class Process:
         store.killed = self.killed
         self.stores.append(store)
         return store
+
+    def pause(self) -> None:
+        """Do nothing for a while: let the others have some turns."""
+        for _ in range(self.random.choice([1, 10, 60])):
+            self.turns.trace.append(f"{self.name} waits")
+            self.turns.back.release()
+            self._turn.acquire()
+            if self.killed:
+                raise ProcessKilled
 
     def kill(self) -> None:
         """Let the process die at its next storage call."""
@@ -141,7 +154,12 @@ class Process:
         def meets(operations: set[Operation]) -> Callable[[Step], bool]:
             return lambda step: step.operation in operations and self.random.random() < chance
 
-        return [Rule(fault, meets(operations), occurrence=None) for fault, operations in _FAULTS.items()]
+        def decides(step: Step) -> bool:
+            late = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(TRANSACTION_LOG_ROOT)
+            return late and self.random.random() < self.turns.weather.late
+
+        rules = [Rule(fault, meets(operations), occurrence=None) for fault, operations in _FAULTS.items()]
+        return [Rule(Fault.LATE_LANDING, decides, occurrence=None), *rules]
 
 
 @dataclass
@@ -190,6 +208,6 @@ class Turns:
         if chance < self.weather.kill:
             self.random.choice(self.processes).kill()
         elif chance < self.weather.kill + self.weather.jump:
-            self.site.advance_ms(self.random.choice([61_000, 61_000, 310_000, 2 * 86_400_000]))
+            self.site.advance_ms(self.random.choice(JUMPS_MS))
         if self.random.random() < self.weather.land:
             self.land()

@@ -18,7 +18,7 @@ from jobs import flights
 from jobs.flights_report import check_flights
 from jobs.flights_source import digest_source, find_source, read_flights
 from jobs.flights_story import Story
-from jobs.topic_views import distinct_headers
+from jobs.sql import distinct_headers
 from txntable.cli.main import application
 
 Report = dict[str, list[dict[str, Any]]]

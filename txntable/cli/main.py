@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from txntable.cli import produce, topics, transactions, warehouse
+from txntable.cli import consume, offsets, produce, snapshot, topics, transactions, warehouse
 from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 
@@ -26,6 +26,9 @@ application = typer.Typer(
 application.add_typer(warehouse.application, name="warehouse")
 application.add_typer(topics.application, name="topics")
 application.command("produce")(produce.command)
+application.command("consume")(consume.command)
+application.add_typer(offsets.application, name="offsets")
+application.command("snapshot")(snapshot.command)
 application.add_typer(transactions.application, name="transactions")
 
 

@@ -1,4 +1,4 @@
-"""``txntable topics``: create, list, describe, delete; Kafka's words and columns."""
+"""``txntable topics``: create, list, describe, add columns, delete; Kafka's words and columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from txntable.cli.output import Rows, note
 from txntable.client.topic_description import TopicDescription
 from txntable.topic import TopicSettings
 
-application = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+application = typer.Typer(no_args_is_help=True, help="Create, list, describe, change and delete topics.")
 
 LIST_HEADERS = {
     "topic": "Topic",
@@ -115,6 +115,18 @@ def describe(
     connection.output.report(sections)
 
 
+def add_column(
+    connection: Connection,
+    name: Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")],
+    columns: Annotated[
+        list[str], typer.Argument(metavar="'NAME TYPE'...", help="Columns with Spark SQL's names of their types.")
+    ],
+) -> None:
+    """Add nullable columns to a topic: null in the records that are there."""
+    wanted = [column_from_text(text) for text in columns]
+    connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted)))
+
+
 def delete(
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name.")],
@@ -163,4 +175,5 @@ def _configs(topic: TopicDescription) -> list[tuple[object, ...]]:
 application.command("create")(on_warehouse(create))
 application.command("list")(on_warehouse(list_topics))
 application.command("describe")(on_warehouse(describe))
+application.command("add-column")(on_warehouse(add_column))
 application.command("delete")(on_warehouse(delete))

@@ -1,4 +1,4 @@
-"""The admin client: topics and transactions, in Kafka's words.
+"""The admin client: topics, offsets and transactions, in Kafka's words.
 
 Owns no rule: every change is a decision of the layers below.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import pyarrow as pa
-
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.offset_listing import ListedOffset, OffsetSpec, list_offsets
 from txntable.client.records import TopicPartition
-from txntable.client.topic_description import PartitionDescription, TopicDescription, count_live
+from txntable.client.topic_admin import TopicAdmin
 from txntable.client.transaction_abort import AbortedTransaction, AbortTarget, TransactionAborter
 from txntable.client.transaction_admin import TransactionAdmin
 from txntable.client.transaction_listing import (
@@ -23,25 +22,15 @@ from txntable.client.transaction_listing import (
     transaction_filter,
 )
 from txntable.completion import Completer
-from txntable.errors import InvalidRequestError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
-from txntable.key import check_key
-from txntable.layout import TOPICS_FOLDER, check_topic_name
-from txntable.log.actions import Action
+from txntable.isolation import IsolationLevel
 from txntable.log.delta_log import LogContext
-from txntable.log.table_state import TableState
-from txntable.partition.append import live_settings
-from txntable.partition.offsets import decided_through, log_start
-from txntable.partition.stable_offset import high_watermark, last_stable_offset
-from txntable.schema import KAFKA_SCHEMA, check_topic_schema
-from txntable.topic import TopicSettings
-from txntable.topic_config import validate
-from txntable.topic_creation import check_partitions, decide_creation, decide_deletion, differences
-from txntable.topic_log import TopicLog, known
+from txntable.topic_log import TopicLog
+from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 from txntable.warehouse_settings import WarehouseSettings
 
 
-class Admin:
+class Admin(TopicAdmin):
     """Made by :meth:`txntable.Warehouse.admin`."""
 
     def __init__(
@@ -49,147 +38,52 @@ class Admin:
         context: LogContext,
         transactions: TransactionLog,
         completer: Completer,
-        topic_log: Callable[[str], TopicLog],
+        topic_reader: Callable[[str], TopicReader],
         settings: WarehouseSettings,
     ) -> None:
-        self._context = context
-        self._topic_log, self._settings = topic_log, settings
+        def topic_log(name: str) -> TopicLog:
+            return topic_reader(name).topic
+
+        super().__init__(context, topic_log, settings)
+        self._topic_reader = topic_reader
         self._shown = TransactionAdmin(transactions, topic_log)
         client = CoordinatorClient(transactions, completer, topic_log, settings.transaction_max_timeout_ms)
         self._aborter = TransactionAborter(transactions, completer, self._shown, client)
 
-    # -- topics -----------------------------------------------------------------------------
+    # -- offsets ----------------------------------------------------------------------------
 
-    def create_topic(  # noqa: PLR0913  Kafka's settings of a topic, by name
+    def list_offsets(
         self,
-        name: str,
-        *,
-        partitions: int = 1,
-        schema: pa.Schema | None = None,
-        key: Sequence[str] = (),
-        config: Mapping[str, object] | None = None,
-        exist_ok: bool = False,
-    ) -> TopicSettings:
-        """Create a topic; a creation that was interrupted is finished by the same call.
+        wanted: Mapping[TopicPartition, OffsetSpec | str | int],
+        isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[TopicPartition, ListedOffset | None]:
+        """Return offsets of partitions; see :class:`txntable.client.offset_listing.OffsetSpec`.
+
+        A time is answered by a record's offset: unlike Kafka's, never by that of a marker or of an aborted record
+        (under ``read_uncommitted`` an aborted record counts).
 
         Parameters
         ----------
-        name : str
-            Kafka's rule for names.
-        partitions : int
-            At least 1.
-        schema : pyarrow.Schema, optional
-            Default: Kafka's key, value and headers, keyed by ``key``.
-        key : sequence of str
-            Columns that choose the partition.
-        config : Mapping, optional
-            Kafka's names.
-        exist_ok : bool
-            Whether a topic with the same settings is fine.
+        wanted : Mapping
+            Partition -> ``"earliest"``, ``"latest"``, ``"max-timestamp"``, or a time, ms since 1970.
+        isolation_level : str
+            ``"read_uncommitted"``: latest is the high watermark; ``"read_committed"``: the last stable offset.
 
-        Raises
-        ------
-        TopicAlreadyExistsError
-            It exists (with `exist_ok`: with other settings, which are named).
-        InvalidTopicError, InvalidPartitionsError, InvalidConfigError, SchemaMismatchError, InvalidRequestError
-            The argument named can not be used.
-        """
-        if isinstance(key, str):
-            raise InvalidRequestError("key is a list of column names; put the name into one", key=repr(key))
-        wanted = self._wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
-        topic = self._topic_log(name)
-        table_id = self._context.environment.new_id()
-        times = (self._context.clock.now_ms(), self._settings.vacuum_retention_ms)
-
-        def decide(table: TableState) -> Sequence[Action]:
-            found = topic.segments.fold.settings
-            if found is not None and found.topic_id == wanted.topic_id:
-                return []
-            if exist_ok and found is not None and not found.deleted and not differences(found, wanted):
-                return []
-            return decide_creation(topic.segments.fold, table, wanted, table_id, times)
-
-        try:
-            known(topic.segments.commit("CREATE TOPIC", decide), name)
-        except TopicAlreadyExistsError:
-            topic.catch_up()
-            raise
-        topic.catch_up()
-        return live_settings(topic.segments.fold)
-
-    def _wanted(
-        self, name: str, partitions: int, schema: pa.Schema | None, key: tuple[str, ...], config: Mapping[str, object]
-    ) -> TopicSettings:
-        if schema is None:
-            schema, key = KAFKA_SCHEMA, key or ("key",)
-        schema = check_topic_schema(schema)
-        check_key(schema, list(key))
-        topic_id = self._context.environment.new_id()
-        return TopicSettings(check_topic_name(name), topic_id, partitions, schema, key, validate(config))
-
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic: its records are gone for every reader of the newest version.
+        Returns
+        -------
+        dict
+            Partition -> offset, and for the last two the record's timestamp; ``None``: there is no such record.
 
         Raises
         ------
         UnknownTopicOrPartitionError
-            There is no such topic.
-        """
-        topic = self._topic_log(name)
-        now_ms = self._context.clock.now_ms()
-
-        def decide(table: TableState) -> Sequence[Action]:
-            return decide_deletion(topic.segments.fold, table, now_ms, self._settings.vacuum_retention_ms)
-
-        known(topic.segments.commit("DELETE TOPIC", decide), name)
-        topic.catch_up()
-
-    def list_topics(self) -> list[str]:
-        """Return the names of all topics, sorted."""
-        return [name for name in self._context.store.folders(TOPICS_FOLDER) if self._exists(name)]
-
-    def _exists(self, name: str) -> bool:
-        try:
-            self._topic_log(name).settings()
-        except UnknownTopicOrPartitionError:
-            return False
-        return True
-
-    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
-        """Return what the partition logs say of topics (default: of all).
-
-        Raises
-        ------
-        UnknownTopicOrPartitionError
-            One of them does not exist.
+            A partition does not exist.
         InvalidRequestError
-            `names` is a single name.
+            A spec that there is not, or the level ``snapshot``.
+        DamagedDataError
+            A segment can not be read; the message names it.
         """
-        if isinstance(names, str):
-            raise InvalidRequestError("names is a list of topics; put the name into one", names=repr(names))
-        return [self._describe(self._topic_log(name)) for name in (self.list_topics() if names is None else names)]
-
-    def _describe(self, topic: TopicLog) -> TopicDescription:
-        with topic.segments.lock:
-            settings, logs, table = topic.settings(), topic.segments.fold, topic.segments.table
-            live = count_live(table)
-            partitions = tuple(
-                PartitionDescription(
-                    partition,
-                    log_start(table.numbers, settings.topic_id, partition),
-                    last_stable_offset(logs, table, settings.topic_id, partition),
-                    high_watermark(table, settings.topic_id, partition),
-                    *live.get(partition, (0, 0, 0)),
-                )
-                for partition in range(settings.partitions)
-            )
-            return TopicDescription(
-                settings,
-                table.next_version - 1,
-                decided_through(table.numbers, settings.topic_id),
-                topic.public.refresh().version,
-                partitions,
-            )
+        return list_offsets(self._topic_reader, wanted, isolation_level)
 
     # -- transactions -----------------------------------------------------------------------
 

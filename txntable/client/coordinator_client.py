@@ -167,10 +167,10 @@ class CoordinatorClient:
 
         return verify_for
 
-    def new_token(self, producer: ProducerEpoch) -> str:
+    def new_token(self, transactional_id: str, producer: ProducerEpoch) -> str:
         """Return a token for the producer's transaction that no other has."""
-        nonce = self._transactions.context.environment.new_id()
-        return str(PreparedToken(producer.producer_id, producer.epoch, nonce))
+        unique = self._transactions.context.environment.new_id()
+        return str(PreparedToken.new(transactional_id, producer.producer_id, producer.epoch, unique))
 
     def prepare(self, transactional_id: str, producer: ProducerEpoch, token: str, batch_id: BatchId | None) -> None:
         """Make the transaction wait for its token; the same call again finds it prepared.

@@ -31,6 +31,7 @@ class Producer(RecordSender):
         super().__init__(config, context, coordinator)
         self._batch_id: BatchId | None = None
         self._token: str | None = None
+        self._took_over = False
 
     # -- transactions -----------------------------------------------------------------------
 
@@ -56,13 +57,18 @@ class Producer(RecordSender):
         """
         transactional_id = self._transactional_id(Call.INIT)
         self._status.check(Call.INIT)
+        self._token = self._take(transactional_id, keep_prepared=keep_prepared)
+        self._took_over = self._token is not None
+        self._status.reach(ClientState.PREPARED_TRANSACTION if self._took_over else ClientState.READY)
+
+    def _take(self, transactional_id: str, *, keep_prepared: bool) -> str | None:
+        """Take the id; return the token of the prepared transaction that was taken over with it."""
         timeout_ms = self.config.transaction_timeout_ms
         identity = self._status.guard(
             lambda: self._coordinator.init(transactional_id, timeout_ms, keep_prepared=keep_prepared)
         )
         self._outbox.restart(ProducerEpoch(identity.producer_id, identity.producer_epoch))
-        self._token = identity.token
-        self._status.reach(ClientState.READY if identity.token is None else ClientState.PREPARED_TRANSACTION)
+        return identity.token
 
     @in_turn
     def begin_transaction(self, batch_id: BatchId | None = None) -> None:
@@ -83,12 +89,18 @@ class Producer(RecordSender):
             It is no batch id: give another.
         IllegalStateError
             Not initialised, or a transaction is open.
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
         """
         transactional_id = self._transactional_id(Call.BEGIN)
         self._status.check(Call.BEGIN)
         if batch_id is not None:
             memory = self._coordinator.memory(transactional_id, batch_id)
             check_batch(memory.last_integer, memory.name_known, batch_id)
+        if self._took_over:
+            # Who prepared what was taken over has its epoch, too, and learns of its decision: only one may go on.
+            self._take(transactional_id, keep_prepared=False)
+            self._took_over = False
         self._batch_id, self._token, self._enrolled = batch_id, None, False
         self._outbox.restart(self._outbox.producer)
         self._status.reach(ClientState.IN_TRANSACTION)
@@ -165,7 +177,7 @@ class Producer(RecordSender):
             self._status.guard(self._flush)
         producer = self._require_producer()
         self._status.enter(Call.PREPARE)
-        token = self._token = self._token or self._coordinator.new_token(producer)
+        token = self._token = self._token or self._coordinator.new_token(transactional_id, producer)
         self._status.guard(lambda: self._coordinator.prepare(transactional_id, producer, token, self._batch_id))
         self._status.reach(ClientState.PREPARED_TRANSACTION)
         return token
@@ -178,7 +190,8 @@ class Producer(RecordSender):
         ----------
         token : str, optional
             The last token that the outside database committed; ``None``: none ever.  That of the
-            prepared transaction commits it, an earlier one aborts it.
+            prepared transaction commits it, an earlier one aborts it.  Read it after init, in a way that
+            makes the outside commit of an earlier process fail.
 
         Raises
         ------
@@ -211,7 +224,6 @@ class Producer(RecordSender):
             producer = ProducerEpoch(producer.producer_id, ended.next_epoch)
             # Decided: from here on nothing that fails may look like a failed commit.
             self._coordinator.try_complete(transactional_id)
-        self._token = None
         self._outbox.restart(producer)
         self._status.reach(ClientState.READY)
 

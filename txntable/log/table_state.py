@@ -96,11 +96,23 @@ class LiveFiles:
         """Yield the live files that came since the checkpoint."""
         return (add for add in self._tail.values() if add is not None)
 
+    def changed_paths(self) -> pa.StringArray:
+        """Return the paths that were added, replaced or removed since the checkpoint."""
+        return pa.array(list(self._tail), pa.string())
+
+    def tail_table(self) -> pa.Table:
+        """Return the live files that came since the checkpoint as columns of :data:`ADD_SCHEMA`."""
+        return pa.Table.from_pylist([_row_of(add) for add in self.tail()], ADD_SCHEMA)
+
+    def settle(self) -> None:
+        """Make everything that came since the checkpoint part of the columns, as a new checkpoint would."""
+        self.base, self._tail, self._rows = self.to_table().combine_chunks(), {}, None
+
     def untouched_base(self) -> pa.Table:
         """Return the rows of the checkpoint that nothing replaced or removed since."""
         if not self._tail:
             return self.base
-        gone = pc.is_in(self.base["path"], value_set=pa.array(list(self._tail), pa.string()))
+        gone = pc.is_in(self.base["path"], value_set=self.changed_paths())
         return self.base.filter(pc.invert(gone))
 
     def paths(self) -> set[str]:
@@ -109,10 +121,9 @@ class LiveFiles:
 
     def to_table(self) -> pa.Table:
         """Return all live files as columns of :data:`ADD_SCHEMA`."""
-        rows = [_row_of(add) for add in self.tail()]
-        if not rows:
-            return self.untouched_base()
-        return pa.concat_tables([self.untouched_base(), pa.Table.from_pylist(rows, ADD_SCHEMA)])
+        if not self._tail:
+            return self.base
+        return pa.concat_tables([self.untouched_base(), self.tail_table()])
 
 
 def _add_of(table: pa.Table, row: int) -> Add:

@@ -176,12 +176,11 @@ class PartitionLogs:
                 raise DamagedDataError("a row has a control that this format does not have", control=unknown)
 
     def _apply_state(self, state: StateEntry) -> None:
-        """Below `through` the entry is the whole truth: a producer that it lacks has expired."""
-        old = [key for key, e in self.producers.items() if key[0] == state.partition and e.last_offset < state.through]
-        for key in old:
+        """The entry is the whole truth below its commit: a producer that it lacks has expired."""
+        for key in [key for key in self.producers if key[0] == state.partition]:
             del self.producers[key]
         for producer_id, entry in state.producers.items():
-            self.producers.setdefault((state.partition, producer_id), entry)
+            self.producers[state.partition, producer_id] = entry
 
     def _apply_batch(self, batch: Batch) -> None:
         if batch.producer is None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
+from txntable.log.partition_values import partition_column
 from txntable.partition.batch import Batch, ProducerEpoch, decode_batch
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
@@ -51,7 +52,7 @@ def replay(rows: pa.Table) -> Replayed:
         A row can not be read.
     """
     rows = rows.combine_chunks()
-    control = _value(rows, "_control")
+    control = partition_column(rows, "_control")
     unknown = pc.invert(pc.or_kleene(pc.is_in(control, _KNOWN), pc.is_null(control)))
     if pc.any(unknown).as_py():
         raise DamagedDataError(
@@ -70,13 +71,9 @@ def _mask(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(values, False)
 
 
-def _value(rows: pa.Table, name: str) -> Any:
-    return pc.map_lookup(rows["partitionValues"], query_key=pa.scalar(name), occurrence="first")
-
-
 def _numbers(rows: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return a partition column as int64; absent is -1 here, and nowhere else."""
-    values = _value(rows, name)
+    values = partition_column(rows, name)
     try:
         filled = pc.fill_null(pc.cast(values, pa.int64()), -1)
     except pa.ArrowInvalid as error:
@@ -84,7 +81,7 @@ def _numbers(rows: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
         raise DamagedDataError(
             "a row's number can not be read; restore the log from a backup", path=odd["path"][0].as_py(), column=name
         ) from error
-    return np.asarray(filled.to_numpy(), dtype=np.int64)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _marker(row: dict[str, Any]) -> Marker:

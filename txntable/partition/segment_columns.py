@@ -1,13 +1,14 @@
 """The live data segments of a topic as columns, in offset order: what every read is planned on.
 
-Owns how a table's rows become numbers: 100,000 segments cost no Python object each.  Pure.
+Owns how a table's rows become numbers: 100,000 segments cost no Python object each, and a commit costs
+what it changed.  Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
+from txntable.log.partition_values import partition_column
 from txntable.log.table_state import LiveFiles
 
 Numbers = npt.NDArray[np.int64]
+
+# Segments that are planned at once, well before all of them are asked for.
+_WINDOW = 1024
+
+# As `txntable.statistics` writes them: the format's own columns stand last, and in no value a quote stands alone.
+_RECORDS = r'^\{"numRecords":(?P<found>[0-9]+)[,}]'
+_MAX_TIMESTAMP = r'"_timestamp":"(?P<found>[^"]+)"\},"nullCount":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class PlannedSegment:
         The position of the decision that made it visible, 0 without a transaction; ``None``: not known at this level.
     size : int
         Bytes of the file.
+    records : int or None
+        How many the file has; ``None``: its row in the log does not say.
     start, end : int
         The offsets wanted: from `start`, before `end`.
     """
@@ -46,6 +57,7 @@ class PlannedSegment:
     last_offset: int
     commit: int | None
     size: int
+    records: int | None
     start: int
     end: int
 
@@ -57,19 +69,22 @@ class PlannedSegment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentColumns:
-    """Segments sorted by partition and offset; all columns of one length.
+    """Segments sorted by partition and offset; all columns but `files` have a row for each.
 
     Attributes
     ----------
-    paths : pyarrow.StringArray
-        Relative to the table's root.
+    files : pyarrow.Table
+        In any order: `path`, relative to the table's root; `stats`, Delta's statistics; `records`, null: not said.
+    row : numpy.ndarray of int64
+        Of `files`.
     partition, base_offset, last_offset, size : numpy.ndarray of int64
         See :class:`PlannedSegment`.
     commit : numpy.ndarray of int64, optional
         ``None``: the table does not say.
     """
 
-    paths: pa.StringArray
+    files: pa.Table
+    row: Numbers
     partition: Numbers
     base_offset: Numbers
     last_offset: Numbers
@@ -83,13 +98,15 @@ class SegmentColumns:
         """Return the segments that were committed at or below a decision position."""
         if self.commit is None:
             raise DamagedDataError("only the public table says what is committed", position=position)
-        return self._chosen(np.flatnonzero(self.commit <= position))
+        return self.chosen(np.flatnonzero(self.commit <= position))
 
-    def _chosen(self, rows: Numbers) -> SegmentColumns:
-        if len(rows) == len(self):
+    def chosen(self, rows: Numbers) -> SegmentColumns:
+        """Return the segments of these rows, in the order of `rows`."""
+        if len(rows) == len(self) and bool(np.all(np.diff(rows) == 1)):
             return self
         return SegmentColumns(
-            self.paths.take(pa.array(rows)),
+            self.files,
+            self.row[rows],
             self.partition[rows],
             self.base_offset[rows],
             self.last_offset[rows],
@@ -99,30 +116,50 @@ class SegmentColumns:
 
     def between(self, partition: int, start: int, end: int) -> Iterator[PlannedSegment]:
         """Yield the segments of a partition that may hold offsets in [start, end), in order."""
-        first, stop = np.searchsorted(self.partition, [partition, partition + 1])
+        rows = self.rows_between(partition, start, end)
+        for first in range(rows.start, rows.stop, _WINDOW):
+            yield from self._planned(slice(first, min(first + _WINDOW, rows.stop)), start, end)
+
+    def rows_between(self, partition: int, start: int, end: int) -> range:
+        """Return the rows of the segments that :meth:`between` yields."""
+        first, stop = (int(row) for row in np.searchsorted(self.partition, [partition, partition + 1]))
         # Segments of a partition do not overlap: their last offsets rise as their base offsets do.
-        row = int(first) + int(np.searchsorted(self.last_offset[first:stop], start))
-        while row < stop and self.base_offset[row] < end:
-            yield PlannedSegment(
-                self.paths[row].as_py(),
-                partition,
-                int(self.base_offset[row]),
-                int(self.last_offset[row]),
-                None if self.commit is None else int(self.commit[row]),
-                int(self.size[row]),
-                start,
-                end,
-            )
-            row += 1
+        from_row = first + int(np.searchsorted(self.last_offset[first:stop], start))
+        to_row = first + int(np.searchsorted(self.base_offset[first:stop], end))
+        return range(from_row, to_row)
+
+    def planned(self, row: int, start: int, end: int) -> PlannedSegment:
+        """Return the segment of a row, of which the offsets in [start, end) are wanted."""
+        (segment,) = self._planned(slice(row, row + 1), start, end)
+        return segment
+
+    def _planned(self, rows: slice, start: int, end: int) -> list[PlannedSegment]:
+        files = self.files.select(["path", "records"]).take(pa.array(self.row[rows])).to_pydict()
+        columns = (
+            files["path"],
+            self.partition[rows].tolist(),
+            self.base_offset[rows].tolist(),
+            self.last_offset[rows].tolist(),
+            repeat(None) if self.commit is None else self.commit[rows].tolist(),
+            self.size[rows].tolist(),
+            files["records"],
+        )
+        return list(map(PlannedSegment, *columns, repeat(start), repeat(end)))
+
+    def max_timestamps_ms(self, rows: range) -> list[int | None]:
+        """Return for each row a time, ms, that no record of its segment is after; ``None``: nothing says."""
+        said = _said(self.files["stats"].take(pa.array(self.row[rows.start : rows.stop])), _MAX_TIMESTAMP)
+        times: list[int | None] = said.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+        return times
 
 
-def segment_columns(files: LiveFiles, *, public: bool) -> SegmentColumns:
+def segment_columns(rows: pa.Table, *, public: bool) -> SegmentColumns:
     """Return the data segments among a topic's live files.
 
     Parameters
     ----------
-    files : LiveFiles
-        Of the public table, or of the partition logs.
+    rows : pyarrow.Table
+        Columns of :data:`txntable.log.table_state.ADD_SCHEMA`: of the public table, or of the partition logs.
     public : bool
         Which of the two.
 
@@ -131,33 +168,73 @@ def segment_columns(files: LiveFiles, *, public: bool) -> SegmentColumns:
     DamagedDataError
         A row has no partition or offset.
     """
-    rows = files.to_table().combine_chunks()
+    columns = ["path", "partitionValues", "size", "stats"]
+    data = rows.select(columns).combine_chunks()
     if not public:
-        rows = rows.filter(pc.is_null(_value(rows, "_control")))
+        control = partition_column(data, "_control")
+        if control.null_count != len(control):
+            data = data.filter(pc.is_null(control))
     names = ("_partition", "_base_offset", "_last_offset", *(("_commit",) if public else ()))
-    numbers = {name: _numbers(rows, name) for name in names}
-    order = np.lexsort((numbers["_base_offset"], numbers["_partition"]))
-    paths = rows["path"].combine_chunks() if rows.num_rows else pa.array([], pa.string())
-    return SegmentColumns(
-        paths.take(pa.array(order)),
-        numbers["_partition"][order],
-        numbers["_base_offset"][order],
-        numbers["_last_offset"][order],
-        np.asarray(rows["size"].to_numpy(), dtype=np.int64)[order],
-        numbers["_commit"][order] if public else None,
+    numbers = {name: _numbers(data, name) for name in names}
+    found = SegmentColumns(
+        data.select(["path", "stats"]).append_column("records", _said(data["stats"], _RECORDS).cast(pa.int64())),
+        np.arange(data.num_rows),
+        numbers["_partition"],
+        numbers["_base_offset"],
+        numbers["_last_offset"],
+        np.asarray(data["size"].to_numpy(), dtype=np.int64),
+        numbers.get("_commit"),
     )
+    return _sorted(found)
 
 
-def _value(rows: pa.Table, name: str) -> Any:
-    return pc.map_lookup(rows["partitionValues"], query_key=pa.scalar(name), occurrence="first")
+def columns_after(base: SegmentColumns, files: LiveFiles, *, public: bool) -> SegmentColumns:
+    """Return what :func:`segment_columns` returns of all live files, from the columns of a checkpoint's.
+
+    Parameters
+    ----------
+    base : SegmentColumns
+        Of ``files.base``.
+    files : LiveFiles
+        The table's.
+    public : bool
+        Of which table.
+    """
+    changed = files.changed_paths()
+    if not len(changed):
+        return base
+    replaced = pc.is_in(base.files["path"], value_set=changed).to_numpy()
+    kept = base.chosen(np.flatnonzero(~replaced[base.row]))
+    new = segment_columns(files.tail_table(), public=public)
+    if not len(new):
+        return kept
+    merged = SegmentColumns(
+        pa.concat_tables([kept.files, new.files]),
+        np.concatenate([kept.row, new.row + kept.files.num_rows]),
+        np.concatenate([kept.partition, new.partition]),
+        np.concatenate([kept.base_offset, new.base_offset]),
+        np.concatenate([kept.last_offset, new.last_offset]),
+        np.concatenate([kept.size, new.size]),
+        None if kept.commit is None or new.commit is None else np.concatenate([kept.commit, new.commit]),
+    )
+    return _sorted(merged)
+
+
+def _sorted(columns: SegmentColumns) -> SegmentColumns:
+    return columns.chosen(np.lexsort((columns.base_offset, columns.partition)))
+
+
+def _said(stats: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+    """Return what a pattern finds in statistics; null: they do not say, or there are none."""
+    return pc.struct_field(pc.extract_regex(stats, pattern), "found")
 
 
 def _numbers(rows: pa.Table, name: str) -> Numbers:
     try:
-        values = pc.cast(_value(rows, name), pa.int64())
+        values = pc.cast(partition_column(rows, name), pa.int64())
     except pa.ArrowInvalid as error:
         raise DamagedDataError("a row of a topic has a column that is no number", column=name) from error
     if values.null_count:
         path = rows.filter(pc.is_null(values))["path"][0].as_py()
         raise DamagedDataError("a segment's row lacks a column; restore the log from a backup", path=path, column=name)
-    return np.asarray(values.to_numpy(), dtype=np.int64)
+    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)

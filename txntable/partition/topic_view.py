@@ -13,7 +13,15 @@ from txntable.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from txntable.isolation import IsolationLevel
 from txntable.layout import public_root, segments_root
 from txntable.log.table_state import TableState
-from txntable.partition.offsets import HIGH_WATERMARK, LAST_STABLE, log_start, next_offset, per_partition
+from txntable.partition.offsets import (
+    HIGH_WATERMARK,
+    LAST_STABLE,
+    decided_through,
+    log_start,
+    merged_through,
+    next_offset,
+    per_partition,
+)
 from txntable.partition.segment_columns import PlannedSegment, SegmentColumns
 from txntable.topic import TopicSettings
 
@@ -58,6 +66,10 @@ class TopicView:
         The visible segments, and those that a bound hides.
     bounds : Mapping[int, Bounds]
         By partition.
+    decided_through : int
+        Every decision at or below has its marker in what is seen.
+    merged_through : int
+        Highest decision position inside of a merged segment: ``_commit <= D`` is a snapshot for no lower D.
     """
 
     settings: TopicSettings
@@ -67,6 +79,8 @@ class TopicView:
     position: int | None
     columns: SegmentColumns
     bounds: Mapping[int, Bounds]
+    decided_through: int
+    merged_through: int
 
     def plan(
         self, starting: Mapping[int, int] | None = None, ending: Mapping[int, int] | None = None
@@ -94,13 +108,13 @@ class TopicView:
             if starts[partition] < ends[partition]:
                 yield from self.columns.between(partition, starts[partition], ends[partition])
 
-    def check_offset(self, partition: int, offset: int) -> int:
-        """Return `offset` when the partition can be read from there.
+    def bounds_of(self, partition: int) -> Bounds:
+        """Return the bounds of a partition.
 
         Raises
         ------
-        UnknownTopicOrPartitionError, OffsetOutOfRangeError
-            See :meth:`plan`.
+        UnknownTopicOrPartitionError
+            The topic has no such partition.
         """
         bounds = self.bounds.get(partition)
         if bounds is None:
@@ -110,6 +124,17 @@ class TopicView:
                 partition=partition,
                 partitions=self.settings.partitions,
             )
+        return bounds
+
+    def check_offset(self, partition: int, offset: int) -> int:
+        """Return `offset` when the partition can be read from there.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError, OffsetOutOfRangeError
+            See :meth:`plan`.
+        """
+        bounds = self.bounds_of(partition)
         if not bounds.start <= offset <= bounds.end:
             raise OffsetOutOfRangeError(
                 "the offset can not be read: it is before the log start, or after what this isolation level shows",
@@ -147,11 +172,12 @@ def public_view(
     level = IsolationLevel.READ_COMMITTED if position is None else IsolationLevel.SNAPSHOT
     seen = columns if position is None else columns.committed_through(position)
     root = public_root(settings.name)
-    return TopicView(settings, level, root, public.next_version - 1, position, seen, bounds)
+    through = _through(public, settings.topic_id)
+    return TopicView(settings, level, root, public.next_version - 1, position, seen, bounds, *through)
 
 
 def uncommitted_view(
-    settings: TopicSettings, segments: TableState, columns: SegmentColumns, stable: Mapping[int, int]
+    settings: TopicSettings, segments: TableState, columns: SegmentColumns, unstable: Mapping[int, int]
 ) -> TopicView:
     """Return the view of everything appended.
 
@@ -163,14 +189,19 @@ def uncommitted_view(
         S's state.
     columns : SegmentColumns
         Of S.
-    stable : Mapping[int, int]
-        The last stable offsets by partition.
+    unstable : Mapping[int, int]
+        By partition: the first offset of its earliest open transaction with data there, where there is one.
     """
     bounds = {}
     for partition in range(settings.partitions):
         highest = next_offset(segments.numbers, settings.topic_id, partition)
         start = log_start(segments.numbers, settings.topic_id, partition)
-        bounds[partition] = Bounds(start, highest, stable[partition], highest)
+        bounds[partition] = Bounds(start, highest, max(start, unstable.get(partition, highest)), highest)
     root = segments_root(settings.name)
     version = segments.next_version - 1
-    return TopicView(settings, IsolationLevel.READ_UNCOMMITTED, root, version, None, columns, bounds)
+    through = _through(segments, settings.topic_id)
+    return TopicView(settings, IsolationLevel.READ_UNCOMMITTED, root, version, None, columns, bounds, *through)
+
+
+def _through(table: TableState, topic_id: str) -> tuple[int, int]:
+    return decided_through(table.numbers, topic_id), merged_through(table.numbers, topic_id)

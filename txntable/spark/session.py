@@ -42,16 +42,19 @@ _SPARK_HAS = (
     "com.fasterxml.jackson.core:jackson-annotations",
     "com.fasterxml.jackson.datatype:jackson-datatype-jdk8",
 )
-_SETTINGS = {
+SETTINGS = {
     "spark.jars.excludes": ",".join(_SPARK_HAS),
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Delta spreads a table's file list over 50 tasks otherwise, more than most topics have files.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Without it Spark refuses format("txntable") with the option pushFilters.
+    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+"""For whoever builds a session without :func:`build_session`, such as Spark Connect's server."""
 
 
 def build_session(
@@ -82,7 +85,7 @@ def build_session(
     builder = SparkSession.builder.appName(application)
     if master is not None:
         builder = builder.master(master)
-    chosen = {**_SETTINGS, **(settings or {})}
+    chosen = {**SETTINGS, **(settings or {})}
     for name, value in chosen.items():
         builder = builder.config(name, value)
     extra = [package for package in chosen.get("spark.jars.packages", "").split(",") if package]

@@ -21,8 +21,8 @@ from txntable.delta_types import from_delta_type
 from txntable.environment import SystemEnvironment
 from txntable.segment import SegmentPlan, StagedSegment
 from txntable.spark.segment_task import SegmentTask, TaskLimits
-from txntable.storage.object_store import ObjectStore, StoreSpec
-from txntable.storage.open import open_store
+from txntable.spark.store_cache import opened
+from txntable.storage.object_store import StoreSpec
 from txntable.topic import TopicSettings
 from txntable.topic_config import config_value
 
@@ -47,8 +47,6 @@ _RESULT_DDL = (
     "path string, partition int, records long, size long, stats string, first_timestamp_ms long, "
     "max_timestamp_ms long, partition_count int, uploaded_at_ms long, refusal string"
 )
-# Executors run many tasks; opening a store may cost a request for credentials.
-_open_stores: dict[str, ObjectStore] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ def upload(batches: Iterator[pa.RecordBatch], target: WriteTarget) -> Iterator[p
     A refusal is a result: raised, it would be tried again, and reach the user as text of two languages.
     """
     limits = target.limits or TaskLimits(int(str(config_value("segment.bytes", target.plan.settings.config))))
-    task = SegmentTask(_store(target.store), target.plan, SystemEnvironment(), limits, _task_number())
+    task = SegmentTask(opened(target.store), target.plan, SystemEnvironment(), limits, _task_number())
     try:
         for staged in task.run(batches):
             yield _result([*astuple(staged), None])
@@ -148,13 +146,6 @@ def _task_number() -> int:
     # Imported where it runs, on executors: a client that never writes a DataFrame does without Spark's start-up time.
     context = importlib.import_module("pyspark").TaskContext.get()
     return 0 if context is None else int(context.partitionId())
-
-
-def _store(spec: StoreSpec) -> ObjectStore:
-    key = json.dumps([spec.url, dict(spec.options), spec.durability], sort_keys=True)
-    if key not in _open_stores:
-        _open_stores[key] = open_store(spec)
-    return _open_stores[key]
 
 
 def _result(values: list[Any]) -> pa.RecordBatch:

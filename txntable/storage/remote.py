@@ -119,9 +119,17 @@ class RemoteStore(ObjectStore):
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
-        return self._unless_absent(
-            lambda: obstore.get_range(self._retrying(), path, start=start, length=length).to_bytes(), check_path(path)
-        )
+        try:
+            return self._unless_absent(
+                lambda: obstore.get_range(self._retrying(), path, start=start, length=length).to_bytes(),
+                check_path(path),
+            )
+        except StoreUnavailableError:
+            # What begins after the end is an error to these stores, each in its own words.
+            found = self.head(path)
+            if found is None or found.size > start:
+                raise
+            return b""
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from tests.unit.client.producing import PUT, accounts, door, row, started
+from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started
 from txntable.client.records import LATEST_TIMESTAMP_MS
 from txntable.errors import (
     CommitStateUnknownError,
@@ -251,3 +251,22 @@ def test_transaction_over_a_deleted_topic_completes_in_the_others(site: Site) ->
 
     assert accounts(site, "t") == ["a"]
     assert not site.open().transactions.log.fold.under_way
+
+
+@pytest.mark.parametrize("waited_ms", [0, 310_000])
+def test_enrolment_is_the_reading_of_the_transaction_log_that_the_first_append_needs(
+    site: Site, waited_ms: int
+) -> None:
+    """Also when all views have become too old to be trusted: the partition logs are read before."""
+    warehouse = site.open()
+    producer = started(warehouse)
+    producer.begin_transaction()
+    producer.send("u", row=row("x"))
+    site.advance_ms(waited_ms)
+    since = len(door(warehouse).steps)
+
+    producer.flush()
+
+    asked = [step.operation for step in door(warehouse).steps[since:] if T_LOG in step.path]
+    assert PUT in asked
+    assert asked[-1] is PUT

@@ -11,6 +11,7 @@ from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
     IllegalStateError,
+    InvalidProducerEpochError,
     InvalidRequestError,
     InvalidTxnStateError,
     StoreUnavailableError,
@@ -133,6 +134,58 @@ def test_prepared_producer_is_told_when_its_heir_has_decided_otherwise(site: Sit
 
     assert token
     assert accounts(site, "u") == ["heir"]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_heir_and_who_prepared_never_write_under_one_epoch(site: Site, committed: bool) -> None:
+    """Bug: both learned of the one decision and went on under its epoch; a batch of one passed for the other's."""
+    producer, heir = started(site.open()), site.open().producer("etl")
+    token = prepared(producer)
+    heir.init_transactions(keep_prepared=True)
+    heir.complete_transaction(token if committed else None)
+    producer.commit_transaction() if committed else producer.abort_transaction()
+    heir.begin_transaction()
+    producer.begin_transaction()
+
+    producer.send("u", row=row("zombie"))
+    with pytest.raises(InvalidProducerEpochError):
+        producer.flush()
+    heir.send("u", row=row("heir"))
+    heir.commit_transaction()
+
+    assert accounts(site, "u") == [*["x"] * committed, "heir"]
+
+
+def test_heir_whose_begin_was_not_answered_begins_again(site: Site) -> None:
+    token = prepared(started(site.open()))
+    warehouse = site.open()
+    heir = warehouse.producer("etl")
+    heir.init_transactions(keep_prepared=True)
+    heir.complete_transaction(token)
+    lose_answers(warehouse, applied=True)
+    with pytest.raises(CommitStateUnknownError):
+        heir.begin_transaction()
+
+    door(warehouse).plan = ()
+    heir.begin_transaction()
+    heir.send("u", row=row("heir"))
+    heir.commit_transaction()
+
+    assert accounts(site, "u") == ["x", "heir"]
+
+
+def test_token_from_before_the_id_expired_does_not_stop_its_owner(site: Site) -> None:
+    producer = started(site.open())
+    token = prepared(producer)
+    producer.complete_transaction(token)
+    site.advance_ms(8 * 86_400_000)
+    assert site.open().coordinator().run_once().expired_transactional_ids == 1
+
+    heir = heir_of(site)
+    heir.complete_transaction(token)
+    heir.complete_transaction(None)
+
+    assert heir.state == "READY"
 
 
 def test_completion_after_init_does_nothing_when_nothing_was_prepared(site: Site) -> None:

@@ -55,6 +55,27 @@ def test_nothing_is_to_be_done_when_nothing_is_prepared_and_the_token_fits(
     assert settle(a_row(state), token) is None
 
 
+@pytest.mark.parametrize(("state", "outcome"), [(S.EMPTY, None), (S.PREPARED, Outcome.ABORT)])
+def test_token_from_before_the_id_expired_is_an_earlier_one(
+    a_row: RowBuilder, state: S, outcome: Outcome | None
+) -> None:
+    """Bug: who came back after the expiry could never complete, and so never begin, again."""
+    row = a_row(state, token=NOW) if state is S.PREPARED else a_row(state)
+
+    assert settle(row, str(PreparedToken.new(row.transactional_id, 6, 9, "00"))) is outcome
+
+
+@pytest.mark.parametrize(("transactional_id", "producer_id"), [("other", 6), ("etl", 8)])
+def test_token_of_another_id_or_of_a_producer_id_not_given_yet_is_refused(
+    a_row: RowBuilder, transactional_id: str, producer_id: int
+) -> None:
+    row = a_row(S.PREPARED, token=NOW)
+    assert row.transactional_id == "etl"
+
+    with pytest.raises(InvalidRequestError, match="another producer id"):
+        settle(row, str(PreparedToken.new(transactional_id, producer_id, 5, "00")))
+
+
 @pytest.mark.parametrize(
     ("row", "token", "error"),
     [

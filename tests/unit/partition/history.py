@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from hypothesis import strategies as st
 
+from tests.unit.log.world import World
 from txntable.errors import TxnTableError
-from txntable.log.actions import Action, Remove
+from txntable.log.actions import Action, Add, Remove
 from txntable.log.outcome import Committed
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
@@ -18,6 +20,7 @@ from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.markers import Control
 from txntable.partition.offsets import next_offset
 from txntable.partition.projection import project
+from txntable.partition.stable_offset import last_stable_offset
 from txntable.partition.state_entry import StateEntry, state_add
 from txntable.segment import StagedSegment
 from txntable.topic import TopicSettings
@@ -26,6 +29,16 @@ from txntable.topic_log import TopicLog
 
 TOPIC_ID = "a" * 32
 RETENTION_MS = 30 * 86_400_000
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "append", "commit", "abort", "plain", "once", "compact", "expire", "publish"]),
+        st.integers(0, 2),
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=3),
+    ),
+    max_size=25,
+)
 
 
 def topic_settings(partitions: int = 3, topic_id: str = TOPIC_ID) -> TopicSettings:
@@ -129,6 +142,52 @@ class History:
             if control is Control.COMMIT:
                 wanted[path] = position
         return wanted
+
+
+def new_history(partitions: int = 3) -> History:
+    """A topic that has just been created."""
+    history = History(TopicLog(World().process().context, "t"), tick_ms=10)
+    history.create(topic_settings(partitions))
+    return history
+
+
+def play(history: History, moves: list, epochs: dict[int, int] | None = None) -> None:
+    """Make the moves of `steps`, by three producers with transactions and three without."""
+    epochs = {7: 0, 8: 0, 9: 0} if epochs is None else epochs
+    for move, who, parts in moves:
+        producer = ProducerEpoch(7 + who, epochs[7 + who])
+        match move:
+            case "append":
+                history.append(producer, parts, transactional=True)
+            case "commit" | "abort":
+                history.decide(producer, Control.COMMIT if move == "commit" else Control.ABORT)
+                epochs[7 + who] += 1
+            case "plain":
+                history.append(ProducerEpoch(100 + who, 0), parts, transactional=False)
+            case "once":
+                history.append(None, parts, transactional=False)
+            case "publish":
+                history.publish()
+            case "expire":
+                history.expire(40)
+            case "compact":
+                compact_first_decided(history)
+
+
+def compact_first_decided(history: History) -> None:
+    """Remove the lowest segment of the first partition that starts with a decided one."""
+    logs, table = history.topic.segments.fold, history.topic.segments.table
+    for add in sorted(data_rows(table), key=lambda a: int(a.partition_values["_base_offset"] or "")):
+        partition = int(add.partition_values["_partition"] or "")
+        last = int(add.partition_values["_last_offset"] or "")
+        if last < last_stable_offset(logs, table, TOPIC_ID, partition):
+            history.compact(add.path)
+            return
+
+
+def data_rows(table: TableState) -> list[Add]:
+    """The segments that are live in S."""
+    return [add for add in table.files if add.partition_values["_control"] is None]
 
 
 def published(topic: TopicLog) -> dict[str, int]:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.unit.log.world import World
-from tests.unit.partition.history import TOPIC_ID, History, full_projection, published, refusal, topic_settings
+from tests.unit.partition.history import (
+    TOPIC_ID,
+    History,
+    data_rows,
+    full_projection,
+    new_history,
+    play,
+    published,
+    refusal,
+    steps,
+)
 from txntable.log.actions import Add
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
@@ -18,12 +26,6 @@ from txntable.partition.offsets import REFLECTS, next_offset
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
 from txntable.topic_log import TopicLog
-
-
-def new_history(partitions: int = 3) -> History:
-    history = History(TopicLog(World().process().context, "t"), tick_ms=10)
-    history.create(topic_settings(partitions))
-    return history
 
 
 def reopened(history: History, *, through_checkpoint: bool) -> tuple[PartitionLogs, TableState]:
@@ -41,51 +43,6 @@ def picture(logs: PartitionLogs) -> tuple:
 
 
 TRANSACTION = ProducerEpoch(7, 0)
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(["append", "append", "commit", "abort", "plain", "once", "compact", "expire", "publish"]),
-        st.integers(0, 2),
-        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=3),
-    ),
-    max_size=25,
-)
-
-
-def play(history: History, moves: list) -> None:
-    epochs = {7: 0, 8: 0, 9: 0}
-    for move, who, parts in moves:
-        producer = ProducerEpoch(7 + who, epochs[7 + who])
-        match move:
-            case "append":
-                history.append(producer, parts, transactional=True)
-            case "commit" | "abort":
-                history.decide(producer, Control.COMMIT if move == "commit" else Control.ABORT)
-                epochs[7 + who] += 1
-            case "plain":
-                history.append(ProducerEpoch(100 + who, 0), parts, transactional=False)
-            case "once":
-                history.append(None, parts, transactional=False)
-            case "publish":
-                history.publish()
-            case "expire":
-                history.expire(40)
-            case "compact":
-                compact_first_decided(history)
-
-
-def compact_first_decided(history: History) -> None:
-    """Remove the lowest segment of the first partition that starts with a decided one."""
-    logs, table = history.topic.segments.fold, history.topic.segments.table
-    for add in sorted(data_rows(table), key=lambda a: int(a.partition_values["_base_offset"] or "")):
-        partition = int(add.partition_values["_partition"] or "")
-        last = int(add.partition_values["_last_offset"] or "")
-        if last < last_stable_offset(logs, table, TOPIC_ID, partition):
-            history.compact(add.path)
-            return
-
-
-def data_rows(table: TableState) -> list[Add]:
-    return [add for add in table.files if add.partition_values["_control"] is None]
 
 
 @settings(max_examples=120, deadline=None)

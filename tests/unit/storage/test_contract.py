@@ -35,6 +35,32 @@ def test_get_returns_what_put_if_absent_created(store):
     assert found.last_modified_ms == meta.last_modified_ms > 0
 
 
+@pytest.mark.parametrize(
+    ("start", "length", "found"), [(0, 3, b"abc"), (2, 1, b"c"), (0, 6, b"abcdef"), (4, 100, b"ef")]
+)
+def test_get_range_returns_the_part_and_fewer_bytes_at_the_end(store, start, length, found):
+    store.put("a/b", b"abcdef")
+
+    assert store.get_range("a/b", start, length) == found
+
+
+@pytest.mark.parametrize("start", [6, 700])
+def test_get_range_returns_nothing_when_it_begins_at_or_after_the_end(store, start):
+    store.put("a/b", b"abcdef")
+
+    assert store.get_range("a/b", start, 5) == b""
+
+
+def test_get_range_returns_none_when_there_is_no_object(store):
+    assert store.get_range("a/b", 0, 5) is None
+
+
+def test_get_range_of_a_large_object_returns_that_part(store):
+    store.put("a/b", bytes(range(256)) * 40_000)
+
+    assert store.get_range("a/b", 5_000_001, 300) == (bytes(range(256)) * 3)[65:365]
+
+
 def test_put_if_absent_says_exists_and_keeps_the_object_when_another_won(store):
     store.put_if_absent("a", b"first")
 

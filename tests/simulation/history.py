@@ -1,0 +1,211 @@
+"""What must hold of everything that was ever written to the logs of a simulation.
+
+Read from every commit that ever was, also from those that were cleaned up, and by rules of the
+protocol that are spelt out here once more: nothing is asked of the code that wrote them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_state import TransactionState
+from tests.simulation.bank import SETTINGS
+from tests.simulation.turns import ManySite
+from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, segments_root
+from txntable.log.actions import Add, Commit, Remove, Txn, decode_commit
+
+# In-commit times run ahead of the store's where many commits fall into one moment.
+LEEWAY_MS = 5_000
+
+
+def entries(site: ManySite, root: str) -> Iterator[Commit]:
+    """Every commit that ever was, oldest first."""
+    version = 0
+    while (data := site.objects.entries.get(commit_path(root, version))) is not None:  # type: ignore[attr-defined]
+        yield decode_commit(version, data, commit_path(root, version))
+        version += 1
+
+
+def check_numbers(site: ManySite, root: str) -> None:
+    """No named number ever falls: offsets, positions through which a topic has its markers, producer ids."""
+    numbers: dict[str, int] = {}
+    for commit in entries(site, root):
+        for action in commit.actions:
+            if isinstance(action, Txn):
+                assert action.version >= numbers.get(action.app_id, 0), (root, action)
+                numbers[action.app_id] = action.version
+
+
+@dataclass
+class TransactionHistory:
+    """The transaction log from its first entry on, checked while it is read."""
+
+    rows: dict[str, TransactionMetadata] = field(default_factory=dict)
+    batches: dict[str, dict] = field(default_factory=dict)
+    owners: dict[int, str] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
+    times_ms: list[int] = field(default_factory=list)
+    next_producer_id: int = 0
+    coordinator_epoch: int = 0
+    decided: dict[tuple[int, int], TransactionMetadata] = field(default_factory=dict)
+    # How a token's transaction ended: the operation.
+    tokens: dict[str, str] = field(default_factory=dict)
+    # (transactional id, batch id) -> how often it was committed, each time after it had been forgotten.
+    committed_batches: dict[tuple[str, str | int], int] = field(default_factory=lambda: defaultdict(int))
+
+    @classmethod
+    def read(cls, site: ManySite) -> TransactionHistory:
+        history = cls()
+        for commit in entries(site, TRANSACTION_LOG_ROOT):
+            history.times_ms.append(commit.info.timestamp_ms)
+            history._take(commit)
+        return history
+
+    def _take(self, commit: Commit) -> None:
+        free = self.next_producer_id
+        self.next_producer_id = max([free, *(each.version for each in commit.actions if isinstance(each, Txn))])
+        for action in commit.actions:
+            match action:
+                case Add(partition_values={"_kind": "id"}):
+                    row = TransactionMetadata.from_json(action.partition_values["_row"] or "")
+                    self._take_row(commit, row, self.rows.get(action.path), free)
+                    self.rows[action.path] = row
+                case Add(partition_values={"_kind": "batch"}):
+                    self._take_batch(action)
+                case Add(partition_values={"_kind": "lease"}):
+                    assert json.loads(action.partition_values["_row"] or "")["coordinator_epoch"] == (
+                        self.coordinator_epoch + 1
+                    )
+                    self.coordinator_epoch += 1
+                case Remove():
+                    self._take_removal(commit, action)
+
+    def _take_row(
+        self, commit: Commit, row: TransactionMetadata, before: TransactionMetadata | None, free: int
+    ) -> None:
+        assert self.owners.setdefault(row.producer_id, row.transactional_id) == row.transactional_id, row
+        if before is None or before.producer_id != row.producer_id:
+            assert before is None, f"another producer id while the old one was known: {row}"
+            assert free <= row.producer_id < self.next_producer_id, f"taken before: {row}"
+        assert row.producer_epoch >= self.epochs.get(row.producer_id, 0), row
+        self.epochs[row.producer_id] = row.producer_epoch
+        assert row.position == commit.version, row
+        if row.state.is_decided:
+            assert row.decision is not None
+            assert (row.producer_id, row.decision.epoch) not in self.decided, f"decided twice: {row}"
+            self.decided[row.producer_id, row.decision.epoch] = row
+        if before is None:
+            return
+        operation, state = commit.info.operation, TransactionState
+        if before.state is state.PREPARED:
+            assert operation in ("COMMIT", "ABORT", "TERMINATE"), f"{operation} of {before}"
+            assert before.token is not None
+            self.tokens[before.token] = operation
+        if before.state.is_decided:
+            assert (operation, row.decision) == ("COMPLETE", before.decision), row
+        if operation == "TIME_OUT":
+            assert before.state is state.ONGOING
+            assert before.started_position is not None
+            since_ms = commit.info.timestamp_ms - self.times_ms[before.started_position]
+            assert since_ms > before.timeout_ms - LEEWAY_MS, f"timed out after {since_ms} ms: {row}"
+
+    def _take_batch(self, add: Add) -> None:
+        row, before = json.loads(add.partition_values["_row"] or ""), self.batches.get(add.path)
+        if isinstance(row["batch_id"], int):
+            assert before is None or row["batch_id"] > before["batch_id"], row
+        else:
+            assert before is None, f"committed twice: {row}"
+        self.batches[add.path] = row
+        self.committed_batches[row["transactional_id"], row["batch_id"]] += 1
+
+    def _take_removal(self, commit: Commit, remove: Remove) -> None:
+        assert commit.info.operation == "EXPIRE"
+        row, batch = self.rows.pop(remove.path, None), self.batches.pop(remove.path, None)
+        if row is not None:
+            assert row.started_position is None, f"expired in the middle of a transaction: {row}"
+            idle_ms = commit.info.timestamp_ms - self.times_ms[row.position]
+            assert idle_ms > SETTINGS.transactional_id_expiration_ms - LEEWAY_MS, row
+        if batch is not None:
+            assert isinstance(batch["batch_id"], str), f"an integer is never forgotten: {batch}"
+            known_ms = commit.info.timestamp_ms - batch["decided_at_ms"]
+            assert known_ms > SETTINGS.batch_retention_ms - LEEWAY_MS, batch
+
+
+@dataclass
+class SegmentsHistory:
+    """A topic's log S from its first entry on, checked while it is read."""
+
+    sequences: dict[tuple, int] = field(default_factory=dict)
+    markers: dict[tuple[str, int, int], dict] = field(default_factory=dict)
+    coordinator_epochs: dict[tuple[str, int], int] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, site: ManySite, topic: str) -> SegmentsHistory:
+        history = cls()
+        for commit in entries(site, segments_root(topic)):
+            for action in commit.actions:
+                if isinstance(action, Add):
+                    history._take(commit, action)
+        return history
+
+    def _take(self, commit: Commit, add: Add) -> None:
+        control = add.partition_values["_control"]
+        if control == "STATE":
+            assert commit.info.operation == "EXPIRE PRODUCERS"
+            return
+        assert add.path not in self.paths, f"registered twice: {add.path}"
+        self.paths.add(add.path)
+        topic_id = add.path.split("/")[1].split("-")[0]
+        if control is None:
+            self._take_batch(topic_id, add)
+        else:
+            assert commit.info.operation == "MARKERS", commit.info
+            self._take_marker(topic_id, add)
+
+    def _take_batch(self, topic_id: str, add: Add) -> None:
+        values, tag = add.partition_values, json.loads(add.tag or "")
+        if values["_producer_id"] is None:
+            return
+        producer, partition = (int(values["_producer_id"]), int(values["_producer_epoch"] or "")), values["_partition"]
+        expected = self.sequences.get((topic_id, producer, partition), 0)
+        if tag.get("transactional"):
+            assert (topic_id, *producer) not in self.markers, f"data above its marker: {add.path}"
+            assert tag["first_sequence"] == expected, f"{tag} in {add.path}, expected {expected}"
+        # A producer without transactions may go on anywhere once the partition forgot it, but never back.
+        assert tag["first_sequence"] >= expected, f"{tag} in {add.path}, expected {expected}"
+        self.sequences[topic_id, producer, partition] = tag["first_sequence"] + tag["records"]
+
+    def _take_marker(self, topic_id: str, add: Add) -> None:
+        marker = json.loads(add.partition_values["_marker"] or "")
+        marker["control"] = add.partition_values["_control"]
+        self.markers[topic_id, int(add.partition_values["_producer_id"] or ""), marker["ends"]] = marker
+        for partition in marker["offsets"]:
+            before = self.coordinator_epochs.get((topic_id, partition), 0)
+            assert marker["coordinator_epoch"] >= before, f"coordinator epoch fell below {before}: {marker}"
+            self.coordinator_epochs[topic_id, partition] = marker["coordinator_epoch"]
+
+
+def check_markers(log: TransactionHistory, topics: dict[str, SegmentsHistory], live: set[str]) -> None:
+    """Each decision has exactly its marker in each topic that it enrolled; there is no marker without one."""
+    owed = {}
+    for (producer_id, epoch), row in log.decided.items():
+        assert row.decision is not None
+        for topic_id, enrolled in row.topics.items():
+            owed[enrolled.name, topic_id, producer_id, epoch] = (
+                row.decision.outcome.value,
+                row.decision.position,
+                frozenset(str(partition) for partition in enrolled.partitions),
+            )
+    written = {
+        (name, *key): (marker["control"], marker["position"], frozenset(marker["offsets"]))
+        for name, topic in topics.items()
+        for key, marker in topic.markers.items()
+    }
+    assert not written.items() - owed.items(), "markers of no decision"
+    missing = owed.keys() - written.keys()
+    assert not [key for key in missing if key[1] in live], f"no marker: {missing}"

@@ -1,0 +1,118 @@
+"""Reading an object by ranges: the same bytes as the whole, few requests, and damage that is told."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txntable.errors import DamagedDataError, StoreUnavailableError
+from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
+from txntable.testing.fault_plan import Fault, Operation, on
+from txntable.testing.memory_store import MemoryStore
+from txntable.testing.stepping_store import SteppingStore
+
+SMALL = bytes(range(200))
+LARGE = bytes(range(251)) * (WHOLE_BYTES // 250)
+
+
+def opened(data: bytes, *plan, size: int | None = None) -> tuple[ObjectReader, SteppingStore]:
+    store = MemoryStore()
+    store.put("o", data)
+    door = SteppingStore(store, plan)
+    return ObjectReader(door, "o", len(data) if size is None else size), door
+
+
+moves = st.lists(
+    st.tuples(st.sampled_from([io.SEEK_SET, io.SEEK_CUR, io.SEEK_END]), st.integers(-300, 300), st.integers(0, 250)),
+    max_size=12,
+)
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
+@given(moves=moves)
+def test_reader_behaves_as_a_file_of_the_same_bytes(data: bytes, moves: list) -> None:
+    reader, _ = opened(data)
+    file = io.BytesIO(data)
+
+    for whence, offset, length in moves:
+        if whence == io.SEEK_SET or file.tell() + offset < 0:
+            offset = abs(offset)
+        assert reader.seek(offset, whence) == file.seek(offset, whence)
+        assert reader.read(length) == file.read(length)
+        assert reader.tell() == file.tell()
+
+
+def test_small_object_costs_one_request() -> None:
+    reader, door = opened(SMALL)
+
+    assert (reader.read(10), reader.read(), reader.read()) == (SMALL[:10], SMALL[10:], b"")
+    assert len(door.steps) == 1
+
+
+def test_footer_of_a_large_object_costs_one_request_and_each_part_one() -> None:
+    reader, door = opened(LARGE)
+
+    for back in (8, 500, 40_000):
+        reader.seek(-back, io.SEEK_END)
+        assert reader.read(8) == (LARGE[-back:])[:8]
+    reader.seek(1000)
+    assert reader.read(70_000) == LARGE[1000:71_000]
+
+    assert len(door.steps) == 2
+
+
+def test_range_that_begins_before_the_footer_and_ends_in_it_is_whole() -> None:
+    reader, _ = opened(LARGE)
+
+    reader.seek(-100_000, io.SEEK_END)
+
+    assert reader.read() == LARGE[-100_000:]
+
+
+def test_reader_takes_parquet_from_pyarrow_to_its_hands() -> None:
+    table = pa.table({"n": list(range(2_000_000))})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="none", use_dictionary=False)
+    data = sink.getvalue().to_pybytes()
+    assert len(data) > WHOLE_BYTES
+    reader, _ = opened(data)
+
+    assert reader.size() == len(data)
+    assert reader.readable()
+    assert reader.seekable()
+    assert pq.ParquetFile(reader).read() == table
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize(("change", "found"), [("shorter", "another size"), ("gone", "nothing")])
+def test_object_of_another_size_than_the_log_says_is_damage(data: bytes, change: str, found: str) -> None:
+    reader, door = opened(data[:-1] if change == "shorter" else data, size=len(data))
+    if change == "gone":
+        door.delete(["o"])
+
+    reader.seek(-8, io.SEEK_END)
+    with pytest.raises(DamagedDataError, match=f"path=o expected_size={len(data)} found={found}"):
+        reader.read()
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
+def test_object_that_has_grown_is_damage_when_its_end_is_read(data: bytes) -> None:
+    reader, _ = opened(data + b"x", size=len(data))
+
+    reader.seek(-8, io.SEEK_END)
+    with pytest.raises(DamagedDataError, match="another size"):
+        reader.read(1)
+
+
+def test_store_that_can_not_be_reached_says_so_and_reading_goes_on_after_it() -> None:
+    reader, _ = opened(SMALL, on(Operation.GET, "o", Fault.FAIL_BEFORE))
+
+    with pytest.raises(StoreUnavailableError):
+        reader.read(10)
+
+    assert reader.read(10) == SMALL[:10]

@@ -1,0 +1,59 @@
+"""``txntable offsets``: where partitions begin and end, and offsets by time; Kafka's words."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.output import Rows
+from txntable.client.offset_listing import OffsetSpec, offset_spec
+from txntable.client.records import TopicPartition
+from txntable.isolation import IsolationLevel
+
+application = typer.Typer(no_args_is_help=True, help="List offsets.")
+
+OFFSET_HEADERS = {"topic": "Topic", "partition": "Partition", "offset": "Offset", "timestamp_ms": "Timestamp"}
+
+
+@application.callback()
+def offsets() -> None:
+    """List offsets."""
+
+
+def list_offsets(
+    connection: Connection,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
+    time: Annotated[
+        str,
+        typer.Option(
+            "--time",
+            metavar="earliest|latest|max-timestamp|MS",
+            help="Which offset; a number: of the first record at that time or later, milliseconds since 1970.",
+        ),
+    ] = OffsetSpec.LATEST.value,
+    isolation_level: Annotated[
+        str,
+        typer.Option(
+            "--isolation-level", help="read_uncommitted: latest is the high watermark; read_committed: the LSO."
+        ),
+    ] = IsolationLevel.READ_UNCOMMITTED.value,
+) -> None:
+    """List an offset of each partition; none where there is no such record."""
+    spec = offset_spec(int(time) if time.isdecimal() else time)
+    warehouse = connection.open()
+    admin = warehouse.admin()
+    names = topics or admin.list_topics()
+    partitions = [
+        TopicPartition(name, number)
+        for name in names
+        for number in range(warehouse.topic_log(name).settings().partitions)
+    ]
+    found = admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level)
+    connection.output.rows(
+        Rows(OFFSET_HEADERS, [(*partition, *(found[partition] or (None, None))) for partition in partitions])
+    )
+
+
+application.command("list")(on_warehouse(list_offsets))

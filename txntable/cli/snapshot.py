@@ -1,0 +1,61 @@
+"""``txntable snapshot``: one position over all topics, and how far each of them has come."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.output import Rows
+from txntable.snapshot import as_of as moment
+from txntable.snapshot_description import SnapshotDescription, TopicPosition, describe_snapshot
+
+POSITION_HEADERS = {"position": "Position", "published_position": "PublishedPosition", "head": "Head"}
+TOPIC_HEADERS = {
+    "topic": "Topic",
+    "version": "Version",
+    "decided_through": "DecidedThrough",
+    "merged_through": "MergedThrough",
+    "last_stable_offsets": "LastStableOffsets",
+    "high_watermarks": "HighWatermarks",
+}
+
+
+def snapshot(
+    connection: Connection,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of", metavar="POSITION|TIME", help="A position, or a time in ISO 8601 with a zone; default: now."
+        ),
+    ] = None,
+) -> None:
+    """Show a snapshot: in SQL, `_commit <= position` on any topics is one state of all of them."""
+    warehouse = connection.open()
+    found = describe_snapshot(
+        warehouse.transactions,
+        warehouse.snapshot(None if as_of is None else moment(as_of)),
+        warehouse.admin().list_topics,
+    )
+    positions = Rows(POSITION_HEADERS, [_positions(found)], "Snapshot")
+    topics = Rows(TOPIC_HEADERS, [_topic(one) for one in found.topics], "Public tables")
+    connection.output.report({"snapshot": positions, "topics": topics})
+
+
+def _positions(found: SnapshotDescription) -> tuple[object, ...]:
+    return found.position, found.published_position, found.head
+
+
+def _topic(one: TopicPosition) -> tuple[object, ...]:
+    return (
+        one.topic,
+        one.version,
+        one.decided_through,
+        one.merged_through,
+        one.last_stable_offsets,
+        one.high_watermarks,
+    )
+
+
+command = on_warehouse(snapshot)

@@ -1,0 +1,92 @@
+"""Listing offsets: the ends of partitions, and offsets by time, with Kafka's names.
+
+Owns what a spec means; the records behind a time are found by :mod:`txntable.offset_lookup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from txntable.client.records import TopicPartition
+from txntable.errors import InvalidRequestError
+from txntable.isolation import IsolationLevel
+from txntable.isolation import isolation_level as level_of
+from txntable.offset_lookup import first_offset_at, latest_offset
+from txntable.partition.topic_view import TopicView
+from txntable.topic_reader import TopicReader
+
+
+class OffsetSpec(Enum):
+    """Which offset of a partition is asked for; the value is what users write."""
+
+    EARLIEST = "earliest"
+    """The log start offset."""
+    LATEST = "latest"
+    """Where the next record can appear: the high watermark, or the last stable offset."""
+    MAX_TIMESTAMP = "max-timestamp"
+    """The record with the highest timestamp; of several the first."""
+
+
+class ListedOffset(NamedTuple):
+    """An offset, and its record's timestamp, ms; ``None`` where no record was asked for."""
+
+    offset: int
+    timestamp_ms: int | None
+
+
+def offset_spec(given: OffsetSpec | str | int) -> OffsetSpec | int:
+    """Return a spec that a user wrote; a number is a time, ms since 1970.
+
+    Raises
+    ------
+    InvalidRequestError
+        There is no such spec.
+    """
+    if isinstance(given, OffsetSpec) or (isinstance(given, int) and not isinstance(given, bool) and given >= 0):
+        return given
+    specs = {spec.value: spec for spec in OffsetSpec}
+    if not isinstance(given, str) or given not in specs:
+        raise InvalidRequestError(
+            "there is no such offset; take one of those known, or a time in milliseconds",
+            offset=repr(given),
+            known=",".join(specs),
+        )
+    return specs[given]
+
+
+def list_offsets(
+    topic_reader: Callable[[str], TopicReader],
+    wanted: Mapping[TopicPartition, OffsetSpec | str | int],
+    isolation_level: str | IsolationLevel,
+) -> dict[TopicPartition, ListedOffset | None]:
+    """Return offsets of partitions; see :meth:`txntable.client.admin.Admin.list_offsets`."""
+    level = level_of(isolation_level)
+    if level is IsolationLevel.SNAPSHOT:
+        raise InvalidRequestError(
+            "a snapshot has no offset that moves; take read_committed or read_uncommitted", isolation_level=level.value
+        )
+    specs = {partition: offset_spec(spec) for partition, spec in wanted.items()}
+    views: dict[str, TopicView] = {}
+    found = {}
+    for partition, spec in specs.items():
+        reader = topic_reader(partition.topic)
+        if partition.topic not in views:
+            reader.catch_up()
+            views[partition.topic] = reader.view(level)
+        found[partition] = _offset(reader, views[partition.topic], partition.partition, spec)
+    return found
+
+
+def _offset(reader: TopicReader, view: TopicView, partition: int, spec: OffsetSpec | int) -> ListedOffset | None:
+    bounds = view.bounds_of(partition)
+    if spec is OffsetSpec.EARLIEST:
+        return ListedOffset(bounds.start, None)
+    if spec is OffsetSpec.LATEST:
+        return ListedOffset(bounds.end, None)
+    if isinstance(spec, int):
+        at = first_offset_at(reader, view, partition, spec)
+    else:
+        at = latest_offset(reader, view, partition)
+    return None if at is None else ListedOffset(*at)

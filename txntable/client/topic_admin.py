@@ -1,0 +1,214 @@
+"""Topics: creating, describing, changing and deleting them, in Kafka's words.
+
+Owns no rule: every change is a decision of the layers below, followed by its projection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from txntable.client.topic_description import PartitionDescription, TopicDescription, count_live
+from txntable.errors import InvalidRequestError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from txntable.key import check_key
+from txntable.layout import TOPICS_FOLDER, check_topic_name
+from txntable.log.actions import Action
+from txntable.log.delta_log import LogContext
+from txntable.log.table_state import TableState
+from txntable.partition.append import live_settings
+from txntable.partition.offsets import decided_through, log_start
+from txntable.partition.stable_offset import high_watermark, last_stable_offset
+from txntable.schema import KAFKA_SCHEMA, check_topic_schema
+from txntable.topic import TopicSettings
+from txntable.topic_config import validate
+from txntable.topic_creation import check_partitions, decide_creation, decide_deletion, differences
+from txntable.topic_evolution import decide_new_columns
+from txntable.topic_log import TopicLog, known
+from txntable.warehouse_settings import WarehouseSettings
+
+
+class TopicAdmin:
+    """The part of :class:`txntable.client.admin.Admin` that is about topics.
+
+    Parameters
+    ----------
+    context : LogContext
+        Of the warehouse.
+    topic_log : callable
+        A topic's name -> its logs.
+    settings : WarehouseSettings
+        Of the warehouse.
+    """
+
+    def __init__(self, context: LogContext, topic_log: Callable[[str], TopicLog], settings: WarehouseSettings) -> None:
+        self._context = context
+        self._topic_log, self._settings = topic_log, settings
+
+    def create_topic(  # noqa: PLR0913  Kafka's settings of a topic, by name
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        schema: pa.Schema | None = None,
+        key: Sequence[str] = (),
+        config: Mapping[str, object] | None = None,
+        exist_ok: bool = False,
+    ) -> TopicSettings:
+        """Create a topic; a creation that was interrupted is finished by the same call.
+
+        Parameters
+        ----------
+        name : str
+            Kafka's rule for names.
+        partitions : int
+            At least 1.
+        schema : pyarrow.Schema, optional
+            Default: Kafka's key, value and headers, keyed by ``key``.
+        key : sequence of str
+            Columns that choose the partition.
+        config : Mapping, optional
+            Kafka's names.
+        exist_ok : bool
+            Whether a topic with the same settings is fine.
+
+        Raises
+        ------
+        TopicAlreadyExistsError
+            It exists (with `exist_ok`: with other settings, which are named).
+        InvalidTopicError, InvalidPartitionsError, InvalidConfigError, SchemaMismatchError, InvalidRequestError
+            The argument named can not be used.
+        """
+        if isinstance(key, str):
+            raise InvalidRequestError("key is a list of column names; put the name into one", key=repr(key))
+        wanted = self._wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
+        topic = self._topic_log(name)
+        table_id = self._context.environment.new_id()
+        times = (self._context.clock.now_ms(), self._settings.vacuum_retention_ms)
+
+        def decide(table: TableState) -> Sequence[Action]:
+            found = topic.segments.fold.settings
+            if found is not None and found.topic_id == wanted.topic_id:
+                return []
+            if exist_ok and found is not None and not found.deleted and not differences(found, wanted):
+                return []
+            return decide_creation(topic.segments.fold, table, wanted, table_id, times)
+
+        try:
+            known(topic.segments.commit("CREATE TOPIC", decide), name)
+        except TopicAlreadyExistsError:
+            topic.catch_up()
+            raise
+        topic.catch_up()
+        return live_settings(topic.segments.fold)
+
+    def _wanted(
+        self, name: str, partitions: int, schema: pa.Schema | None, key: tuple[str, ...], config: Mapping[str, object]
+    ) -> TopicSettings:
+        if schema is None:
+            schema, key = KAFKA_SCHEMA, key or ("key",)
+        schema = check_topic_schema(schema)
+        check_key(schema, list(key))
+        topic_id = self._context.environment.new_id()
+        return TopicSettings(check_topic_name(name), topic_id, partitions, schema, key, validate(config))
+
+    def add_columns(self, topic: str, columns: pa.Schema | Sequence[pa.Field]) -> TopicSettings:
+        """Add columns to a topic: its old records have null there; the same call again changes nothing.
+
+        Producers that know the topic from before go on without the columns.
+
+        Parameters
+        ----------
+        topic : str
+            The topic's name.
+        columns : pyarrow.Schema or sequence of pyarrow.Field
+            Nullable ones, with names that the topic does not have; they come last.
+
+        Returns
+        -------
+        TopicSettings
+            With the new columns.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        SchemaMismatchError
+            A column is not nullable, is there with another type, or its name or type can not be stored.
+        InvalidRequestError
+            A zone-less timestamp, in a topic that was created without any: create another topic.
+        CommitStateUnknownError
+            Call again.
+        """
+        log = self._topic_log(topic)
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return decide_new_columns(log.segments.fold, table, columns)
+
+        known(log.segments.commit("ADD COLUMNS", decide), topic)
+        log.catch_up()
+        return log.settings()
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic: its records are gone for every reader of the newest version.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        topic = self._topic_log(name)
+        now_ms = self._context.clock.now_ms()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return decide_deletion(topic.segments.fold, table, now_ms, self._settings.vacuum_retention_ms)
+
+        known(topic.segments.commit("DELETE TOPIC", decide), name)
+        topic.catch_up()
+
+    def list_topics(self) -> list[str]:
+        """Return the names of all topics, sorted."""
+        return [name for name in self._context.store.folders(TOPICS_FOLDER) if self._exists(name)]
+
+    def _exists(self, name: str) -> bool:
+        try:
+            self._topic_log(name).settings()
+        except UnknownTopicOrPartitionError:
+            return False
+        return True
+
+    def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
+        """Return what the partition logs say of topics (default: of all).
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            One of them does not exist.
+        InvalidRequestError
+            `names` is a single name.
+        """
+        if isinstance(names, str):
+            raise InvalidRequestError("names is a list of topics; put the name into one", names=repr(names))
+        return [self._describe(self._topic_log(name)) for name in (self.list_topics() if names is None else names)]
+
+    def _describe(self, topic: TopicLog) -> TopicDescription:
+        with topic.segments.lock:
+            settings, logs, table = topic.settings(), topic.segments.fold, topic.segments.table
+            live = count_live(table)
+            partitions = tuple(
+                PartitionDescription(
+                    partition,
+                    log_start(table.numbers, settings.topic_id, partition),
+                    last_stable_offset(logs, table, settings.topic_id, partition),
+                    high_watermark(table, settings.topic_id, partition),
+                    *live.get(partition, (0, 0, 0)),
+                )
+                for partition in range(settings.partitions)
+            )
+            return TopicDescription(
+                settings,
+                table.next_version - 1,
+                decided_through(table.numbers, settings.topic_id),
+                topic.public.refresh().version,
+                partitions,
+            )
