@@ -136,8 +136,11 @@ class CoordinatorRound:
 
     @contextmanager
     def _left_to_the_next_round(self, what: str) -> Iterator[None]:
-        try:
+        # Not on what a piece of work that failed while it read the log has left: that may show an older lease.
+        with self._transactions.log.lock:
+            self._transactions.log.ensure_fresh()
             self._transactions.check_lease()
+        try:
             yield
         except TransactionCoordinatorFencedError:
             raise

@@ -176,7 +176,7 @@ class PartitionLogs:
                 raise DamagedDataError("a row has a control that this format does not have", control=unknown)
 
     def _apply_state(self, state: StateEntry) -> None:
-        """The entry is the whole truth below its commit: a producer that it lacks has expired."""
+        """Take the entry as the whole truth below its commit: a producer that it lacks has expired."""
         for key in [key for key in self.producers if key[0] == state.partition]:
             del self.producers[key]
         for producer_id, entry in state.producers.items():

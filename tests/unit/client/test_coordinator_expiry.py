@@ -195,6 +195,32 @@ def test_zombie_of_an_old_epoch_is_refused_after_the_partition_forgot_its_produc
     assert accounts(site, "t") == ["etl"]
 
 
+def test_producer_that_appends_while_it_expires_is_remembered(site: Site) -> None:
+    """What was idle is decided again on the state below the slot: a batch sent again must still be known."""
+    writing = site.open()
+    producer = writing.producer()
+    producer.send("t", row=row("a"), partition=0)
+    producer.flush()
+    site.advance_ms(SETTINGS.producer_id_expiration_ms)
+    warehouse = site.open()
+    store = door(warehouse)
+
+    def use(step: Step) -> None:
+        if step.operation is PUT and "t/_segments/_delta_log" in step.path:
+            store.on_step = None
+            producer.send("t", row=row("b"), partition=0)
+            producer.flush()
+
+    store.on_step = use
+
+    assert warehouse.coordinator().run_once().expired_producers == 0
+
+    assert store.on_step is None
+    live = site.open().topic_log("t").segments
+    live.refresh()
+    assert set(live.fold.producers) == {(0, producer.producer_id)}
+
+
 def test_idempotent_producer_goes_on_after_its_partition_forgot_it(site: Site) -> None:
     """Behaviour 115 of Kafka."""
     producer = site.open().producer()

@@ -30,6 +30,7 @@ from txntable.errors import (
     StoreUnavailableError,
     TransactionCoordinatorFencedError,
 )
+from txntable.layout import TRANSACTION_LOG_ROOT, commit_path
 from txntable.testing.fault_plan import Fault, Operation, Step, on
 from txntable.warehouse import Warehouse
 
@@ -209,6 +210,35 @@ def test_markers_are_refused_on_the_reading_of_the_transaction_log_that_shows_an
     assert door(job).steps == []
     Completer(job.transactions.leased(second), job.topic_log).complete("etl")
     assert accounts(site, "t") == ["etl"]
+
+
+@pytest.mark.parametrize(("failures", "aborted"), [(1, 1), (2, 0)])
+def test_job_that_fails_while_it_reads_the_log_again_does_not_take_itself_for_fenced(
+    site: Site, failures: int, aborted: int
+) -> None:
+    """Bug: what was read until the failure ended at an earlier job's lease (simulation, seed 3187)."""
+    site.open().coordinator().claim()
+    for name in ("one", "two"):
+        opened(site.open(), name)
+    site.advance_ms(TIMEOUT_MS + 1)
+    warehouse = site.open()
+    job = warehouse.coordinator()
+    job.claim()
+    lease = commit_path(TRANSACTION_LOG_ROOT, warehouse.transactions.log.table.next_version - 1)
+    store = door(warehouse)
+
+    def grow_old(step: Step) -> None:
+        if step.operation is Operation.HEAD and T_LOG in step.path and not store.plan:
+            site.advance_ms(310_000)
+            store.plan = tuple(
+                on(Operation.GET, lease, Fault.FAIL_BEFORE, occurrence=each) for each in range(1, failures + 1)
+            )
+
+    store.on_step = grow_old
+    report = job.run_once()
+
+    assert (report.failures, report.aborted) == (failures, aborted)
+    assert job.run_once().aborted == 2 - aborted
 
 
 def test_job_that_lost_its_lease_while_idle_stops_before_any_write(site: Site) -> None:

@@ -101,6 +101,27 @@ def test_send_of_many_rows_is_told_once_when_all_its_partitions_have_them(site: 
     assert sum(one.last_offset - one.base_offset + 1 for one in metadata.ranges) == 20
 
 
+def test_flush_that_failed_between_two_commits_goes_on_with_the_second(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("txntable.partition.append.LARGEST_COMMIT_SEGMENTS", 1)
+    warehouse = site.open()
+    producer = warehouse.producer()
+    first, second = (producer.send("t", row=row(tag), partition=at) for at, tag in enumerate("ab"))
+    log = "t/_segments/_delta_log"
+    failing = [on(kind, log, Fault.FAIL_BEFORE, occurrence=each) for kind in (PUT,) for each in range(2, 60)]
+    door(warehouse).plan = failing
+    with pytest.raises(TxnTableError):
+        producer.flush()
+    assert (first.offset, second.offset) == (0, None)
+
+    door(warehouse).plan = ()
+    producer.flush()
+
+    assert (second.partition, second.offset) == (1, 0)
+    assert sorted(accounts(site, "t")) == ["a", "b"]
+
+
 def test_send_of_many_rows_is_not_delivered_while_a_part_of_it_waits(site: Site) -> None:
     told = Told()
     rows = [row("x" * 92, 1), row("y", 2)]

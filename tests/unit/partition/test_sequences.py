@@ -211,3 +211,15 @@ def test_marker_that_ends_a_later_epoch_than_the_last_batch_raises_the_entry_to_
     marker = history.topic.segments.fold.markers[7, 5]
     assert history.topic.segments.fold.producers[0, 7].epoch == 6
     assert after_marker(None, marker, 0).epoch == 6
+
+
+@pytest.mark.parametrize(("partition", "expected"), [(0, "INVALID_TXN_STATE"), (1, None)])
+def test_batch_outside_of_the_open_transaction_is_refused_only_where_that_has_data(
+    history: History, partition: int, expected: str | None
+) -> None:
+    append(history, a_request(history, ANN, (0, 0, 1), (1, 0, 1)))
+    append(history, a_request(history, ANN, (0, 1, 3), transactional=True))
+
+    plain = a_request(history, ANN, (partition, 4 if partition == 0 else 1, 1))
+
+    assert refusal(lambda: decided(history, plain)) == expected
