@@ -110,7 +110,7 @@ def test_flush_that_failed_between_two_commits_goes_on_with_the_second(
     first, second = (producer.send("t", row=row(tag), partition=at) for at, tag in enumerate("ab"))
     log = "t/_segments/_delta_log"
     door(warehouse).plan = (
-        on(PUT, log, Fault.FAIL_BEFORE, occurrence=2),
+        *(on(PUT, log, Fault.FAIL_BEFORE, occurrence=each) for each in range(2, 20)),
         on(Operation.GET, log, Fault.FAIL_BEFORE, occurrence=None),
     )
     with pytest.raises(CommitStateUnknownError):
