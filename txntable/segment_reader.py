@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from txntable.conform import is_same_type
 from txntable.delta_types import TIMESTAMP
-from txntable.errors import DamagedDataError, SchemaMismatchError
+from txntable.errors import DamagedDataError, InvalidRequestError, SchemaMismatchError
 from txntable.partition.segment_columns import PlannedSegment
 from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, all_nullable
 from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
@@ -78,8 +78,10 @@ class SegmentReader:
     ) -> None:
         self._store, self._root, self._settings = store, root, settings
         known = {field.name: field for field in (*all_nullable(settings.schema), *RECORD_COLUMNS)}
+        if isinstance(columns, str) or not isinstance(columns, Sequence | None):
+            raise InvalidRequestError("columns is a list of names; put the name into one", columns=repr(columns))
         names = list(known) if columns is None else list(columns)
-        unknown = [name for name in names if name not in known]
+        unknown = [str(name) for name in names if not isinstance(name, str) or name not in known]
         if unknown or not names:
             raise SchemaMismatchError(
                 "the topic has no such column; name some of those it has, one at least",

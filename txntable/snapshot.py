@@ -7,7 +7,7 @@ below D whole, in every topic, and none above; open transactions hold nothing ba
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -39,6 +39,9 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 class Snapshot:
     """A consistent state of all topics; made by :meth:`txntable.Warehouse.snapshot`.
+
+    Transactions are those of its position.  What has no position (records without a transaction, the topic itself and
+    its columns) is as the topic is at its first read; of a snapshot of the past, as it was then.
 
     Attributes
     ----------
@@ -127,12 +130,24 @@ class Snapshot:
         topic: str,
         *,
         columns: Sequence[str] | None = None,
-        starting_offsets: Mapping[int, int] | None = None,
-        ending_offsets: Mapping[int, int] | None = None,
+        starting_offsets: Offsets | None = None,
+        ending_offsets: Offsets | None = None,
     ) -> pa.RecordBatchReader:
         """Return a topic's committed records without Spark; see :meth:`txntable.Warehouse.read_arrow`."""
-        offsets = (dict(starting_offsets or {}), dict(ending_offsets or {}))
-        return self._reader(topic).batches(self.view(topic), columns, offsets)
+        return records_of(self._reader(topic), self.view(topic), columns, (starting_offsets, ending_offsets))
+
+
+def records_of(
+    reader: TopicReader,
+    view: TopicView,
+    columns: Sequence[str] | None,
+    offsets: tuple[Offsets | None, Offsets | None],
+) -> pa.RecordBatchReader:
+    """Return the records of a view between offsets, as users write these; see :meth:`txntable.Warehouse.read_arrow`."""
+    ranges = offset_ranges(view, *offsets)
+    starts = {partition: one.start for partition, one in ranges.items()}
+    ends = {partition: one.end for partition, one in ranges.items()}
+    return reader.batches(view, columns, (starts, ends))
 
 
 def published_position(transactions: TransactionLog, head: int) -> int:
@@ -172,7 +187,7 @@ def _position(transactions: TransactionLog, head: int, as_of: int | dt.datetime)
 
 def _position_at(transactions: TransactionLog, head: int, moment: dt.datetime) -> int:
     if moment.tzinfo is None:
-        raise InvalidRequestError("as_of needs a time zone; give datetime(…, tzinfo=…)", as_of=moment.isoformat())
+        raise InvalidRequestError("as_of needs a time zone: a Z at its end, or tzinfo=", as_of=moment.isoformat())
     time_ms = (moment - _EPOCH) // _MILLISECOND
     now_ms = transactions.context.clock.now_ms()
     if time_ms > now_ms:

@@ -16,7 +16,7 @@ from txntable.log.actions import TIMESTAMP_NTZ, Action
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
-from txntable.schema import check_topic_schema, needs_timestamp_ntz
+from txntable.schema import KAFKA_SCHEMA, check_topic_schema, needs_timestamp_ntz
 from txntable.topic import TopicSettings
 from txntable.topic_metadata import RETENTION_PROPERTY, segments_metadata
 
@@ -40,7 +40,7 @@ def decide_new_columns(
     SchemaMismatchError
         A column is not nullable, is there with another type, or its name or type can not be stored.
     InvalidRequestError
-        A zone-less timestamp, which the table's protocol does not have.
+        A zone-less timestamp, which the table's protocol does not have; or a topic with Kafka's columns.
     """
     settings = live_settings(logs)
     new = _new_columns(settings, columns)
@@ -64,6 +64,11 @@ def decide_new_columns(
 def _new_columns(settings: TopicSettings, columns: pa.Schema | Sequence[pa.Field]) -> list[pa.Field]:
     if not all(isinstance(field, pa.Field) for field in columns):
         raise SchemaMismatchError("new columns are a pyarrow.Schema, or a list of pyarrow.Field", columns=repr(columns))
+    if settings.schema == KAFKA_SCHEMA:
+        raise InvalidRequestError(
+            "a topic with Kafka's columns keeps them, or its producers would fail; create a topic with its own schema",
+            topic=settings.name,
+        )
     new = []
     for field in check_topic_schema(pa.schema(list(columns))):
         if not field.nullable:

@@ -32,7 +32,8 @@ from txntable.isolation import IsolationLevel, level_at
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.log.delta_log import DeltaLog, LogContext
 from txntable.offset_log import OffsetLogFold
-from txntable.snapshot import Snapshot
+from txntable.snapshot import Snapshot, records_of
+from txntable.spark.offset_range import Offsets
 from txntable.spark.transactional_write import write_dataframe
 from txntable.spark.warehouse_reading import SparkReading
 from txntable.storage.object_store import ObjectStore, StoreSpec
@@ -273,8 +274,8 @@ class Warehouse(SparkReading):
         isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
         as_of: int | dt.datetime | None = None,
         columns: Sequence[str] | None = None,
-        starting_offsets: Mapping[int, int] | None = None,
-        ending_offsets: Mapping[int, int] | None = None,
+        starting_offsets: Offsets | None = None,
+        ending_offsets: Offsets | None = None,
     ) -> pa.RecordBatchReader:
         """Return a topic's records without Spark, partition by partition in offset order, read as they are asked for.
 
@@ -288,26 +289,27 @@ class Warehouse(SparkReading):
             Of a snapshot: a decision position, or a time with a zone.
         columns : sequence of str, optional
             The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
-        starting_offsets, ending_offsets : Mapping[int, int], optional
-            By partition: from this offset, and before this one; default: everything that can be read.
+        starting_offsets, ending_offsets : mapping or str, optional
+            By partition: from this offset, and before this one; ``"earliest"`` and ``"latest"`` stand for the ends
+            of what can be read.  Default: everything.
 
         Raises
         ------
         InvalidRequestError
-            An unknown level, or `as_of` with a level that has no position.
+            An unknown level, or `as_of` with a level that has no position, or an offset that is none.
         OffsetOutOfRangeError
             An offset, position or time that can not be read.
         UnknownTopicOrPartitionError, SchemaMismatchError
             There is no such topic, partition or column.
         """
-        offsets = (dict(starting_offsets or {}), dict(ending_offsets or {}))
+        offsets = (starting_offsets, ending_offsets)
         level = level_at(isolation_level, as_of)
         if level is IsolationLevel.SNAPSHOT:
             snapshot = self.snapshot(as_of)
-            return self.topic_reader(topic).batches(snapshot.view(topic), columns, offsets)
+            return records_of(self.topic_reader(topic), snapshot.view(topic), columns, offsets)
         reader = self.topic_reader(topic)
         reader.catch_up()
-        return reader.batches(reader.view(level), columns, offsets)
+        return records_of(reader, reader.view(level), columns, offsets)
 
 
 def create_on(

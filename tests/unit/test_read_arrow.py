@@ -218,3 +218,22 @@ def test_store_that_fails_while_reading_is_told_as_such(warehouse: Warehouse) ->
 
     with pytest.raises(StoreUnavailableError):
         reader.read_all()
+
+
+def test_offsets_may_be_said_in_words(warehouse: Warehouse) -> None:
+    assert accounts_in(warehouse.read_arrow(TOPIC, starting_offsets={0: "latest"})) == ["elsewhere"]
+    assert accounts_in(warehouse.read_arrow(TOPIC, ending_offsets="earliest")) == []
+
+
+@pytest.mark.parametrize("offsets", [{0: True}, {0: 1.5}, {0: None}, {0: "middle"}, "middle", [0, 1], 3])
+def test_offsets_that_are_none_are_refused(warehouse: Warehouse, offsets: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="'earliest' or 'latest'"):
+        warehouse.read_arrow(TOPIC, starting_offsets=offsets)
+    with pytest.raises(InvalidRequestError, match="'earliest' or 'latest'"):
+        warehouse.snapshot().read_arrow(TOPIC, ending_offsets=offsets)
+
+
+@pytest.mark.parametrize("columns", ["account", 3])
+def test_columns_that_are_no_list_are_refused(warehouse: Warehouse, columns: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="list of names"):
+        warehouse.read_arrow(TOPIC, columns=columns)

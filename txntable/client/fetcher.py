@@ -127,12 +127,12 @@ class Fetcher:
         try:
             collected = self._collect(limit)
             decoded = {partition: decode(partition, batches) for partition, batches in collected.batches.items()}
+            for partition, offset in collected.moved.items():
+                self._subscription.move(partition, offset)
         except BaseException:
             # What was taken is lost, and an iterator that was interrupted says that it is at its end.
             self.drop_all()
             raise
-        for partition, offset in collected.moved.items():
-            self._subscription.move(partition, offset)
         if collected.error is not None and not decoded:
             raise collected.error
         return decoded

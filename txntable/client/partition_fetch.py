@@ -140,4 +140,4 @@ def rows_at_once(segment: PlannedSegment, batch_bytes: int) -> int:
     At least one; what a record takes is estimated by the file's size.
     """
     records = segment.records or segment.last_offset - segment.base_offset + 1
-    return max(1, min(DEFAULT_BATCH_ROWS, batch_bytes * records // (_EXPANSION * segment.size)))
+    return max(1, min(DEFAULT_BATCH_ROWS, batch_bytes * records // (_EXPANSION * max(1, segment.size))))

@@ -121,7 +121,7 @@ class TopicView:
             raise UnknownTopicOrPartitionError(
                 "the topic has no such partition",
                 topic=self.settings.name,
-                partition=partition,
+                partition=repr(partition),
                 partitions=self.settings.partitions,
             )
         return bounds

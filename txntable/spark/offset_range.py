@@ -51,6 +51,10 @@ def offset_ranges(view: TopicView, starting: Offsets | None, ending: Offsets | N
 
 
 def _resolved(view: TopicView, given: Offsets | None, default: str) -> dict[int, int]:
+    if given is not None and not isinstance(given, str | Mapping):
+        raise InvalidRequestError(
+            "offsets are a mapping of partitions, or 'earliest' or 'latest'; give one of them", offsets=repr(given)
+        )
     each = dict.fromkeys(view.bounds, given if isinstance(given, str) else default)
     wanted: dict[int, int | str] = {**each, **({} if given is None or isinstance(given, str) else given)}
     return {partition: _offset(view, partition, offset) for partition, offset in wanted.items()}

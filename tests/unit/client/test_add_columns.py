@@ -194,3 +194,16 @@ def test_topic_that_there_is_not_gets_no_columns() -> None:
     for name in ("nowhere", TOPIC):
         with pytest.raises(UnknownTopicOrPartitionError):
             warehouse.admin().add_columns(name, [NOTE])
+
+
+def test_topic_with_kafkas_columns_keeps_them() -> None:
+    """Its producers send keys and values, which a topic with other columns does not take."""
+    _, warehouse = site_with_topic()
+    warehouse.admin().create_topic("raw")
+
+    with pytest.raises(InvalidRequestError, match="Kafka's columns"):
+        warehouse.admin().add_columns("raw", [NOTE])
+
+    with warehouse.producer() as producer:
+        producer.send("raw", b"v")
+    assert warehouse.read_arrow("raw").read_all()["value"].to_pylist() == [b"v"]
