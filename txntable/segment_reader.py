@@ -204,11 +204,6 @@ def _damaged(segment: PlannedSegment, reason: str) -> DamagedDataError:
     )
 
 
-def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch without records."""
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-
-
 def offsets_of(batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the offsets of a batch's records."""
     return np.asarray(batch.column(OFFSET_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int64)

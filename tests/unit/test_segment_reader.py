@@ -17,7 +17,7 @@ from txntable.errors import DamagedDataError, SchemaMismatchError, StoreUnavaila
 from txntable.partition.segment_columns import PlannedSegment
 from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN
 from txntable.segment import SegmentPlan, SegmentWriter
-from txntable.segment_reader import SegmentReader, empty_batch, offsets_of
+from txntable.segment_reader import SegmentReader, offsets_of
 from txntable.storage.object_store import ObjectStore
 from txntable.testing.fault_plan import Fault, Operation, on
 from txntable.testing.memory_store import MemoryStore
@@ -283,4 +283,3 @@ def test_offsets_of_a_batch_and_of_an_empty_one() -> None:
     (batch,) = reader.read(segment(size, last=2))
 
     assert offsets_of(batch).tolist() == [100, 101, 102]
-    assert offsets_of(empty_batch(reader.schema)).tolist() == []

@@ -15,7 +15,7 @@ import typer
 
 from txntable.cli.column_value import BytesForm
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import JsonOutput, note
+from txntable.cli.output import JsonOutput, note, tell
 from txntable.cli.record_line import PrintedParts, RecordLine, record_line
 from txntable.client.consumer import Consumer
 from txntable.client.records import TopicPartition
@@ -163,8 +163,16 @@ def _print_all(consumer: Consumer, line: RecordLine, most: int | None, wait_ms: 
         return printed
     except BrokenPipeError:
         # Nobody reads any more; what Python would flush at its exit has nowhere to go either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+    except OSError as error:
+        _drop_output()
+        tell(f"error: the records could not be written out; write them to another place reason={error.strerror}")
+        raise typer.Exit(1) from error
     return printed
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write(line: bytes) -> None:

@@ -38,7 +38,6 @@ from txntable.storage.store_clock import StoreClock
 
 logger = logging.getLogger(__name__)
 
-_FIRST_WINDOW = 4
 _LARGEST_WINDOW = 16
 _PUT_ATTEMPTS = 6
 _FIRST_BACKOFF_MS = 50.0
@@ -158,8 +157,9 @@ class DeltaLog(Generic[F]):
     def _is_stale(self) -> bool:
         return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
 
-    def _follow_tail(self, window: int = 1) -> bool:
+    def _follow_tail(self) -> bool:
         """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
+        window = 1
         while True:
             slots = range(self.table.next_version, self.table.next_version + window)
             shown_at, asked = self._environment.instant(), next(_moments)
@@ -215,8 +215,7 @@ class DeltaLog(Generic[F]):
         self.fold.restore(self.table)
         self._shown_at = opened_at
         try:
-            # The first look is some entries wide: a lost one shows, where the tail alone would pass for the end.
-            followed = self._follow_tail(_FIRST_WINDOW)
+            followed = self._follow_tail()
         except DamagedDataError:
             # Unless a cleanup took the beginning away meanwhile: then it is read again.
             if loaded.still_there():

@@ -285,3 +285,20 @@ def test_closed_pipe_ends_it_without_a_trace(warehouse: Warehouse, topic: str) -
 
     assert (process.stderr.read(), process.wait()) == (b"", 0)
     process.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
+def test_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+    url = str(tmp_path / "warehouse")
+    warehouse = Warehouse.create(url)
+    warehouse.admin().create_topic("raw")
+    with warehouse.producer() as producer:
+        producer.send("raw", b"v")
+    command = [sys.executable, "-c", "from txntable.cli.main import main; main()", "consume", "raw", "--warehouse", url]
+
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: the records could not be written out")
+    assert "Traceback" not in run.stderr
