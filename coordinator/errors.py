@@ -180,6 +180,99 @@ class BatchOutOfOrderError(InvalidCallError):
     code = "BATCH_OUT_OF_ORDER"
 
 
+# -- consumer groups ------------------------------------------------------------------------
+
+
+class UnknownMemberIdError(AbortableError):
+    """The group has no such member: it left, its session expired, or it never joined.  Join again under a new id."""
+
+    code = "UNKNOWN_MEMBER_ID"
+
+
+class IllegalGenerationError(AbortableError):
+    """The generation is none that the group has had: take the group metadata from the consumer."""
+
+    code = "ILLEGAL_GENERATION"
+
+
+class FencedMemberEpochError(AbortableError):
+    """The member claims a generation that the group has not reached: forget the assignment and join again."""
+
+    code = "FENCED_MEMBER_EPOCH"
+
+
+class StaleMemberEpochError(AbortableError):
+    """The member has not owned the partition without a break since it read: read again from what is committed."""
+
+    code = "STALE_MEMBER_EPOCH"
+
+
+class FencedInstanceIdError(AbortableError):
+    """A newer consumer has the static member's instance id: close this one."""
+
+    code = "FENCED_INSTANCE_ID"
+
+
+class GroupIdNotFoundError(AbortableError):
+    """There is no such group."""
+
+    code = "GROUP_ID_NOT_FOUND"
+
+
+class CommitFailedError(AbortableError):
+    """The committed offset is no longer where the range that was read begins: read again from what is committed."""
+
+    code = "COMMIT_FAILED"
+
+
+class UnstableOffsetCommitError(RetriableError):
+    """A transaction that is not decided, or not settled, has an offset for the partition."""
+
+    code = "UNSTABLE_OFFSET_COMMIT"
+
+
+class NonEmptyGroupError(InvalidCallError):
+    """The group has members: let them leave first."""
+
+    code = "NON_EMPTY_GROUP"
+
+
+class GroupSubscribedToTopicError(InvalidCallError):
+    """A member of the group subscribes to the topic: its offsets stay until none does."""
+
+    code = "GROUP_SUBSCRIBED_TO_TOPIC"
+
+
+class GroupMaxSizeReachedError(InvalidCallError):
+    """The group has as many members as it may have, or its row is as large as it may be."""
+
+    code = "GROUP_MAX_SIZE_REACHED"
+
+
+class InconsistentGroupProtocolError(InvalidCallError):
+    """The members of the group support no assignor in common."""
+
+    code = "INCONSISTENT_GROUP_PROTOCOL"
+
+
+class UnsupportedAssignorError(InvalidCallError):
+    """There is no assignor of that name."""
+
+    code = "UNSUPPORTED_ASSIGNOR"
+
+
+class InvalidSessionTimeoutError(InvalidCallError):
+    """The session timeout is not between the group's smallest and largest."""
+
+    code = "INVALID_SESSION_TIMEOUT"
+
+
+class OffsetMetadataTooLargeError(InvalidCallError):
+    """The text beside an offset is longer than 4096 bytes."""
+
+    code = "OFFSET_METADATA_TOO_LARGE"
+
+
 # -- calls, topics, schemas -----------------------------------------------------------------
 
 

@@ -29,7 +29,7 @@ class CommittedOffset:
     metadata : str
         The application's own text; may be empty.
     topic_id : str
-        Of the topic that the offset counts in.
+        Of the topic that the offset counts in; empty: not known, that of any topic of the name.
     request : int
         The version of the offset log that asked for it.
     position : int
@@ -59,6 +59,8 @@ class PendingOffset:
         The application's own text; may be empty.
     request : int
         The version of the offset log that asked for it.
+    topic_id : str
+        Of the topic that the offset counts in; empty: not known, that of any topic of the name.
     """
 
     transactional_id: str
@@ -67,6 +69,7 @@ class PendingOffset:
     offset: int
     metadata: str
     request: int
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +141,17 @@ class OffsetRow:
 
 
 def _fields(value: CommittedOffset | PendingOffset) -> dict[str, object]:
-    return {name: getattr(value, name) for name in value.__slots__}
+    fields = {name: getattr(value, name) for name in value.__slots__}
+    if isinstance(value, PendingOffset) and not value.topic_id:
+        del fields["topic_id"]
+    return fields
 
 
 def _decode(document: object, kind: type[CommittedOffset] | type[PendingOffset]) -> dict[str, Any]:
     texts = {"metadata", "topic_id", "transactional_id"}
-    required = {name: str if name in texts else int for name in kind.__slots__}
-    return decode_object(document, _WHAT, required, {})
+    required: dict[str, type] = {name: str if name in texts else int for name in kind.__slots__}
+    if kind is CommittedOffset:
+        return decode_object(document, _WHAT, required, {})
+    del required["topic_id"]
+    fields = decode_object(document, _WHAT, required, {"topic_id": str})
+    return {**fields, "topic_id": fields["topic_id"] or ""}

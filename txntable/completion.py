@@ -1,8 +1,8 @@
-"""Completing decided transactions: markers, projections, COMPLETE (PROTOCOL.md §6.4).
+"""Completing decided transactions: markers, projections, offsets, COMPLETE (PROTOCOL.md §6.4).
 
 Anyone may: the producer, an admin, the next producer of the id, a reader with write permission.
-Owns the order: T is read first, every enrolled topic gets its markers and is projected, and only
-then the row says COMPLETE.
+Owns the order: T is read first, every enrolled topic gets its markers and is projected, the offsets of
+every enrolled group are settled, and only then the row says COMPLETE.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_request import Transition
 from coordinator.transaction_shard import complete, time_out
 from coordinator.transaction_state import TransactionState
-from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError, UnsupportedFormatError
+from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError
 from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path
 from txntable.log.actions import Action
 from txntable.log.keyed_table import keyed_add
 from txntable.log.table_state import TableState
+from txntable.offset_log import OffsetLog
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
 from txntable.partition.open_transactions import HangingEpoch
@@ -39,10 +40,20 @@ class Completer:
         T.
     topic_log : callable
         Topic name -> its logs.
+    offsets : OffsetLog
+        O.
+
+    Attributes
+    ----------
+    transactions : TransactionLog
+        T.
+    offsets : OffsetLog
+        O.
     """
 
-    def __init__(self, transactions: TransactionLog, topic_log: Callable[[str], TopicLog]) -> None:
-        self._transactions = transactions
+    def __init__(self, transactions: TransactionLog, topic_log: Callable[[str], TopicLog], offsets: OffsetLog) -> None:
+        self.transactions = transactions
+        self.offsets = offsets
         self._context = transactions.context
         self._topic_log = topic_log
 
@@ -54,7 +65,7 @@ class Completer:
         CommitStateUnknownError, StoreUnavailableError
             Call again, or leave it to others: the decision stands.
         """
-        row = self._transactions.row(transactional_id)
+        row = self.transactions.row(transactional_id)
         return self.complete_row(row) if row is not None and row.state.is_decided else 0
 
     def complete_all(self) -> int:
@@ -68,9 +79,9 @@ class Completer:
 
     def complete_decided(self) -> int:
         """Complete everything that is decided as of now; return how many transactions that were."""
-        with self._transactions.log.lock:
-            self._transactions.refresh()
-            decided = self._transactions.log.fold.decided()
+        with self.transactions.log.lock:
+            self.transactions.refresh()
+            decided = self.transactions.log.fold.decided()
         return sum(self.complete_row(row) for row in decided)
 
     def complete_row(self, row: TransactionMetadata) -> int:
@@ -86,33 +97,33 @@ class Completer:
         int
             How many transactions the same work completed; 0: others were first.
         """
-        if row.groups:
-            raise UnsupportedFormatError(
-                "the transaction holds group offsets, which this version can not settle; upgrade txntable",
-                transactional_id=row.transactional_id,
-            )
         brought = [self.bring_through(self._topic_log(topic.name), topic_id) for topic_id, topic in row.topics.items()]
+        if row.groups:
+            brought.append(self.settle_offsets())
         return self._record(row, min(brought, default=row.position))
 
     def _record(self, completed: TransactionMetadata, through: int) -> int:
         """Write COMPLETE, also for others' transactions that are complete by the same work: one slot of T for all.
 
-        What was decided at or below `through` and enrolled no other topics has its markers and is published.
+        What was decided at or below `through` and enrolled no other topics has its markers and is published; so are
+        the offsets of all groups settled, when this one's are.
         """
         done: list[TransactionMetadata] = []
 
         def decide(table: TableState) -> Sequence[Action]:
             rows = [
                 row
-                for row in self._transactions.log.fold.decided()
-                if row.position <= through and not row.groups and row.topics.keys() <= completed.topics.keys()
+                for row in self.transactions.log.fold.decided()
+                if row.position <= through
+                and row.topics.keys() <= completed.topics.keys()
+                and bool(row.groups) <= bool(completed.groups)
             ]
             rows.sort(key=lambda row: row.position != completed.position)
             now = [complete(row, row.position, table.next_version).row for row in rows[:LARGEST_COMMIT_ROWS]]
             done[:] = [row for row in now if row is not None]
             return [keyed_add(id_columns(row), self._context.clock.now_ms()) for row in done]
 
-        self._transactions.commit("COMPLETE", decide, completed.transactional_id)
+        self.transactions.commit("COMPLETE", decide, completed.transactional_id)
         return len(done)
 
     def bring_through(self, topic: TopicLog, topic_id: str) -> int:
@@ -133,6 +144,31 @@ class Completer:
         topic.project()
         return known_through
 
+    def settle_offsets(self) -> int:
+        """Settle the pending offsets of every decided transaction as far as T is known, in all groups.
+
+        Returns
+        -------
+        int
+            The version of T up to which no offset is pending now.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            The coordinator job lost its lease: nothing was written.
+        CommitStateUnknownError, StoreUnavailableError
+            Call again, or leave it to others.
+        """
+        log = self.transactions.log
+        with log.lock:
+            known_through = log.ensure_fresh().next_version - 1
+            self.transactions.check_lease()
+            decided = {
+                (row.producer_id, row.decision.epoch): row.decision for row in log.fold.decided() if row.decision
+            }
+        self.offsets.settle(decided, known_through)
+        return known_through
+
     def abort_hanging(self, topic: TopicLog, topic_id: str, hanging: HangingEpoch) -> None:
         """Write the ABORT marker of a hanging transaction in a topic, and project the topic (PROTOCOL.md §6.5).
 
@@ -147,12 +183,12 @@ class Completer:
 
     def _owed_to(self, topic_id: str) -> tuple[list[OwedMarker], int]:
         """Return the markers that a topic may be owed, and the version of T up to which these are all."""
-        log = self._transactions.log
+        log = self.transactions.log
         # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
         with log.lock:
             known_through = log.ensure_fresh().version
-            self._transactions.check_lease()
-            coordinator_epoch = self._transactions.coordinator_epoch()
+            self.transactions.check_lease()
+            coordinator_epoch = self.transactions.coordinator_epoch()
             decided_at_ms = log.fold.decided_at_ms
             owed = [
                 _owed(row, topic_id, decided_at_ms[row.position], coordinator_epoch)
@@ -165,9 +201,9 @@ class Completer:
 
     def abort_timed_out(self) -> int:
         """Abort and complete every ongoing transaction whose timeout has passed; return how many."""
-        with self._transactions.log.lock:
-            self._transactions.refresh()
-            under_way = list(self._transactions.log.fold.under_way.values())
+        with self.transactions.log.lock:
+            self.transactions.refresh()
+            under_way = list(self.transactions.log.fold.under_way.values())
         aborted = 0
         for row in under_way:
             if self.time_out(row):
@@ -208,7 +244,7 @@ class Completer:
                 return Transition(None, None)
             return time_out(row, elapsed_ms, position)
 
-        return self._transactions.request("TIME_OUT", seen.transactional_id, request) is not None
+        return self.transactions.request("TIME_OUT", seen.transactional_id, request) is not None
 
 
 def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int, coordinator_epoch: int) -> OwedMarker:

@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 
 from txntable.errors import InvalidRequestError
 from txntable.layout import segment_path
-from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, segment_schema
+from txntable.schema import TIMESTAMP_COLUMN, segment_schema
+from txntable.segment_encoding import ColumnEncodings, choose_encodings, dictionary_encodings
 from txntable.statistics import Leaf, delta_statistics, leaves
 from txntable.storage.object_store import ObjectStore
 from txntable.topic import TopicSettings
@@ -34,7 +35,6 @@ ROW_GROUP_ROWS = 1024 * 1024
 _ZSTD_LEVEL = 3
 # Below this size a segment is put together in memory, and handed to the store as one block.
 _SMALL_BYTES = 1024 * 1024
-_DELTA_ENCODED = (OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN)
 _US_PER_MS = 1000
 
 
@@ -120,6 +120,7 @@ class _FileFormat:
     schema: pa.Schema
     leaves: tuple[Leaf, ...]
     float_leaves: tuple[Leaf, ...]
+    small: ColumnEncodings
     options: Mapping[str, Any]
 
 
@@ -130,14 +131,12 @@ def _file_format(columns: pa.Schema, codec: str) -> _FileFormat:
     options = {
         "compression": codec,
         "compression_level": _ZSTD_LEVEL if codec == "zstd" else None,
-        "use_dictionary": [".".join(leaf.path) for leaf in found if leaf.path[0] not in _DELTA_ENCODED],
-        "column_encoding": dict.fromkeys(_DELTA_ENCODED, "DELTA_BINARY_PACKED"),
         "store_decimal_as_integer": True,
         "store_schema": False,
         "write_page_checksum": True,
     }
     floats = tuple(leaf for leaf in found if pa.types.is_floating(leaf.kind) and not leaf.repeated)
-    return _FileFormat(schema, found, floats, options)
+    return _FileFormat(schema, found, floats, dictionary_encodings(found), options)
 
 
 class SegmentWriter:
@@ -245,11 +244,18 @@ class SegmentWriter:
         self._note_nan(table)
         if self._parquet is None:
             self._file = self._store.writer(self._place)
-            self._parquet = self._write_to(self._file)
+            self._parquet = self._write_to(self._file, choose_encodings(self._format.leaves, table))
         self._parquet.write_table(table, row_group_size=table.num_rows)
 
-    def _write_to(self, sink: Any) -> pq.ParquetWriter:
-        return pq.ParquetWriter(sink, self._schema, metadata_collector=self._footers, **self._format.options)
+    def _write_to(self, sink: Any, encodings: ColumnEncodings) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
+            sink,
+            self._schema,
+            metadata_collector=self._footers,
+            use_dictionary=encodings.use_dictionary,
+            column_encoding=encodings.column_encoding,
+            **self._format.options,
+        )
 
     def _note_nan(self, table: pa.Table) -> None:
         for leaf in self._format.float_leaves:
@@ -275,7 +281,7 @@ class SegmentWriter:
         if self._parquet is None and self.buffered_bytes < _SMALL_BYTES:
             # Parquet is written in many small pieces, each a call through Python where the sink is a file of ours.
             memory = pa.BufferOutputStream()
-            self._parquet = self._write_to(memory)
+            self._parquet = self._write_to(memory, self._format.small)
             self.flush()
             self._parquet.close()
             self._file = self._store.writer(self._place)

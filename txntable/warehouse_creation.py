@@ -27,7 +27,7 @@ from txntable.log.actions import Action
 from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import creation_actions
 from txntable.log.table_state import TableState
-from txntable.offset_log import OFFSET_LOG_COLUMNS
+from txntable.offset_rows import OFFSET_LOG_COLUMNS
 from txntable.storage.object_store import ObjectStore
 from txntable.storage.probe import probe
 from txntable.storage.store_clock import StoreClock

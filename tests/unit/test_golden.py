@@ -32,7 +32,7 @@ def warehouse(request: pytest.FixtureRequest) -> Warehouse:
     found = site.open()
     if request.param == "checkpoints":
         topic = found.topic_log("orders")
-        for log in (found.transactions.log, found.offsets, topic.segments, topic.public):
+        for log in (found.transactions.log, found.offsets.log, topic.segments, topic.public):
             log.write_checkpoint()
         found = site.open()
     found.transactions.refresh()
@@ -113,11 +113,11 @@ def test_transaction_log_folds_to_the_same_rows(warehouse: Warehouse) -> None:
 def test_offset_log_folds_to_the_same_rows(warehouse: Warehouse) -> None:
     pending = PendingOffset("etl", 0, 3, 15, "m", 1)
 
-    assert warehouse.offsets.fold.offsets == {
-        ("g", "orders", 0): OffsetRow("g", "orders", 0, 1, CommittedOffset(12, "", TOPIC_ID, 1, 4), (pending,)),
-        ("g", "orders", 1): OffsetRow("g", "orders", 1, 1, None, (PendingOffset("etl", 0, 3, 2, "", 1),)),
+    assert warehouse.offsets.log.fold.offsets["g"] == {
+        ("orders", 0): OffsetRow("g", "orders", 0, 1, CommittedOffset(12, "", TOPIC_ID, 1, 4), (pending,)),
+        ("orders", 1): OffsetRow("g", "orders", 1, 1, None, (PendingOffset("etl", 0, 3, 2, "", 1),)),
     }
-    assert warehouse.offsets.table.numbers["decided_through"] == 4
+    assert warehouse.offsets.log.table.numbers["decided_through"] == 4
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,21 @@ _KINDS = {
         "COMMIT_STATE_UNKNOWN",
         "CONCURRENT_TRANSACTIONS",
         "STORE_UNAVAILABLE",
+        "UNSTABLE_OFFSET_COMMIT",
     },
     "abort": {
+        "COMMIT_FAILED",
+        "FENCED_INSTANCE_ID",
+        "FENCED_MEMBER_EPOCH",
+        "GROUP_ID_NOT_FOUND",
+        "ILLEGAL_GENERATION",
         "INVALID_PRODUCER_EPOCH",
         "MESSAGE_TOO_LARGE",
         "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "STALE_MEMBER_EPOCH",
         "TRANSACTION_ABORTABLE",
         "TRANSACTION_ABORTED",
+        "UNKNOWN_MEMBER_ID",
     },
     "close": {
         "CORRUPT_MESSAGE",
@@ -131,7 +139,7 @@ def test_error_of_a_send_leads_where_its_kind_says(code: str) -> None:
 
     if code in _KINDS["close"]:
         assert status.state is ClientState.FATAL_ERROR
-    elif code in {"CONCURRENT_TRANSACTIONS", "STORE_UNAVAILABLE"}:
+    elif code in _KINDS["retry"] - {"COMMIT_STATE_UNKNOWN"}:
         assert status.state is ClientState.IN_TRANSACTION
     else:
         assert status.state is ClientState.ABORTABLE_ERROR

@@ -11,7 +11,7 @@ from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
 
 COMMITTED = CommittedOffset(offset=42, metadata="", topic_id="a" * 32, request=7, position=0)
 PENDING = (
-    PendingOffset("etl", producer_id=3, epoch=1, offset=50, metadata="m", request=8),
+    PendingOffset("etl", producer_id=3, epoch=1, offset=50, metadata="m", request=8, topic_id="a" * 32),
     PendingOffset("other", producer_id=4, epoch=0, offset=45, metadata="", request=9),
 )
 
