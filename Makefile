@@ -8,21 +8,35 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The older version of Spark that is supported has an environment of its own.  Its tests are those of Spark's interfaces:
+# Delta's reader is of the same version in both, and failures, the demo and the README have nothing of a version.
+SPARK41       := .venv-spark41
+SPARK41_READY := $(SPARK41)/.ready
+SPARK41_TESTS := tests/spark $(patsubst %,--ignore=tests/spark/test_%.py,\
+                 delta_spark failures flights independent_delta_spark readme)
+
+COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+           --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint bench format lock java clean
+.PHONY: help demo test test-spark41 lint bench format lock java clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: java $(READY) ## Bring 336,776 real flights through transactions, with an abort, a zombie and a re-run
 	$(BIN)/txntable demo
 
-test: java lint ## Run the checks of `make lint`, then every test: without a JVM, branches of the pure packages, on Spark
+test: java lint $(SPARK41_READY) ## Run the checks of `make lint`, then every test: without a JVM, branches of the pure packages, on Spark
 	$(BIN)/pytest -n $(WORKERS) -m "not spark"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
 	$(BIN)/pytest -m spark
+	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
+
+test-spark41: java $(SPARK41_READY) ## Run the tests that touch Spark's interfaces with pyspark 4.1
+	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
 
 lint: $(READY) ## Check style, formatting, types and layers
 	$(BIN)/ruff check
@@ -37,24 +51,26 @@ format: $(READY) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-lock: ## Write requirements.lock again from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --all-extras --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock
+lock: ## Write both locks again from pyproject.toml (needs uv)
+	$(COMPILE) --all-extras --output-file requirements.lock
+	$(COMPILE) --extra connect --group spark41 --output-file requirements-spark41.lock
 
-clean: ## Remove .venv and what the tools leave behind
-	rm -rf $(VENV) build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+clean: ## Remove the environments and what the tools leave behind
+	rm -rf $(VENV) $(SPARK41) build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 java:
 	@tools/require_java.sh
 
 # The stamp is younger than all that decides what is installed. Nothing is resolved here: the lock names every version and hash,
 # and the build backend comes from it too (hence no build isolation for this project itself).
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock
+$(SPARK41_READY): requirements-spark41.lock
+$(READY) $(SPARK41_READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "error: txntable needs python 3.11 or later python=$(PYTHON) found=$$($(PYTHON) --version 2>&1)" >&2; \
 	    echo "Name another one: make PYTHON=python3.12 <target>" >&2; exit 1; }
-	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	@echo "installing the exact versions of requirements.lock into $(VENV) (some minutes the first time: Spark is large)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@echo "installing the exact versions of $(filter %.lock,$^) into $(@D) (some minutes the first time: Spark is large)"
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(filter %.lock,$^)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, commits, contention, planning, scan, transactions, write
+from benchmarks import cold_start, commits, contention, memory, planning, scan, streaming, transactions, write
 
 ALL = {
     "commits": commits.measure,
@@ -21,6 +21,8 @@ ALL = {
     "planning": planning.measure,
     "write": write.measure,
     "scan": scan.measure,
+    "memory": memory.measure,
+    "streaming": streaming.measure,
 }
 
 

@@ -22,7 +22,8 @@ from txntable.cli.output import Rows
 from txntable.warehouse import Warehouse
 
 TOPICS = (flights_loading.TOPIC, route_delays.TOPIC)
-CHAPTERS_OF_THE_REPORT = 5
+CHAPTERS_OF_THE_REPORT = 6
+STEPS_OF_THE_DELAYS = 4
 EXAMPLE_QUERY = (
     "SELECT carrier, count(*) AS flights, round(avg(arr_delay), 1) AS mean_delay "
     "FROM flights GROUP BY carrier ORDER BY mean_delay DESC"
@@ -76,22 +77,24 @@ def run_demo(warehouse: Warehouse, spark: SparkSession, trip: Trip, story: Story
         loading = flights_loading.FlightsLoading(warehouse, spark.read.parquet(str(trip.folder)), story)
         loaded = loading.load(trip.months)
         committed = loading.committed_months()
-    _derive_twice(warehouse, spark, committed, story)
+    _derive(warehouse, spark, committed, story)
     with story.chapter("looking at the result", CHAPTERS_OF_THE_REPORT):
         report = FlightsReport(warehouse, spark)
         sections = _look(report, trip, committed, story)
     return {**sections, "closing": _closing(warehouse, report.public_table(flights_loading.TOPIC), trip, loaded)}
 
 
-def _derive_twice(warehouse: Warehouse, spark: SparkSession, months: Sequence[int], story: Story) -> None:
+def _derive(warehouse: Warehouse, spark: SparkSession, months: Sequence[int], story: Story) -> None:
     report = FlightsReport(warehouse, spark)
-    with story.chapter("delays by route", len(months)):
-        route_delays.write_delays(warehouse, spark, months, story)
-    before = report.versions(TOPICS)
-    with story.chapter("delays by route, a second time", len(months)):
-        second = route_delays.write_delays(warehouse, spark, months, story)
-    story.check("months that the second run of the delays writes", 0, second.written)
-    story.check("table versions after the second run", _text(before), _text(report.versions(TOPICS)))
+    with story.chapter("delays by route and day", STEPS_OF_THE_DELAYS):
+        earlier = report.committed(route_delays.TOPIC)
+        runs = route_delays.derive_delays(warehouse, spark, months, story)
+        story.check("transactions of the delays", runs, report.committed(route_delays.TOPIC) - earlier)
+        before = report.versions(TOPICS)
+        story.step("once more")
+        again = route_delays.run(warehouse, spark, story)
+    story.check("offsets that one more run of the delays reads", 0, again.offsets)
+    story.check("table versions after one more run", _text(before), _text(report.versions(TOPICS)))
 
 
 def _text(versions: dict[str, tuple[int, int | None]]) -> str:
@@ -112,12 +115,17 @@ def _look(report: FlightsReport, trip: Trip, committed: Sequence[int], story: St
     table = report.digest_flights(flights_loading.TOPIC)
     story.advance()
     check_flights(story, source, table)
-    flights, months = report.flights_of_delays(route_delays.TOPIC)
+    story.advance()
     story.check("flights in the snapshot", source.rows, column_of(records, "snapshot")[flights_loading.TOPIC])
+    story.step("the delays, by a batch computation")
+    flights, different = report.compare_delays()
     story.check("flights that the delays speak of", source.rows, flights)
-    story.check("months in the delays", len(committed), months)
-    for topic in TOPICS:
-        story.check(f"committed transactions of {topic}", len(committed), column_of(transactions, "committed")[topic])
+    story.check("routes and days whose delays differ from a computation of all flights at once", 0, different)
+    story.check(
+        "committed transactions of flights",
+        len(committed),
+        column_of(transactions, "committed")[flights_loading.TOPIC],
+    )
     return {
         "events": events_table(story),
         "transactional_ids": report.transactional_ids(),

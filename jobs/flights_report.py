@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
+from jobs import flights_loading, route_delays
 from jobs.flights_source import MISSING, SCHEMA, ColumnDigest, SourceDigest
 from jobs.flights_story import Story
 from txntable.cli.output import Rows
@@ -58,6 +60,10 @@ class FlightsReport:
             rows.append((topic, counted.get("COMMIT", 0), counted.get("ABORT", 0)))
         return Rows(headers, rows, "Transactions by outcome", counts=("committed", "aborted"))
 
+    def committed(self, topic: str) -> int:
+        """Return how many transactions of a topic have committed."""
+        return self._counted_markers(topic).get("COMMIT", 0)
+
     def _counted_markers(self, topic: str) -> dict[str, int]:
         table = self._delta(segments_root(topic))
         found = self._spark.sql(
@@ -97,11 +103,16 @@ class FlightsReport:
         pairs = zip(values[::2], values[1::2], strict=True)
         return SourceDigest(rows, lines, dict(zip(SCHEMA.names, (ColumnDigest(*pair) for pair in pairs), strict=True)))
 
-    def flights_of_delays(self, topic: str) -> tuple[int, int]:
-        """Return how many flights the delays speak of, and how many months."""
-        query = f"SELECT coalesce(sum(flights), 0), count(DISTINCT month) FROM {self.public_table(topic)}"
-        flights, months = self._spark.sql(query).collect()[0]
-        return flights, months
+    def compare_delays(self) -> tuple[int, int]:
+        """Return how many flights the delays speak of, and in how many rows they differ from those of all flights."""
+        delays = route_delays.current_delays(self._warehouse, self._spark)
+        expected = route_delays.delays_of(self._warehouse.read(self._spark, flights_loading.TOPIC))
+        # A row that differs is there twice, once of each side.
+        rows = delays.select(*route_delays.SCHEMA.names, F.lit(1).alias("side")).unionByName(
+            expected.select(*route_delays.SCHEMA.names, F.lit(-1).alias("side"))
+        )
+        different = rows.groupBy(*route_delays.SCHEMA.names).agg(F.sum("side").alias("sides")).where("sides <> 0")
+        return delays.agg(F.coalesce(F.sum("flights"), F.lit(0))).collect()[0][0], different.count()
 
     def versions(self, topics: Sequence[str]) -> dict[str, tuple[int, int | None]]:
         """Return the versions of both tables of topics: what changes when anything of them changes."""

@@ -1,7 +1,7 @@
 """Kafka's behaviours, and the tests that show each of them here, or why it has no meaning here.
 
 The tables stand in ``tests/kafka``; ``tests/unit/test_kafka_behaviours.py`` checks that they are whole and that every
-test exists.  Missing numbers belong to log cleaning and consumer groups, which come later.
+test exists.  Missing numbers belong to log cleaning, which comes later.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from tests.kafka import (
     broker_answers,
     client_behaviours,
     coordinator_behaviours,
+    group_behaviours,
     partition_behaviours,
     reading_behaviours,
     upkeep_behaviours,
@@ -22,6 +23,7 @@ BEHAVIOURS = sorted(
         *partition_behaviours.BEHAVIOURS,
         *reading_behaviours.BEHAVIOURS,
         *client_behaviours.BEHAVIOURS,
+        *group_behaviours.BEHAVIOURS,
     ),
     key=lambda behaviour: int(behaviour.number),
 )

@@ -16,7 +16,9 @@ Errors are in :mod:`txntable.errors`; all of them are :class:`~txntable.errors.T
 
 from txntable.client.consumer import Consumer
 from txntable.client.consumer_record import ConsumerRecord, OffsetAndTimestamp
+from txntable.client.group_commit import OffsetAndMetadata
 from txntable.client.producer import Producer
+from txntable.client.rebalance_listener import ConsumerRebalanceListener
 from txntable.client.records import OffsetRange, RecordMetadata, TopicPartition
 from txntable.client.transaction import Transaction
 from txntable.client.transaction_coordinator import CoordinatorConfig
@@ -27,9 +29,11 @@ from txntable.warehouse_settings import WarehouseSettings
 
 __all__ = [
     "Consumer",
+    "ConsumerRebalanceListener",
     "ConsumerRecord",
     "CoordinatorConfig",
     "IsolationLevel",
+    "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetRange",
     "Producer",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from coordinator.row_json import encode_key
 from txntable.errors import InvalidTopicError
 
 WAREHOUSE_FILE = "_warehouse.json"
@@ -16,6 +17,7 @@ CLOCK_PATH = "system/clock"
 PROBE_FOLDER = "system/probe"
 TRANSACTION_LOG_ROOT = "system/transaction_log"
 OFFSET_LOG_ROOT = "system/offset_log"
+HEARTBEATS_FOLDER = "system/heartbeats"
 TOPICS_FOLDER = "topics"
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -80,7 +82,17 @@ def key_path(kind: str, key: str) -> str:
     The first 32 hex digits of SHA-256 over the UTF-8 bytes of `kind` followed by `key`
     (`key` is a JSON array): nothing to escape, one path for one key for ever.
     """
-    return f"k/{hashlib.sha256((kind + key).encode()).hexdigest()[:32]}.parquet"
+    return f"k/{_hashed(kind + key)}.parquet"
+
+
+def heartbeat_path(group: str, member_id: str) -> str:
+    """Return the path of a group member's heartbeat; the names are hashed as those of keys are."""
+    folder, member = _hashed("group" + encode_key(group)), _hashed("member" + encode_key(group, member_id))
+    return f"{HEARTBEATS_FOLDER}/{folder}/{member}"
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def commit_path(root: str, version: int) -> str:

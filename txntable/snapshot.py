@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from coordinator.offset_shard import committed
+from txntable.client.group_commit import OffsetAndMetadata
+from txntable.client.records import TopicPartition
 from txntable.completion import Completer
 from txntable.errors import (
     InvalidRequestError,
@@ -22,6 +25,7 @@ from txntable.errors import (
 from txntable.isolation import IsolationLevel
 from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.log.entry_time import version_as_of
+from txntable.offset_history import OffsetHistory
 from txntable.partition.topic_view import TopicView
 from txntable.spark.offset_range import Offsets, offset_ranges
 from txntable.spark.reader import scan
@@ -49,10 +53,13 @@ class Snapshot:
         The decision position that it is pinned at.
     """
 
-    def __init__(self, position: int, url: str, reader: Callable[[str], TopicReader], *, past: bool) -> None:
+    def __init__(
+        self, position: int, url: str, reader: Callable[[str], TopicReader], offsets: OffsetHistory, *, past: bool
+    ) -> None:
         self.position = position
         self._url = url
         self._reader = reader
+        self._offsets = offsets
         self._past = past
         self._versions: dict[str, int] = {}
         self._views: dict[str, TopicView] = {}
@@ -75,14 +82,18 @@ class Snapshot:
             `as_of` is neither a position nor a time with a zone.
         """
         url = transactions.context.store.spec.url
-        head = transactions.refresh()
+        with transactions.log.lock:
+            head = transactions.refresh()
+            decided = transactions.log.fold.decided()
         wanted = head if as_of is None else _position(transactions, head, as_of)
         try:
             completer.complete_decided()
         except StorePermissionError:
             # Who may not complete reads what others have published whole.
             wanted = min(wanted, published_position(transactions, head))
-        return cls(wanted, url, reader, past=wanted < head)
+        past = wanted < head
+        offsets = OffsetHistory(transactions, completer.offsets, wanted, None if past else decided)
+        return cls(wanted, url, reader, offsets, past=past)
 
     def version(self, topic: str) -> int:
         """Return the version of the public table that the snapshot reads; pinned at the first call.
@@ -135,6 +146,36 @@ class Snapshot:
     ) -> pa.RecordBatchReader:
         """Return a topic's committed records without Spark; see :meth:`txntable.Warehouse.read_arrow`."""
         return records_of(self._reader(topic), self.view(topic), columns, (starting_offsets, ending_offsets))
+
+    def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the offsets that a group had committed: of one state with the records of all topics.
+
+        Those of transactions are those of the position.  Plain commits have none: they count as they are at the first
+        call, in the past as they were then.
+
+        Parameters
+        ----------
+        group : str
+            Its name; one that there was not has no offsets.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            Log cleanup or retention has removed what is needed: ask for a later position.
+        """
+        rows = self._offsets.of_group(group)
+        found = {}
+        for topic in sorted({topic for topic, _ in rows}):
+            try:
+                topic_id = self.view(topic).settings.topic_id
+            except UnknownTopicOrPartitionError:
+                # It was deleted, or there was none of the name then.
+                continue
+            for partition in sorted(partition for name, partition in rows if name == topic):
+                one = committed(rows[topic, partition], topic_id, require_stable=False)
+                if one is not None:
+                    found[TopicPartition(topic, partition)] = OffsetAndMetadata(one.offset, one.metadata)
+        return found
 
 
 def records_of(

@@ -9,30 +9,34 @@ import datetime as dt
 import threading
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from typing import Unpack
 
 import pyarrow as pa
 
 from txntable.client.admin import Admin
 from txntable.client.consumer import Consumer
-from txntable.client.consumer_config import (
-    DEFAULT_FETCH_MAX_BYTES,
-    DEFAULT_MAX_PARTITION_FETCH_BYTES,
-    DEFAULT_MAX_POLL_RECORDS,
-    ConsumerConfig,
-)
+from txntable.client.consumer_config import ConsumerConfig, ConsumerSettings
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.group_client import GroupClient
 from txntable.client.partitioner import Partitioner
 from txntable.client.producer import Producer
-from txntable.client.producer_config import DEFAULT_BATCH_SIZE, DEFAULT_MAX_REQUEST_SIZE, ProducerConfig
+from txntable.client.producer_config import (
+    DEFAULT_BATCH_SIZE,
+    DEFAULT_MAX_REQUEST_SIZE,
+    DEFAULT_TRANSACTION_TIMEOUT_MS,
+    ProducerConfig,
+)
 from txntable.client.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
 from txntable.completion import Completer
 from txntable.environment import Environment, SystemEnvironment
 from txntable.errors import DamagedDataError, WarehouseAlreadyExistsError
 from txntable.isolation import IsolationLevel, level_at
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
-from txntable.log.delta_log import DeltaLog, LogContext
-from txntable.offset_log import OffsetLogFold
+from txntable.layout import TRANSACTION_LOG_ROOT
+from txntable.log.delta_log import LogContext
+from txntable.offset_log import OffsetLog
 from txntable.snapshot import Snapshot, records_of
+from txntable.spark.batch_writer import StreamWriting
+from txntable.spark.bounded_read import dataframe_reader
 from txntable.spark.offset_range import Offsets
 from txntable.spark.transactional_write import write_dataframe
 from txntable.spark.warehouse_reading import SparkReading
@@ -46,7 +50,7 @@ from txntable.warehouse_creation import WarehouseIdentity, create_missing_log, r
 from txntable.warehouse_settings import WarehouseSettings, settings_from
 
 
-class Warehouse(SparkReading):
+class Warehouse(SparkReading, StreamWriting):
     """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads."""
 
     def __init__(self, store: ObjectStore, environment: Environment, identity: WarehouseIdentity) -> None:
@@ -56,8 +60,8 @@ class Warehouse(SparkReading):
         clock = StoreClock(store, environment)
         self.context = LogContext(store, environment, clock, engine=f"txntable/{version('txntable')}")
         self.transactions = TransactionLog(self.context)
-        self.offsets: DeltaLog[OffsetLogFold] = DeltaLog(self.context, OFFSET_LOG_ROOT, OffsetLogFold())
-        self.completer = Completer(self.transactions, self.topic_log)
+        self.offsets = OffsetLog(self.context)
+        self.completer = Completer(self.transactions, self.topic_log, self.offsets)
         self._topics: dict[str, TopicLog] = {}
         self._readers: dict[str, TopicReader] = {}
         self._lock = threading.Lock()
@@ -136,13 +140,13 @@ class Warehouse(SparkReading):
 
     def admin(self) -> Admin:
         """Return the admin client."""
-        return Admin(self.context, self.transactions, self.completer, self.topic_reader, self.settings())
+        return Admin(self.completer, self.topic_reader, self.settings())
 
     def producer(  # noqa: PLR0913  Kafka's settings, by name
         self,
         transactional_id: str | None = None,
         *,
-        transaction_timeout_ms: int = 60_000,
+        transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS,
         enable_idempotence: bool = True,
         linger_ms: int | None = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
@@ -198,45 +202,34 @@ class Warehouse(SparkReading):
             compression_type=compression_type,
         )
         limit = self.settings().transaction_max_timeout_ms
-        client = CoordinatorClient(self.transactions, self.completer, self.topic_log, limit)
+        client = CoordinatorClient(self.completer, self.topic_log, limit)
         return Producer(config, self.context, client)
 
-    def consumer(  # noqa: PLR0913  Kafka's settings, by name
-        self,
-        *,
-        isolation_level: str = "read_committed",
-        auto_offset_reset: str = "latest",
-        max_poll_records: int = DEFAULT_MAX_POLL_RECORDS,
-        fetch_max_bytes: int = DEFAULT_FETCH_MAX_BYTES,
-        max_partition_fetch_bytes: int = DEFAULT_MAX_PARTITION_FETCH_BYTES,
-        consumer_timeout_ms: int | None = None,
-        prefetch: bool | None = None,
-        group_id: str | None = None,
-    ) -> Consumer:
-        """Return a new consumer; its settings are those of :class:`~txntable.client.consumer_config.ConsumerConfig`.
+    def consumer(self, **settings: Unpack[ConsumerSettings]) -> Consumer:
+        """Return a new consumer.
+
+        Parameters
+        ----------
+        **settings
+            Kafka's, by name: ``group_id``, ``auto_offset_reset``, ``isolation_level``, ``enable_auto_commit``, …; all
+            of them, with their defaults, are in :class:`~txntable.client.consumer_config.ConsumerConfig`.
 
         Raises
         ------
-        InvalidConfigError
-            A setting is out of its bounds, or not there yet.
+        InvalidConfigError, InvalidSessionTimeoutError, UnsupportedAssignorError
+            A setting is out of its bounds.
         InvalidRequestError
             There is no such isolation level.
         """
-        config = ConsumerConfig(
-            isolation_level,
-            auto_offset_reset,
-            max_poll_records,
-            fetch_max_bytes,
-            max_partition_fetch_bytes,
-            consumer_timeout_ms,
-            prefetch,
-            group_id,
-        )
-        return Consumer(config, self.topic_reader, self.transactions)
+        config = ConsumerConfig(**settings, read_dataframe=dataframe_reader(self.url))
+        groups = GroupClient(self.offsets, self.completer)
+        return Consumer(config, self.topic_reader, self.transactions, groups)
 
     def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
         """Return a new coordinator job; it takes the lease over at its first round."""
-        return TransactionCoordinator(self.transactions, self.topic_log, self.settings, config or CoordinatorConfig())
+        return TransactionCoordinator(
+            self.transactions, self.offsets, self.topic_log, self.settings, config or CoordinatorConfig()
+        )
 
     def complete(self) -> int:
         """Abort what has timed out, complete and project all that waits; return how many transactions that were."""
@@ -340,6 +333,6 @@ def open_on(store: ObjectStore, environment: Environment, settings: WarehouseSet
     """
     identity = read_identity(store)
     warehouse = Warehouse(store, environment, identity)
-    for log in (warehouse.transactions.log, warehouse.offsets):
+    for log in (warehouse.transactions.log, warehouse.offsets.log):
         create_missing_log(log, identity, settings or WarehouseSettings())
     return warehouse

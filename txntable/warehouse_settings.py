@@ -31,6 +31,8 @@ class WarehouseSettings:
         How long a partition remembers an idle producer; at least `transaction_max_timeout_ms`.
     batch_retention_ms : int
         How long a committed batch name is refused; at least a day.
+    offsets_retention_ms : int
+        How long the offsets of a group without members stay, and those of topics that no member subscribes to.
 
     Raises
     ------
@@ -43,6 +45,7 @@ class WarehouseSettings:
     transactional_id_expiration_ms: int = 7 * _DAY_MS
     producer_id_expiration_ms: int = _DAY_MS
     batch_retention_ms: int = 400 * _DAY_MS
+    offsets_retention_ms: int = 7 * _DAY_MS
 
     def __post_init__(self) -> None:
         if self.transaction_max_timeout_ms < 1:
@@ -66,6 +69,8 @@ class WarehouseSettings:
                 )
         if self.batch_retention_ms < _DAY_MS:
             raise InvalidConfigError("batch.retention is at least a day", batch_retention_ms=self.batch_retention_ms)
+        if self.offsets_retention_ms < 1:
+            raise InvalidConfigError("offsets.retention is at least 1", offsets_retention_ms=self.offsets_retention_ms)
 
 
 def settings_properties(settings: WarehouseSettings) -> dict[str, str]:

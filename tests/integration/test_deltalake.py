@@ -12,6 +12,8 @@ from deltalake import DeltaTable, QueryBuilder, TableFeatures, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from tests.simulation.site import TWO_COLUMNS, published
+from tests.unit.client.group_members import joined
+from txntable.client.records import TopicPartition
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
 from txntable.warehouse import Warehouse
 
@@ -36,10 +38,13 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     with made.producer() as plain:
         plain.send("t", row={"account": "plain", "amount": None})
     admin.delete_topic("gone")
-    for log in (made.transactions.log, made.offsets, made.topic_log("t").segments, made.topic_log("t").public):
+    admin.alter_consumer_group_offsets("g", {TopicPartition("t", 0): 3, TopicPartition("naive", 0): 1})
+    joined(made, "m", "h", topic="t")
+    for log in (made.transactions.log, made.offsets.log, made.topic_log("t").segments, made.topic_log("t").public):
         log.write_checkpoint()
     producer.begin_transaction()
     producer.send("t", row={"account": "after the checkpoint", "amount": 1})
+    producer.send_offsets_to_transaction({TopicPartition("t", 0): 5}, "g")
     producer.commit_transaction()
     return made
 
@@ -85,7 +90,7 @@ def our_log(warehouse: Warehouse, root: str):
     if root == TRANSACTION_LOG_ROOT:
         return warehouse.transactions.log
     if root == OFFSET_LOG_ROOT:
-        return warehouse.offsets
+        return warehouse.offsets.log
     topic = warehouse.topic_log(root.split("/")[1])
     return topic.segments if root.endswith("_segments") else topic.public
 
@@ -116,6 +121,15 @@ def test_deltalake_reads_the_transaction_log_as_a_table(warehouse: Warehouse) ->
     assert row is not None
     assert found == [{"_state": row.state.value, "_producer_epoch": row.producer_epoch, "_constant": 1}]
     assert query(table, "select count(*) as n from x where _kind = 'batch'") == [{"n": 5}]
+
+
+def test_deltalake_reads_the_offsets_of_groups_as_a_table(warehouse: Warehouse) -> None:
+    table = DeltaTable(path_of(warehouse, OFFSET_LOG_ROOT))
+
+    found = query(table, "select _group, _topic, _partition, _offset from x where _kind = 'offset' order by _topic")
+
+    assert [tuple(row.values()) for row in found] == [("g", "naive", 0, 1), ("g", "t", 0, 5)]
+    assert query(table, "select _group, _topic from x where _kind = 'group'") == [{"_group": "h", "_topic": None}]
 
 
 def test_deltalake_travels_to_every_version_of_the_public_table(warehouse: Warehouse) -> None:

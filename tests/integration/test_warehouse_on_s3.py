@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from tests.simulation.site import TWO_COLUMNS, published
+from txntable.client.records import TopicPartition
 from txntable.errors import WarehouseAlreadyExistsError, WarehouseNotFoundError
 from txntable.testing.moto_server import LockedMotoServer
 from txntable.warehouse import Warehouse
@@ -88,3 +89,23 @@ def test_steady_transaction_makes_few_requests_and_no_list(server: LockedMotoSer
 
     # One of the puts is the segment's own; a LIST would be a second GET, of the bucket.
     assert dict(server.requests) == {"PUT": 8, "GET": 1}
+
+
+def test_steady_transaction_with_offsets_makes_two_more_puts_and_no_list(server: LockedMotoServer) -> None:
+    """Nine beside the segment's own: the offsets are one commit when they are sent, and one when they are settled."""
+    warehouse = create(server, "offsets")
+    warehouse.admin().create_topic("t", partitions=1, schema=TWO_COLUMNS)
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+
+    def transaction(offset: int) -> None:
+        with producer.transaction() as txn:
+            txn.send("t", row={"account": "a", "amount": 1})
+            producer.send_offsets_to_transaction({TopicPartition("t", 0): offset}, "g")
+
+    transaction(1)
+    transaction(2)
+    server.requests.clear()
+    transaction(3)
+
+    assert dict(server.requests) == {"PUT": 10, "GET": 2}

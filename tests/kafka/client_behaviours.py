@@ -12,6 +12,7 @@ EXPIRATION = "unit/partition/test_expiration.py"
 EXPIRY = "unit/client/test_coordinator_expiry.py"
 FENCE = "unit/client/test_fence_producers.py"
 FENCING = "unit/client/test_producer_fencing.py"
+OFFSETS = "unit/client/test_transactional_offsets.py"
 PARTITION_LOG = "unit/partition/test_partition_log.py"
 PRODUCER = "unit/client/test_producer.py"
 RETRIES = "unit/client/test_transaction_retries.py"
@@ -29,8 +30,8 @@ BEHAVIOURS = (
             FENCING: ["test_fenced_producer_is_refused_before_its_first_append_of_a_transaction"],
             SHARD: ["test_enrol_refuses_another_epoch_as_data_or_as_offsets"],
             VERIFICATION: ["test_append_is_refused_when_its_epoch_is_another"],
+            OFFSETS: ["test_offsets_of_a_fenced_producer_are_refused_and_never_pending"],
         },
-        "Sending offsets comes with the consumer groups; the rule for it is there and tested.",
     ),
     Behaviour(
         "107",
@@ -39,12 +40,11 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "108",
-        "Init, commit and abort end with an error that can be retried when nothing answers.",
+        "Init, sending offsets, commit and abort end with an error that can be retried when nothing answers.",
         {
             RETRIES: ["test_call_says_that_the_store_is_away_and_the_producer_works_on_when_it_is_back"],
             UNREACHABLE: ["test_commit_stays_unknown_when_the_store_is_unreachable_at_the_second_try"],
         },
-        "Sending offsets comes with the consumer groups.",
     ),
     Behaviour(
         "109",

@@ -24,6 +24,7 @@ _OBJECTS = (
     (re.compile(r"_warehouse\.json"), "the warehouse's identity"),
     (re.compile(r"system/clock"), "the store's clock"),
     (re.compile(r"system/probe/.+"), "a probe"),
+    (re.compile(r"system/heartbeats/[0-9a-f]{32}/[0-9a-f]{32}"), "a heartbeat"),
     (re.compile(r".+/_delta_log/\d{20}\.checkpoint\.parquet"), "a checkpoint"),
     (re.compile(r".+/_delta_log/_last_checkpoint"), "a checkpoint's hint"),
     (re.compile(r".+/_segments/p\d{5}/.+\.parquet"), "a segment"),
@@ -40,6 +41,8 @@ def crash_point(step: Step, objects: Mapping[str, StoredObject]) -> str | None:
         return None
     if step.operation is Operation.DELETE and "/_delta_log/" in step.path:
         return "a deleted log file"
+    if step.operation is Operation.DELETE and step.path.startswith("system/heartbeats/"):
+        return "a deleted heartbeat"
     entry = _ENTRY.fullmatch(step.path)
     if entry is not None:
         operation = json.loads(objects[step.path].data.splitlines()[0])["commitInfo"]["operation"]

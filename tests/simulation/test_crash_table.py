@@ -15,6 +15,7 @@ import pytest
 
 from tests.simulation import test_admin_crashes as administer
 from tests.simulation import test_crashes as operate
+from tests.simulation import test_group_crashes as group
 from tests.simulation.crash_points import crash_point
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.log.keyed_table import find_row, keyed_remove
@@ -93,6 +94,16 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "abort by an admin": (lambda: operate.prepared(open_transaction=True), administer.abort_open),
     "fence by an admin": (lambda: operate.prepared(open_transaction=True), administer.fence),
     "abort a hanging transaction": (site_with_hanging_transaction, abort_hanging),
+    "commit with offsets": (group.site_with_input, group.copy),
+    "commit offsets": (operate.prepared, group.commit_plain),
+    "join a group": (group.site_with_member, group.join),
+    "release partitions": (group.site_with_two_members, group.release),
+    "leave a group": (group.site_with_two_members, group.leave),
+    "refresh a group": (group.site_with_topic_created_again, group.refresh),
+    "reset offsets": (operate.prepared, group.reset),
+    "delete offsets": (group.site_with_offsets, group.delete_offsets),
+    "delete a group": (group.site_with_offsets, group.delete_group),
+    "delete a topic with offsets": (group.site_with_offsets, group.delete_topic),
     "run the coordinator job": (operate.site_with_work_for_the_coordinator, operate.coordinate),
 }
 
@@ -137,9 +148,12 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert {"S APPEND", "P PROJECT"} <= found["append without a transaction"]
     assert {"S ADD COLUMNS", "P PROJECT"} <= found["add columns"]
     assert "T PREPARE" in found["commit in two phases"]
+    assert {"O SEND OFFSETS", "T COMMIT", "O SETTLE", "T COMPLETE"} <= found["commit with offsets"]
+    assert {"a heartbeat", "O JOIN"} <= found["join a group"]
     assert {"T CLAIM LEASE", "T TIME_OUT", "T EXPIRE", "S EXPIRE PRODUCERS", "a deleted log file"} <= found[
         "run the coordinator job"
     ]
+    assert {"O EXPEL", "a deleted heartbeat", "O EXPIRE OFFSETS"} <= found["run the coordinator job"]
 
 
 def test_storage_call_of_an_unknown_kind_is_no_crash_point_without_a_name() -> None:
@@ -161,7 +175,7 @@ def test_table_of_the_protocol_says_of_every_point_what_is_true() -> None:
 def test_every_operation_that_the_code_writes_into_a_log_has_a_row() -> None:
     """An operation that no run above reaches would otherwise be a crash point that nobody has thought of."""
     source = "".join(path.read_text() for path in (Path(__file__).parents[2] / "txntable").rglob("*.py"))
-    named = set(re.findall(r"(?:commit|request)\(\s*\"([A-Z][A-Z_ ]+)\"", source))
+    named = set(re.findall(r"(?:commit|request|_swept)\(\s*(?:\w+, )?\"([A-Z][A-Z_ ]+)\"", source))
 
     assert len(named) > 10
     assert named <= {row.split(" ", 1)[1] for row in rows_of_the_protocol() if " " in row}

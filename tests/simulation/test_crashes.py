@@ -13,6 +13,8 @@ from dataclasses import asdict
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site, published
+from tests.unit.client.group_members import joined
+from txntable.client.records import TopicPartition
 from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
@@ -272,8 +274,21 @@ def test_cleanup_killed_anywhere_leaves_every_log_readable_and_is_finished_by_th
         assert committed_transfers(crashed, where) == 1, where
 
 
+def leave_groups(warehouse: Warehouse) -> None:
+    """A group that is empty for long, one whose only member is silent, and offsets without a group."""
+    admin, debit = warehouse.admin(), TopicPartition("debit", 0)
+    admin.alter_consumer_group_offsets("old", {debit: 1})
+    for group in ("empty", "silent"):
+        joined(warehouse, "m", group, topic="debit")
+    admin.remove_members_from_consumer_group("empty")
+    admin.alter_consumer_group_offsets("empty", {debit: 2})
+
+
 def site_with_work_for_the_coordinator() -> Site:
-    """Idle ids, producers and batch names, logs to clean up, a time-out, a decision, an unpublished append."""
+    """Work of every kind.
+
+    Idle ids, producers, batch names and groups, logs to clean up, a time-out, a decision, an unpublished append.
+    """
     site = prepared()
     idle = site.open()
     idle.admin().create_topic("audit", schema=TWO_COLUMNS)
@@ -283,6 +298,7 @@ def site_with_work_for_the_coordinator() -> Site:
     producer.begin_transaction(batch_id="2025-10-01")
     producer.commit_transaction()
     append_plain(idle)
+    leave_groups(idle)
     for log in (idle.transactions.log, idle.topic_log("debit").segments, idle.topic_log("debit").public):
         log.write_checkpoint()
     site.advance_ms(401 * DAY_MS)
@@ -326,6 +342,8 @@ def test_coordinator_job_killed_anywhere_is_replaced_by_another_that_finishes_it
         assert left.transactions.memory("etl", BATCH).name_known, where
         assert committed_transfers(crashed, where) == 1, where
         assert [row["account"] for row in published(left, "audit")] == ["unpublished"], where
+        groups = [(one.group_id, one.state.name) for one in left.admin().list_consumer_groups()]
+        assert groups == [("silent", "EMPTY")], where
 
 
 def test_two_coordinator_jobs_do_together_what_one_does_wherever_the_second_takes_over() -> None:

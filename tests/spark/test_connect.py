@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -11,14 +12,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SECONDS_AT_MOST = 600
+ONLY_CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "rdd", "sparkContext", "SparkContext"}
+# What makes a classic session for a program of ours, and ends it.
+CLASSIC = "session.py"
+MODULES = sorted(path for folder in ("txntable", "jobs") for path in (ROOT / folder).rglob("*.py"))
 
 
-def test_topics_are_written_and_read_over_spark_connect(tmp_path: Path) -> None:
+def test_topics_are_written_read_and_streamed_over_spark_connect(tmp_path: Path) -> None:
     """In another process: one that has a session of the usual kind can have none of the other."""
-    pytest.importorskip("grpc", reason="Spark Connect is an extra: pip install 'txntable[connect]'")
-
     run = subprocess.run(
-        [sys.executable, "-m", "tests.spark.connect_session", str(tmp_path / "wh")],
+        [sys.executable, "-m", "tests.spark.connect_session", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -29,9 +32,25 @@ def test_topics_are_written_and_read_over_spark_connect(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr[-2000:]
     assert json.loads(run.stdout.splitlines()[-1]) == {
         "session": "pyspark.sql.connect.session",
-        "read": {"snapshot": 2, "read_committed": 2, "read_uncommitted": 3},
+        "refused": ["SchemaMismatchError delay", "SchemaMismatchError carrier"],
+        "notes": 2,
+        "sent": [["AA", 2], ["DL", 4], ["UA", 1]],
+        "streams": {"all": True, "even": True, "copied": True},
+        "read": {"snapshot": 4, "read_committed": 4, "read_uncommitted": 5},
         "bounded": True,
-        "format": ["AA", "UA"],
-        "sql": 3,
+        "format": ["AA", "AA", "UA", "UA"],
+        "sql": 12,
         "position": True,
     }
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if path.name != CLASSIC], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_module_uses_nothing_that_only_classic_sessions_have(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+
+    named = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+    assert named & ONLY_CLASSIC == set()

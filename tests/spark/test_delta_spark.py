@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, published
+from txntable.client.records import TopicPartition
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
 from txntable.warehouse import Warehouse
 
@@ -31,6 +32,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
         if number == 4:
             for log in (made.transactions.log, made.topic_log("t").segments, made.topic_log("t").public):
                 log.write_checkpoint()
+    made.admin().alter_consumer_group_offsets("g", {TopicPartition("t", 1): 7})
     with made.producer() as plain:
         plain.send("t", row={"account": "plain", "amount": None})
     producer.begin_transaction()
@@ -68,8 +70,12 @@ def test_every_table_has_the_rows_that_our_log_says(spark: Any, warehouse: Wareh
     assert table(spark, warehouse, root).count() == count
 
 
-def test_empty_offset_log_is_a_readable_table(spark: Any, warehouse: Warehouse) -> None:
-    assert table(spark, warehouse, OFFSET_LOG_ROOT).count() == 0
+def test_offset_log_tells_the_offsets_of_groups_in_sql(spark: Any, warehouse: Warehouse) -> None:
+    found = table(spark, warehouse, OFFSET_LOG_ROOT).where("_kind = 'offset'")
+
+    assert rows(found.select("_group", "_topic", "_partition", "_offset")) == [
+        {"_group": "g", "_topic": "t", "_partition": 1, "_offset": 7}
+    ]
 
 
 def test_transaction_log_tells_its_states_in_sql(spark: Any, warehouse: Warehouse) -> None:

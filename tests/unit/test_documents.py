@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from coordinator.group_state import group_state_diagram
 from coordinator.transaction_state import state_diagram
 from txntable.key import key_bytes, partition_of
 from txntable.log.actions import WRITER_FEATURES
@@ -41,8 +43,9 @@ KEYS: dict[tuple[str, str], list[tuple[object, pa.DataType]]] = {
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PROTOCOL.splitlines()]
 
 
-def test_state_diagram_in_the_protocol_is_the_transition_table() -> None:
-    assert f"```mermaid\n{state_diagram()}```" in PROTOCOL
+@pytest.mark.parametrize("diagram", [state_diagram, group_state_diagram])
+def test_state_diagram_in_the_protocol_is_the_transition_table(diagram: Callable[[], str]) -> None:
+    assert f"```mermaid\n{diagram()}```" in PROTOCOL
 
 
 @pytest.mark.parametrize("key", KEYS, ids=" ".join)

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.assignors import Assignor
 from coordinator.decision import Decision, Outcome
+from coordinator.group import GroupRow, GroupTopic
+from coordinator.group_member import GroupMember
 from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
+from coordinator.group_state import GroupState
 from coordinator.transaction_state import TransactionState
 from tests.simulation.site import Site
 from txntable.errors import DamagedDataError, TransactionAbortableError, UnsupportedFormatError
@@ -21,6 +25,7 @@ from txntable.segment import StagedSegment
 from txntable.warehouse import Warehouse
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "format-0"
+GROUPS = GOLDEN.parent / "format-0-groups"
 TOPIC_ID = "bd82a28b1f088b3a186737712fb16fe7"
 
 
@@ -153,3 +158,60 @@ def test_log_is_refused_when_it_says_what_this_version_does_not_know(log: str, o
 
     with pytest.raises((DamagedDataError, UnsupportedFormatError)):
         read_all()
+
+
+# -- groups -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["entries", "checkpoints"])
+def of_groups(request: pytest.FixtureRequest) -> Warehouse:
+    site = Site()
+    for path in GROUPS.rglob("*.json"):
+        site.objects.put(str(path.relative_to(GROUPS)), path.read_bytes())
+    found = site.open()
+    found.offsets.refresh()
+    if request.param == "checkpoints":
+        found.offsets.log.write_checkpoint()
+        found = site.open()
+        found.offsets.refresh()
+    return found
+
+
+def test_groups_fold_to_the_same_rows(of_groups: Warehouse) -> None:
+    first, second, topics = ("orders", 0), ("orders", 1), {"orders": GroupTopic(TOPIC_ID, 2)}
+    assignors, time_ms = (Assignor.RANGE, Assignor.COOPERATIVE_STICKY), 1_700_000_000_000
+    held = GroupMember(
+        *("a", ("orders",), assignors, 45_000, time_ms, 1, "static", "client-a", "here"),
+        owned={first: 1, second: 1},
+        target=frozenset({first}),
+    )
+    waiting = GroupMember(
+        *("b", ("orders",), assignors, 45_000, time_ms + 1_000, 2, None, "client-b", "here"), target=frozenset({second})
+    )
+
+    assert of_groups.offsets.log.fold.groups == {
+        "readers": GroupRow("readers", 2, GroupState.RECONCILING, 4, Assignor.RANGE, topics, {"a": held, "b": waiting}),
+        "left": GroupRow("left", 2, GroupState.EMPTY, 7),
+    }
+
+
+def test_offsets_of_groups_fold_to_the_same_rows(of_groups: Warehouse) -> None:
+    pending = PendingOffset("etl", 0, 1, 15, "", 5, TOPIC_ID)
+
+    assert of_groups.offsets.log.fold.offsets == {
+        "readers": {
+            ("orders", 0): OffsetRow(
+                "readers", "orders", 0, 5, CommittedOffset(12, "note", TOPIC_ID, 1, 3), (pending,)
+            ),
+            ("orders", 1): OffsetRow("readers", "orders", 1, 2, CommittedOffset(4, "", TOPIC_ID, 1, 3)),
+        },
+        "simple": {("orders", 1): OffsetRow("simple", "orders", 1, 8, CommittedOffset(7, "", TOPIC_ID, 8, 0))},
+    }
+    assert of_groups.offsets.log.table.numbers["decided_through"] == 3
+
+
+def test_old_group_goes_on(of_groups: Warehouse) -> None:
+    of_groups.admin().remove_members_from_consumer_group("readers", ["static"])
+
+    (found,) = of_groups.admin().describe_consumer_groups(["readers"]).values()
+    assert [(member.member_id, len(member.assignment)) for member in found.members] == [("b", 2)]

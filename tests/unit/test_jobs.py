@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("coordinator", "sqlite_orders")
+PROGRAMS = ("coordinator", "pipeline")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-SOURCE_FOLDERS = ("coordinator", "txntable", "compaction", "jobs", "infra", "benchmarks", "tests", "tools")
+SOURCE_FOLDERS = ("coordinator", "txntable", "compaction", "jobs", "infra", "examples", "benchmarks", "tests", "tools")
 MODULES = sorted(path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py"))
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 MOST_LINES_OF_A_MODULE = 400
@@ -89,8 +89,9 @@ def test_every_dependency_is_in_the_lock() -> None:
     assert declared - locked == set()
 
 
-def test_lock_names_no_package_index() -> None:
-    assert re.findall(r"^--.*|://", (ROOT / "requirements.lock").read_text(), re.MULTILINE) == []
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-spark41.lock"])
+def test_lock_names_no_package_index(lock: str) -> None:
+    assert re.findall(r"^--.*|://", (ROOT / lock).read_text(), re.MULTILINE) == []
 
 
 def test_readme_begins_with_the_two_commands() -> None:

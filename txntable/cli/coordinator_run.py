@@ -32,7 +32,7 @@ def run(
         int, typer.Option("--interval-ms", min=1, help="Milliseconds between rounds; without --once.")
     ] = _DEFAULT_INTERVAL_MS,
 ) -> None:
-    """Run the coordinator: abort what timed out, complete what was decided, expire ids, clean up logs.
+    """Run the coordinator: abort what timed out, complete what was decided, expire what is idle, clean up logs.
 
     The newest one counts: one that runs already notices in its next round, and stops.
     """
@@ -43,7 +43,7 @@ def run(
         if report.failures:
             raise typer.Exit(1)
         return
-    with _stopped_by_signals() as stop:
+    with stopped_by_signals() as stop:
         note("the coordinator runs until it is interrupted")
         coordinator.run(stop.is_set, _tell)
 
@@ -55,7 +55,8 @@ def _tell(report: CoordinatorReport) -> None:
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """Give the block an event that SIGINT and SIGTERM set; afterwards they do what they did before."""
     stop = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from txntable.cli import consume, offsets, produce, snapshot, topics, transactions, warehouse
+from txntable.cli import consume, groups, offsets, produce, snapshot, topics, transactions, warehouse
 from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 
@@ -28,6 +28,7 @@ application.add_typer(topics.application, name="topics")
 application.command("produce")(produce.command)
 application.command("consume")(consume.command)
 application.add_typer(offsets.application, name="offsets")
+application.add_typer(groups.application, name="groups")
 application.command("snapshot")(snapshot.command)
 application.add_typer(transactions.application, name="transactions")
 

@@ -1,4 +1,4 @@
-"""The admin client: topics, offsets and transactions, in Kafka's words.
+"""The admin client: topics, offsets, consumer groups and transactions, in Kafka's words.
 
 Owns no rule: every change is a decision of the layers below.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.group_admin import GroupAdmin
 from txntable.client.offset_listing import ListedOffset, OffsetSpec, list_offsets
 from txntable.client.records import TopicPartition
 from txntable.client.topic_admin import TopicAdmin
@@ -23,20 +24,16 @@ from txntable.client.transaction_listing import (
 )
 from txntable.completion import Completer
 from txntable.isolation import IsolationLevel
-from txntable.log.delta_log import LogContext
 from txntable.topic_log import TopicLog
 from txntable.topic_reader import TopicReader
-from txntable.transaction_log import TransactionLog
 from txntable.warehouse_settings import WarehouseSettings
 
 
-class Admin(TopicAdmin):
+class Admin(TopicAdmin, GroupAdmin):
     """Made by :meth:`txntable.Warehouse.admin`."""
 
     def __init__(
         self,
-        context: LogContext,
-        transactions: TransactionLog,
         completer: Completer,
         topic_reader: Callable[[str], TopicReader],
         settings: WarehouseSettings,
@@ -44,11 +41,12 @@ class Admin(TopicAdmin):
         def topic_log(name: str) -> TopicLog:
             return topic_reader(name).topic
 
-        super().__init__(context, topic_log, settings)
+        TopicAdmin.__init__(self, completer.offsets, topic_log, settings)
+        GroupAdmin.__init__(self, completer, topic_log)
         self._topic_reader = topic_reader
-        self._shown = TransactionAdmin(transactions, topic_log)
-        client = CoordinatorClient(transactions, completer, topic_log, settings.transaction_max_timeout_ms)
-        self._aborter = TransactionAborter(transactions, completer, self._shown, client)
+        self._shown = TransactionAdmin(completer.transactions, topic_log)
+        client = CoordinatorClient(completer, topic_log, settings.transaction_max_timeout_ms)
+        self._aborter = TransactionAborter(completer.transactions, completer, self._shown, client)
 
     # -- offsets ----------------------------------------------------------------------------
 

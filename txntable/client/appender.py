@@ -109,6 +109,9 @@ class Appender:
         RecordTooLargeError
             The transaction has more segments in the topic than one projection can hold: abort.
         """
+        if not segments:
+            # An empty write touches no partition: there is nothing to enrol.
+            return
         if self.transactional:
             self._count(settings, segments)
         staged = self.staged.setdefault(settings.topic_id, Staged(topic, settings))
@@ -122,7 +125,8 @@ class Appender:
         size += sum(action_bytes(segment) for segment in segments)
         if count > LARGEST_TRANSACTION_SEGMENTS or size > LARGEST_TRANSACTION_BYTES:
             raise RecordTooLargeError(
-                "too many segments of a transaction in one topic; abort, then write larger ones or in parts",
+                "too many segments of a transaction in one topic; abort, then write larger ones (a DataFrame with"
+                " distribution_mode='hash') or in parts",
                 topic=settings.name,
                 segments=count,
                 most=LARGEST_TRANSACTION_SEGMENTS,

@@ -19,6 +19,8 @@ from txntable.client.consumer_record import ConsumerRecord
 from txntable.client.fetch_position import OffsetReset
 from txntable.client.fetcher import Fetcher
 from txntable.client.followed_topic import FollowedTopic
+from txntable.client.group_client import GroupClient
+from txntable.client.readings import Readings
 from txntable.client.records import TopicPartition
 from txntable.client.subscription import Subscription, checked_partitions
 from txntable.environment import Instant
@@ -62,6 +64,8 @@ class AssignedPartitions:
         Topic name -> what its readers share.
     transactions : TransactionLog
         T.
+    groups : GroupClient
+        Knows what groups have committed.
 
     Attributes
     ----------
@@ -74,14 +78,21 @@ class AssignedPartitions:
     """
 
     def __init__(
-        self, config: ConsumerConfig, topic_reader: Callable[[str], TopicReader], transactions: TransactionLog
+        self,
+        config: ConsumerConfig,
+        topic_reader: Callable[[str], TopicReader],
+        transactions: TransactionLog,
+        groups: GroupClient,
     ) -> None:
         self.config = config
         self.in_use = threading.RLock()
         self.is_closed = False
-        self._topic_reader, self._transactions = topic_reader, transactions
+        self._topic_reader, self._transactions, self._groups = topic_reader, transactions, groups
         self._environment = transactions.context.environment
-        self._subscription = Subscription(config.reset)
+        self._subscription = Subscription(config.reset, in_group=config.group_id is not None)
+        self._readings = Readings()
+        # What is known to be committed: a position that has not moved is not committed again.
+        self._committed_at: dict[TopicPartition, int | None] = {}
         self._topics: dict[str, FollowedTopic] = {}
         self._followed_at: Instant = self._environment.instant()
         self._ahead = self._executor()
@@ -122,39 +133,6 @@ class AssignedPartitions:
             topics[partition.topic].bounds(partition.partition)
         self._read(topics, wanted, frozenset())
 
-    @alone
-    def subscribe(self, topics: Sequence[str]) -> None:
-        """Read all partitions of these topics, also those that they get later, instead of what was subscribed to.
-
-        Parameters
-        ----------
-        topics : sequence of str
-            Names; none: as :meth:`unsubscribe`.
-
-        Raises
-        ------
-        UnknownTopicOrPartitionError
-            There is no such topic.
-        IllegalStateError
-            Partitions are assigned: unsubscribe first.
-        InvalidRequestError, InvalidTopicError
-            They are no list of names of topics.
-        """
-        if isinstance(topics, str) or not isinstance(topics, Iterable):
-            raise InvalidRequestError("topics are given as a list of names", topics=repr(topics))
-        names = list(topics)
-        self._subscription.check_subscribes()
-        self._give_back()
-        followed = self._first_look(names)
-        found = [TopicPartition(name, p) for name, topic in followed.items() for p in topic.view.bounds]
-        self._read(followed, found, frozenset(followed))
-
-    @alone
-    def unsubscribe(self) -> None:
-        """Read nothing; what comes next may be assigned or subscribed to."""
-        self._give_back()
-        self._read({}, [], frozenset())
-
     def _first_look(self, names: Iterable[str]) -> dict[str, FollowedTopic]:
         return {name: self._looked_at(name) for name in names}
 
@@ -188,8 +166,9 @@ class AssignedPartitions:
         """Look for what is new: a request to T, and one to each topic."""
         self._follow_topics(self._topics.values())
         self._followed_at = self._environment.instant()
-        for name, topic in self._topics.items():
-            self._subscription.grow(name, topic.view.settings.partitions)
+        if self.config.group_id is None:
+            for name, topic in self._topics.items():
+                self._subscription.grow(name, topic.view.settings.partitions)
 
     def _follow_topics(self, topics: Iterable[FollowedTopic]) -> None:
         if self.config.level is IsolationLevel.READ_COMMITTED:
@@ -222,8 +201,9 @@ class AssignedPartitions:
             raise InvalidRequestError("an offset is an int from 0", offset=repr(offset))
         self._subscription.of(partition)
         self._give_back()
-        self._subscription.move(partition, offset)
+        self._subscription.move(partition, offset, sought=True)
         self._fetcher.drop(partition)
+        self._readings.drop([partition])
 
     @alone
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -243,8 +223,9 @@ class AssignedPartitions:
         chosen = self._chosen(partitions)
         self._give_back()
         for partition in chosen:
-            self._subscription.move_to(partition, reset)
+            self._subscription.move_to(partition, reset, sought=True)
             self._fetcher.drop(partition)
+        self._readings.drop(chosen)
 
     def _chosen(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
         chosen = list(partitions) or list(self._subscription.positions)
@@ -254,22 +235,49 @@ class AssignedPartitions:
 
     @alone
     def position(self, partition: TopicPartition) -> int:
-        """Return the next offset that is read; looks for it where it is the beginning or the end.
+        """Return the next offset that is read; looks for it where it is the committed one, the beginning or the end.
 
         Raises
         ------
         IllegalStateError
             The partition is not assigned.
+        UnstableOffsetCommitError
+            A transaction with an offset of the group has not ended within ``default_api_timeout_ms``: again.
         OffsetOutOfRangeError
             There is none yet, and ``auto_offset_reset`` is ``none``: seek.
         """
-        position = self._subscription.of(partition)
-        if position.offset is None:
+        if self._subscription.of(partition).awaits_committed:
+            self._take_committed()
+        if self._subscription.of(partition).offset is None:
             self._follow()
             begins_at = self._fetcher.begins_at(partition)
             if begins_at is not None:
                 self._subscription.move(partition, begins_at)
         return self._stands_at(partition) or 0
+
+    def _take_committed(self, *, wait: bool = True) -> None:
+        """Stand at what the group has committed, in partitions where that was not looked for yet.
+
+        Without waiting, those where a transaction is in the way are left for later.
+        """
+        group, awaiting = self.config.group_id, self._subscription.awaiting
+        if group is None or not awaiting:
+            return
+        topic_ids = {partition: self._topics[partition.topic].topic_id for partition in awaiting}
+        found = (
+            self._groups.committed(group, topic_ids, timeout_ms=self.config.default_api_timeout_ms)
+            if wait
+            else self._groups.stable(group, topic_ids)
+        )
+        for partition, each in found.items():
+            self._committed_at[partition] = None if each is None else each.offset
+            self._readings.committed({partition: 0 if each is None else each.offset})
+            self._subscription.begin(partition, None if each is None else each.offset)
+
+    def _reset_of(self, partition: TopicPartition) -> OffsetReset:
+        """Return where a partition begins of which nothing is committed."""
+        position = self._subscription.of(partition)
+        return position.reset if position.offset is None else self.config.reset
 
     def _stands_at(self, partition: TopicPartition) -> int | None:
         """Return the offset of the next record that the caller gets; ``None``: it is not known yet."""

@@ -14,11 +14,14 @@ from typing import TypeVar
 import pyarrow as pa
 
 from txntable.client.assigned_partitions import alone
+from txntable.client.bounded_reads import BoundedReads
 from txntable.client.consumer_config import ConsumerConfig
 from txntable.client.consumer_record import ConsumerRecord, one_batch, records_of
-from txntable.client.offset_queries import OffsetQueries
+from txntable.client.group_client import GroupClient
+from txntable.client.readings import Reading
 from txntable.client.records import TopicPartition
 from txntable.errors import IllegalStateError, InvalidRequestError
+from txntable.segment_reader import OFFSET_COLUMN
 from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 
@@ -32,13 +35,17 @@ LONGEST_WAIT_MS = 1_000
 _EVERYTHING = 2**63 - 1
 
 
-class Consumer(OffsetQueries):
+class Consumer(BoundedReads):
     """Reads the records of partitions; made by :meth:`txntable.Warehouse.consumer`."""
 
     def __init__(
-        self, config: ConsumerConfig, topic_reader: Callable[[str], TopicReader], transactions: TransactionLog
+        self,
+        config: ConsumerConfig,
+        topic_reader: Callable[[str], TopicReader],
+        transactions: TransactionLog,
+        groups: GroupClient,
     ) -> None:
-        super().__init__(config, topic_reader, transactions)
+        super().__init__(config, topic_reader, transactions, groups)
         self._woken = threading.Event()
 
     # -- reading ----------------------------------------------------------------------------
@@ -69,6 +76,10 @@ class Consumer(OffsetQueries):
             A topic was deleted, or made again: assign or subscribe again.
         DamagedDataError
             A segment can not be read; the same call raises it again.  Seek over it, or pause the partition.
+        FencedInstanceIdError
+            A newer consumer has the instance id of this static member: close this one.
+        InconsistentGroupProtocolError, GroupMaxSizeReachedError
+            The group does not take this consumer: configure it otherwise.
         StoreUnavailableError, CommitStateUnknownError
             Call again; no record is lost.
         """
@@ -97,17 +108,31 @@ class Consumer(OffsetQueries):
 
     def _poll(self, timeout_ms: float, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
         _check(timeout_ms, limit)
-        if not self._subscription.positions and not self._subscription.topics:
+        if not self._subscription.positions and not self._subscription.topics and self._pattern is None:
             raise IllegalStateError("nothing is assigned or subscribed to; assign partitions or subscribe to topics")
         began, wait_ms = self._environment.instant(), float(FIRST_WAIT_MS)
         while True:
-            if found := self._collect(limit, decode):
+            self._tend()
+            if found := self._collect(limit, self._noting(decode)):
                 return found
             rest_ms = timeout_ms - self._environment.since_ms(began)
             if self._is_woken() or rest_ms <= 0:
                 return {}
             self._environment.sleep_ms(min(wait_ms, rest_ms))
             wait_ms = min(wait_ms * 2, LONGEST_WAIT_MS)
+
+    def _noting(self, decode: Decode[T]) -> Decode[T]:
+        """Return `decode` so that it takes note of what is handed out of a group's partitions."""
+        if self.config.group_id is None:
+            return decode
+
+        def noting(partition: TopicPartition, batches: list[pa.RecordBatch]) -> T:
+            start, last = batches[0].column(OFFSET_COLUMN)[0].as_py(), batches[-1].column(OFFSET_COLUMN)[-1].as_py()
+            topic_id = self._topics[partition.topic].topic_id
+            self._readings.polled(partition, Reading(topic_id, start, last + 1, self._metadata))
+            return decode(partition, batches)
+
+        return noting
 
     def _collect(self, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
         due = self._environment.since_ms(self._followed_at) >= FOLLOW_MS
@@ -153,6 +178,8 @@ class Consumer(OffsetQueries):
     def close(self) -> None:
         """Close: nothing is read any more; a second time does nothing.
 
+        A member of a group commits by itself, if it does so, tells its listener, and leaves; a static one stays.
+
         Raises
         ------
         IllegalStateError
@@ -163,8 +190,13 @@ class Consumer(OffsetQueries):
 
     @alone
     def _close(self) -> None:
-        self._fetcher.drop_all()
-        self.is_closed = True
+        self._give_back()
+        try:
+            self._leave()
+        finally:
+            self._fetcher.drop_all()
+            self.is_closed = True
+            self._stop()
         if self._ahead is not None:
             self._ahead.shutdown(wait=False, cancel_futures=True)
 

@@ -12,6 +12,11 @@ from collections.abc import Callable, Mapping
 from coordinator.batch_memory import BatchId, BatchMemory, check_batch_id
 from coordinator.decision import Decision, Outcome
 from coordinator.enrolment import EnrolledTopic
+from coordinator.group import GroupRow
+from coordinator.group_request import OffsetLogTransition
+from coordinator.offset_request import OffsetTransaction
+from coordinator.offset_shard import Refused
+from coordinator.offset_shard import commit as commit_offsets
 from coordinator.prepared_token import PreparedToken, settle
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_request import (
@@ -22,15 +27,22 @@ from coordinator.transaction_request import (
     ProducerIdentity,
     Transition,
 )
-from coordinator.transaction_shard import carried_batch, end, enrol, init_producer, prepare, verify
+from coordinator.transaction_shard import carried_batch, end, enrol, init_producer, prepare, verify, verify_offsets
 from txntable.client.appender import Staged, VerifyFor
+from txntable.client.group_commit import GroupCommit
 from txntable.completion import Completer
-from txntable.errors import ConcurrentTransactionsError, InvalidPidMappingError, TxnTableError
+from txntable.errors import (
+    ConcurrentTransactionsError,
+    InvalidPidMappingError,
+    TxnTableError,
+    UnstableOffsetCommitError,
+)
 from txntable.log.delta_log import DeltaLog
+from txntable.offset_log import GroupOffsets
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.partition_log import PartitionLogs
 from txntable.topic_log import TopicLog, Verify
-from txntable.transaction_log import NEXT_PRODUCER_ID, AnswerT, Request, TransactionLog
+from txntable.transaction_log import NEXT_PRODUCER_ID, AnswerT, Request
 
 logger = logging.getLogger(__name__)
 
@@ -43,25 +55,18 @@ class CoordinatorClient:
 
     Parameters
     ----------
-    transactions : TransactionLog
-        T.
     completer : Completer
-        Completes decided transactions.
+        Completes decided transactions; knows T and O.
     topic_log : callable
         Topic name -> its logs.
     max_timeout_ms : int
         The warehouse's ``transaction.max.timeout.ms``.
     """
 
-    def __init__(
-        self,
-        transactions: TransactionLog,
-        completer: Completer,
-        topic_log: Callable[[str], TopicLog],
-        max_timeout_ms: int,
-    ) -> None:
-        self._transactions = transactions
+    def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog], max_timeout_ms: int) -> None:
+        self._transactions = completer.transactions
         self._completer = completer
+        self._offsets = completer.offsets
         self.topic_log = topic_log
         self._max_timeout_ms = max_timeout_ms
         self._producer_ids = range(0)
@@ -127,21 +132,55 @@ class CoordinatorClient:
             self._transactions.refresh()
             return self._transactions.memory(transactional_id, batch_id)
 
-    def enrol(self, transactional_id: str, producer: ProducerEpoch, staged: Mapping[str, Staged]) -> None:
-        """Enrol the partitions that are about to be appended to.
+    def enrol(
+        self, transactional_id: str, producer: ProducerEpoch, staged: Mapping[str, Staged], groups: tuple[str, ...] = ()
+    ) -> None:
+        """Enrol the partitions that are about to be appended to, and the groups whose offsets are.
 
-        The partition logs' states are read before: so the enrolment's own put counts as the
-        reading of T that an append's first attempt needs.
+        The logs' states are read before: so the enrolment's own put counts as the reading of T that
+        an append's first attempt needs.
         """
         topics: dict[str, EnrolledTopic] = {}
         for topic_id, one in staged.items():
             one.topic.segments.ensure_fresh()
             topics[topic_id] = EnrolledTopic(one.settings.name, one.partitions)
+        if groups:
+            self._offsets.log.ensure_fresh()
         self._request(
             "ENROL",
             transactional_id,
-            lambda row, position: enrol(row, EnrolRequest(producer.producer_id, producer.epoch, position, topics)),
+            lambda row, position: enrol(
+                row, EnrolRequest(producer.producer_id, producer.epoch, position, topics, groups)
+            ),
         )
+
+    def send_offsets(self, transaction: OffsetTransaction, offsets: GroupCommit) -> None:
+        """Append a group's offsets as pending ones of the transaction; the group is enrolled already.
+
+        Raises
+        ------
+        OffsetMetadataTooLargeError
+            Nothing was written: shorten the text.
+        UnstableOffsetCommitError
+            Another transaction with offsets of these partitions is open: call again, or abort.
+        TxnTableError
+            As :func:`coordinator.offset_shard.commit` and :func:`coordinator.verification.verify_offsets`.
+        """
+
+        def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[Refused]:
+            # One lock over reading and looking: another thread may be reopening the view.
+            with self._transactions.log.lock:
+                if not self._transactions.log.was_read_after(self._offsets.log):
+                    self._transactions.refresh()
+                id_row = self._transactions.row(transaction.transactional_id)
+            verify_offsets(id_row, transaction.producer_id, transaction.epoch, offsets.group)
+            return commit_offsets(row, rows, offsets.request(position, transaction))
+
+        try:
+            self._offsets.request("SEND OFFSETS", offsets.group, request)
+        except UnstableOffsetCommitError:
+            self._completer.complete_decided()
+            self._offsets.request("SEND OFFSETS", offsets.group, request)
 
     def _request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
         """Make a request; when the id's last transaction was left to others to complete, complete it first."""

@@ -13,11 +13,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
+from txntable.client.group_client import GroupClient
 from txntable.completion import Completer
 from txntable.errors import TransactionCoordinatorFencedError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, public_root, segments_root
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, clean_up
+from txntable.offset_expiration import (
+    Swept,
+    expire_offsets_part,
+    forget_topic_part,
+    plan_offset_expiry,
+    topics_gone,
+)
+from txntable.offset_log import OffsetLog
 from txntable.topic_log import TopicLog
 from txntable.transaction_expiration import expire_part, parts_of, plan_expiry
 from txntable.transaction_log import TransactionLog
@@ -31,8 +41,10 @@ class Task(Enum):
 
     COMPLETE = "time out and complete transactions"
     PUBLISH = "publish topics"
+    EXPEL = "expel silent members of groups"
     EXPIRE_IDS = "expire transactional ids and batch names"
     EXPIRE_PRODUCERS = "expire producer ids"
+    EXPIRE_OFFSETS = "expire offsets and empty groups"
     CLEAN_LOGS = "clean up logs"
 
 
@@ -54,6 +66,10 @@ class CoordinatorReport:
         Rows of the transaction log that went.
     expired_producers : int
         Producers that a partition forgot; one counts in each partition.
+    expelled_members : int
+        Members of groups whose sessions had expired.
+    expired_offsets, expired_groups : int
+        Rows of the offset log that went, with the offsets of topics that are gone.
     cleaned_log_files : int
         Log entries and checkpoints that were deleted.
     failures : int
@@ -67,6 +83,9 @@ class CoordinatorReport:
     expired_transactional_ids: int = 0
     expired_batch_names: int = 0
     expired_producers: int = 0
+    expelled_members: int = 0
+    expired_offsets: int = 0
+    expired_groups: int = 0
     cleaned_log_files: int = 0
     failures: int = 0
 
@@ -83,6 +102,8 @@ class CoordinatorRound:
     ----------
     transactions : TransactionLog
         T, through the door that the lease keeps open, just read.
+    offsets : OffsetLog
+        O.
     topic_log : callable
         Topic name -> its logs.
     settings : WarehouseSettings
@@ -94,13 +115,15 @@ class CoordinatorRound:
     def __init__(
         self,
         transactions: TransactionLog,
+        offsets: OffsetLog,
         topic_log: Callable[[str], TopicLog],
         settings: WarehouseSettings,
         decision_age_ms: int,
     ) -> None:
-        self._transactions, self._topic_log, self._settings = transactions, topic_log, settings
+        self._transactions, self._offsets, self._topic_log = transactions, offsets, topic_log
+        self._settings = settings
         self._context = transactions.context
-        self._completer = Completer(transactions, topic_log)
+        self._completer = Completer(transactions, topic_log, offsets)
         self._decision_age_ms = decision_age_ms
         self._counts = Counter[str]()
         self._try_again = False
@@ -121,8 +144,10 @@ class CoordinatorRound:
         work = {
             Task.COMPLETE: self._complete,
             Task.PUBLISH: self._publish,
+            Task.EXPEL: self._expel,
             Task.EXPIRE_IDS: self._expire_ids,
             Task.EXPIRE_PRODUCERS: self._expire_producers,
+            Task.EXPIRE_OFFSETS: self._expire_offsets,
             Task.CLEAN_LOGS: self._clean_logs,
         }
         self._try_again = False
@@ -179,6 +204,13 @@ class CoordinatorRound:
                     # A folder without a topic: its creation was killed, or it is somebody's junk.
                     continue
 
+    def _expel(self) -> None:
+        client = GroupClient(self._offsets, self._completer)
+        self._offsets.refresh()
+        for group in self._offsets.names():
+            with self._left_to_the_next_round(f"expel silent members group={group}"):
+                self._counts["expelled_members"] += len(client.expel(group))
+
     def _expire_ids(self) -> None:
         spec, paths = plan_expiry(self._transactions, self._settings)
         for part in parts_of(paths):
@@ -192,6 +224,24 @@ class CoordinatorRound:
             with self._left_to_the_next_round(f"expire producer ids topic={name}"):
                 expired = self._topic_log(name).expire_producers(self._settings.producer_id_expiration_ms)
                 self._counts["expired_producers"] += expired
+
+    def _expire_offsets(self) -> None:
+        gone: list[tuple[str, str]] = []
+        with self._left_to_the_next_round("look for offsets of topics that are gone"):
+            gone = topics_gone(self._offsets, self._topic_log)
+        for name, topic_id in gone:
+            self._sweep(f"forget offsets topic={name}", partial(forget_topic_part, self._offsets, name, topic_id))
+        spec = plan_offset_expiry(self._offsets, self._settings.offsets_retention_ms)
+        self._sweep("expire offsets", partial(expire_offsets_part, self._offsets, spec))
+
+    def _sweep(self, what: str, part: Callable[[], Swept]) -> None:
+        swept = None
+        while swept is None or swept.something:
+            swept = Swept()
+            with self._left_to_the_next_round(what):
+                swept = part()
+                self._counts["expired_offsets"] += swept.offsets
+                self._counts["expired_groups"] += swept.groups
 
     def _clean_logs(self) -> None:
         public_ms = self._settings.vacuum_retention_ms

@@ -35,11 +35,17 @@ class FetchPosition:
         Where it begins, and again where the offset can not be read.
     paused : bool
         Whether nothing is wanted for now.
+    awaits_committed : bool
+        Whether its group's committed offset is to be looked for first; until then nothing is wanted.
+    sought : bool
+        Whether the user chose it.
     """
 
     offset: int | None
     reset: OffsetReset
     paused: bool = False
+    awaits_committed: bool = False
+    sought: bool = False
 
     def begins_at(self, bounds: Bounds) -> int | None:
         """Return the offset at which reading begins; ``None``: there is none, the offset can not be read.

@@ -7,19 +7,27 @@ log.  Threads may share one: its calls run one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from coordinator.batch_memory import BatchId, check_batch
 from coordinator.decision import Outcome
+from coordinator.group_request import GroupMetadata
+from coordinator.row_json import check_name
 from txntable.client.client_state import Call, ClientState
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets
 from txntable.client.producer_config import ProducerConfig
 from txntable.client.record_sender import RecordSender, in_turn
+from txntable.client.records import TopicPartition
 from txntable.client.transaction import Transaction
 from txntable.errors import IllegalStateError, TxnTableError
 from txntable.log.delta_log import LogContext
 from txntable.partition.batch import ProducerEpoch
+
+if TYPE_CHECKING:
+    from txntable.client.consumer import Consumer
 
 _UNDECIDED = (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR)
 
@@ -61,6 +69,30 @@ class Producer(RecordSender):
         self._took_over = self._token is not None
         self._status.reach(ClientState.PREPARED_TRANSACTION if self._took_over else ClientState.READY)
 
+    @in_turn
+    def resume(self, identity: ProducerEpoch) -> None:
+        """Go on with the identity that a producer in another process got, instead of asking for one.
+
+        For a driver whose steps run in different processes: one plans what others upload, one commits it.
+
+        Parameters
+        ----------
+        identity : ProducerEpoch
+            Its producer id and epoch.  They name one transaction: only one process may resume it, once, and
+            the other producer must send nothing.  One that a newer producer has fenced is refused by the logs.
+
+        Raises
+        ------
+        IllegalStateError
+            This producer has an identity already, or needs none (``enable_idempotence=False``).
+        """
+        if self.config.transactional_id is not None:
+            self._status.check(Call.INIT)
+        elif self._outbox.producer is not None or not self.config.enable_idempotence:
+            raise IllegalStateError("the producer can not take an identity any more; make a new one", state=self.state)
+        self._outbox.restart(identity)
+        self._status.reach(ClientState.READY)
+
     def _take(self, transactional_id: str, *, keep_prepared: bool) -> str | None:
         """Take the id; return the token of the prepared transaction that was taken over with it."""
         timeout_ms = self.config.transaction_timeout_ms
@@ -95,8 +127,7 @@ class Producer(RecordSender):
         transactional_id = self._transactional_id(Call.BEGIN)
         self._status.check(Call.BEGIN)
         if batch_id is not None:
-            memory = self._coordinator.memory(transactional_id, batch_id)
-            check_batch(memory.last_integer, memory.name_known, batch_id)
+            self.check_batch(batch_id)
         if self._took_over:
             # Who prepared what was taken over has its epoch, too, and learns of its decision: only one may go on.
             self._take(transactional_id, keep_prepared=False)
@@ -106,12 +137,84 @@ class Producer(RecordSender):
         self._status.reach(ClientState.IN_TRANSACTION)
 
     @in_turn
+    def check_batch(self, batch_id: BatchId) -> None:
+        """Return when a run with this batch id may still commit; needs no init, and so fences nobody.
+
+        Raises
+        ------
+        BatchAlreadyCommittedError, BatchOutOfOrderError, InvalidRequestError
+            As :meth:`begin_transaction`, which asks again.
+        """
+        memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), batch_id)
+        check_batch(memory.last_integer, memory.name_known, batch_id)
+
+    @in_turn
     def is_committed(self, batch_id: BatchId) -> bool:
         """Return whether a run with this batch id has committed under the transactional id."""
         memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), batch_id)
         if isinstance(batch_id, str):
             return memory.name_known
         return memory.last_integer is not None and batch_id <= memory.last_integer
+
+    @in_turn
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
+    ) -> None:
+        """Let the transaction commit a consumer group's offsets: they count when it commits, and only then.
+
+        What was sent before goes out with them.  A later call for the same partition takes the earlier one's place.
+
+        Parameters
+        ----------
+        offsets : Mapping of TopicPartition to OffsetAndMetadata or int
+            The next record to read of each partition; may be empty.
+        group : GroupMetadata or str
+            :meth:`Consumer.group_metadata`, taken *when the records were read*: then a consumer that has lost a
+            partition since can not commit it.  A name alone skips that check, as in Kafka.
+
+        Raises
+        ------
+        StaleMemberEpochError, UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError, GroupIdNotFoundError
+            The consumer does not own the partitions any more: abort, and read again.
+        OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
+            Nothing was sent: mend the arguments.
+        UnstableOffsetCommitError
+            Another transaction has offsets of these partitions: call again.
+        AbortableError
+            Abort.
+        FatalError
+            Fenced: close the producer.
+        """
+        transactional_id = self._transactional_id(Call.SEND)
+        self._status.check(Call.SEND)
+        member, name = (group, group.group) if isinstance(group, GroupMetadata) else (None, group)
+        check_name(name, "a group")
+        topics = {topic: self.topic_log(topic).settings() for topic, _ in offsets}
+        # Who says no member id is none: as Kafka's, a consumer that assigns its partitions itself is not checked.
+        commit = GroupCommit(name, new_offsets(offsets, topics), member if member and member.member_id else None)
+        self._send_offsets(commit, transactional_id)
+
+    @in_turn
+    def send_offsets_of(self, consumer: Consumer) -> None:
+        """Let the transaction commit the offsets of everything that a consumer has read since its last commit.
+
+        After an abort :meth:`Consumer.seek_to_committed` lets polls begin there again; :meth:`Consumer.read` always
+        does.  Raises as :meth:`send_offsets_to_transaction`, :class:`IllegalStateError` where the consumer has no group
+        or commits by itself, and :class:`CommitFailedError` where someone else committed a range that was read.
+        """
+        transactional_id = self._transactional_id(Call.SEND)
+        self._status.check(Call.SEND)
+        offsets = consumer.offsets_to_send()
+        try:
+            self._send_offsets(offsets, transactional_id)
+        except TxnTableError as error:
+            consumer.refused(error, offsets)
+            raise
+        consumer.offsets_sent(offsets)
+
+    def _send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
+        if offsets.offsets:
+            self._status.guard(lambda: self._flush_with(offsets, transactional_id))
 
     @in_turn
     def commit_transaction(self) -> None:

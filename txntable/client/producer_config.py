@@ -12,6 +12,7 @@ from txntable.errors import InvalidConfigError
 # A segment is a file: Kafka's 16 KiB would make very small ones.
 DEFAULT_BATCH_SIZE = 16 * 1024 * 1024
 DEFAULT_MAX_REQUEST_SIZE = 1024 * 1024
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 # The texts of a batch become one Arrow array, which holds 2 GiB.
 LARGEST_BATCH_SIZE = 1024 * 1024 * 1024
 LARGEST_LINGER_MS = 2**31 - 1
@@ -31,7 +32,8 @@ class ProducerConfig:
     enable_idempotence : bool
         ``False``: at least once; not possible with a transactional id.
     write_dataframe : callable
-        (producer, topic, DataFrame) -> RecordMetadata; handed in because this package does not know Spark.
+        (producer, topic, DataFrame, distribution mode) -> RecordMetadata; handed in because this package does not
+        know Spark.
     linger_ms : int or None
         How long a record waits at most, ms; ``None``: until flush, close or a full batch.  Only without transactions.
     batch_size : int
@@ -54,7 +56,7 @@ class ProducerConfig:
     transactional_id: str | None
     transaction_timeout_ms: int
     enable_idempotence: bool
-    write_dataframe: Callable[[Any, str, Any], Any]
+    write_dataframe: Callable[..., Any]
     linger_ms: int | None = None
     batch_size: int = DEFAULT_BATCH_SIZE
     max_request_size: int = DEFAULT_MAX_REQUEST_SIZE

@@ -14,9 +14,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
+from coordinator.offset_request import OffsetTransaction
 from txntable.client.client_state import Call, ClientState
 from txntable.client.client_status import ClientStatus
 from txntable.client.coordinator_client import CoordinatorClient
+from txntable.client.group_commit import GroupCommit
 from txntable.client.linger import Linger
 from txntable.client.outbox import Outbox
 from txntable.client.producer_config import ProducerConfig
@@ -265,6 +267,16 @@ class RecordSender:
             self._enrolled = True
             self._coordinator.enrol(transactional_id, producer, self._outbox.staged)
             self._outbox.append(self._coordinator.verifier(transactional_id, producer))
+
+    def _flush_with(self, offsets: GroupCommit, transactional_id: str) -> None:
+        """Upload and append what waits, and a group's offsets with it: one enrolment for all."""
+        self._outbox.upload()
+        producer = self._require_producer()
+        self._enrolled = True
+        self._coordinator.enrol(transactional_id, producer, self._outbox.staged, (offsets.group,))
+        self._outbox.append(self._coordinator.verifier(transactional_id, producer))
+        transaction = OffsetTransaction(transactional_id, producer.producer_id, producer.epoch)
+        self._coordinator.send_offsets(transaction, offsets)
 
     def _guarded(self, step: Callable[[], T]) -> T:
         """Run a step; a failure leaves the producer where its error says."""

@@ -6,7 +6,7 @@ partition which came into being after the subscription is read from its beginnin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from txntable.client.fetch_position import FetchPosition, OffsetReset
@@ -21,6 +21,8 @@ class Subscription:
     ----------
     reset : OffsetReset
         Where it begins in a partition.
+    in_group : bool
+        Whether it looks for a group's committed offset before.
 
     Attributes
     ----------
@@ -30,8 +32,9 @@ class Subscription:
         Those that it subscribed to; empty: partitions are assigned.
     """
 
-    def __init__(self, reset: OffsetReset) -> None:
+    def __init__(self, reset: OffsetReset, *, in_group: bool = False) -> None:
         self._reset = reset
+        self._in_group = in_group
         self.positions: dict[TopicPartition, FetchPosition] = {}
         self.topics: frozenset[str] = frozenset()
 
@@ -63,7 +66,7 @@ class Subscription:
         topics : frozenset of str, optional
             The topics whose partitions they are, where they were subscribed to.
         """
-        begin = FetchPosition(None, self._reset)
+        begin = FetchPosition(None, self._reset, awaits_committed=self._in_group)
         self.positions = {partition: self.positions.get(partition, begin) for partition in partitions}
         self.topics = topics
 
@@ -79,10 +82,30 @@ class Subscription:
                 partition = TopicPartition(topic, number)
                 self.positions.setdefault(partition, FetchPosition(None, OffsetReset.EARLIEST))
 
+    def gain(self, partitions: Mapping[TopicPartition, OffsetReset]) -> None:
+        """Read more partitions of a group, each from its committed offset, else from that end."""
+        for partition, reset in partitions.items():
+            paused = partition in self.positions and self.positions[partition].paused
+            self.positions[partition] = FetchPosition(None, reset, paused, awaits_committed=self._in_group)
+
+    def lose(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions no more."""
+        for partition in partitions:
+            self.positions.pop(partition, None)
+
     @property
     def wanted(self) -> list[TopicPartition]:
-        """The partitions that are not paused."""
-        return [partition for partition, position in self.positions.items() if not position.paused]
+        """The partitions that are not paused, and of which it is known where they begin."""
+        return [
+            partition
+            for partition, position in self.positions.items()
+            if not (position.paused or position.awaits_committed)
+        ]
+
+    @property
+    def awaiting(self) -> list[TopicPartition]:
+        """The partitions whose committed offset is to be looked for."""
+        return [partition for partition, position in self.positions.items() if position.awaits_committed]
 
     # -- where it stands --------------------------------------------------------------------
 
@@ -102,13 +125,19 @@ class Subscription:
             )
         return position
 
-    def move(self, partition: TopicPartition, offset: int) -> None:
-        """Stand at an offset; raises as :meth:`of`."""
-        self.positions[partition] = replace(self.of(partition), offset=offset, reset=self._reset)
+    def begin(self, partition: TopicPartition, committed: int | None) -> None:
+        """Stand at a committed offset; ``None``: there is none, and the reset says where.  Raises as :meth:`of`."""
+        self.positions[partition] = replace(self.of(partition), offset=committed, awaits_committed=False)
 
-    def move_to(self, partition: TopicPartition, reset: OffsetReset) -> None:
+    def move(self, partition: TopicPartition, offset: int, *, sought: bool = False) -> None:
+        """Stand at an offset; raises as :meth:`of`."""
+        position = self.of(partition)
+        self.positions[partition] = FetchPosition(offset, self._reset, position.paused, sought=sought)
+
+    def move_to(self, partition: TopicPartition, reset: OffsetReset, *, sought: bool = False) -> None:
         """Begin at an end of the partition, which is looked for when it is needed; raises as :meth:`of`."""
-        self.positions[partition] = replace(self.of(partition), offset=None, reset=reset)
+        position = self.of(partition)
+        self.positions[partition] = FetchPosition(None, reset, position.paused, sought=sought)
 
     def pause(self, partition: TopicPartition, *, paused: bool) -> None:
         """Want nothing of a partition, or want it again; raises as :meth:`of`."""

@@ -14,8 +14,9 @@ from txntable.errors import InvalidRequestError, TopicAlreadyExistsError, Unknow
 from txntable.key import check_key
 from txntable.layout import TOPICS_FOLDER, check_topic_name
 from txntable.log.actions import Action
-from txntable.log.delta_log import LogContext
 from txntable.log.table_state import TableState
+from txntable.offset_expiration import forget_topic_part
+from txntable.offset_log import OffsetLog
 from txntable.partition.append import live_settings
 from txntable.partition.offsets import decided_through, log_start
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
@@ -33,16 +34,16 @@ class TopicAdmin:
 
     Parameters
     ----------
-    context : LogContext
-        Of the warehouse.
+    offsets : OffsetLog
+        O: a topic that is deleted takes the offsets of groups along.
     topic_log : callable
         A topic's name -> its logs.
     settings : WarehouseSettings
         Of the warehouse.
     """
 
-    def __init__(self, context: LogContext, topic_log: Callable[[str], TopicLog], settings: WarehouseSettings) -> None:
-        self._context = context
+    def __init__(self, offsets: OffsetLog, topic_log: Callable[[str], TopicLog], settings: WarehouseSettings) -> None:
+        self._offsets, self._context = offsets, offsets.context
         self._topic_log, self._settings = topic_log, settings
 
     def create_topic(  # noqa: PLR0913  Kafka's settings of a topic, by name
@@ -150,7 +151,7 @@ class TopicAdmin:
         return log.settings()
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic: its records are gone for every reader of the newest version.
+        """Delete a topic: its records are gone for every reader of the newest version, and groups forget its offsets.
 
         Raises
         ------
@@ -160,11 +161,16 @@ class TopicAdmin:
         topic = self._topic_log(name)
         now_ms = self._context.clock.now_ms()
 
+        deleted: list[str] = []
+
         def decide(table: TableState) -> Sequence[Action]:
+            deleted[:] = [live_settings(topic.segments.fold).topic_id]
             return decide_deletion(topic.segments.fold, table, now_ms, self._settings.vacuum_retention_ms)
 
         known(topic.segments.commit("DELETE TOPIC", decide), name)
         topic.catch_up()
+        while forget_topic_part(self._offsets, name, deleted[0]).something:
+            pass
 
     def list_topics(self) -> list[str]:
         """Return the names of all topics, sorted."""

@@ -17,8 +17,35 @@ class Transaction:
         self.send = producer.send
         self.flush = producer.flush
         self.prepare = producer.prepare_transaction
+        self.send_offsets = producer.send_offsets_of
 
-    def write(self, topic: str, dataframe: Any) -> RecordMetadata:
-        """Write a Spark DataFrame, distributed; see :func:`txntable.spark.writer.write_dataframe`."""
-        metadata: RecordMetadata = self._producer.config.write_dataframe(self._producer, topic, dataframe)
+    def write(self, topic: str, dataframe: Any, *, distribution_mode: str = "none") -> RecordMetadata:
+        """Write a Spark DataFrame, distributed; visible when the transaction commits.
+
+        Parameters
+        ----------
+        topic : str
+            The topic's name.
+        dataframe : pyspark.sql.DataFrame
+            The topic's columns by name, in any order; optionally ``_timestamp``.
+        distribution_mode : str
+            ``"none"``: no shuffle, each task writes a segment for every partition that its keys lead to.
+            ``"hash"``: shuffled first, a task has whole partitions: few large segments, where a topic has a key.
+
+        Returns
+        -------
+        RecordMetadata
+            Knows its offsets once flushed or committed.
+
+        Raises
+        ------
+        SchemaMismatchError
+            A column is missing, unknown or of another type (before anything runs), or null where it may not be.
+        RecordTooLargeError
+            The transaction has too many segments in the topic: abort, and write with ``"hash"`` or in parts.
+        InvalidRequestError
+            There is no such distribution mode.
+        """
+        write = self._producer.config.write_dataframe
+        metadata: RecordMetadata = write(self._producer, topic, dataframe, distribution_mode)
         return metadata

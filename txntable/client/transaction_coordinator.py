@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from txntable.client.coordinator_round import CoordinatorReport, CoordinatorRound, Task
 from txntable.environment import Instant
 from txntable.errors import InvalidConfigError, RetriableError
+from txntable.offset_log import OffsetLog
 from txntable.topic_log import TopicLog
 from txntable.transaction_log import TransactionLog
 from txntable.warehouse_settings import WarehouseSettings
@@ -34,10 +35,14 @@ class CoordinatorConfig:
         Between rounds: time-outs and completion.  The others are done by the first round after they are due.
     publication_interval_ms : int
         Projection of topics whose writer died before it; also what keeps the views of topics warm.
+    member_expulsion_interval_ms : int
+        Expulsion of members of groups that have not sent a heartbeat for longer than their session timeout.
     transactional_id_expiration_interval_ms : int
         Expiry of transactional ids and batch names.
     producer_id_expiration_interval_ms : int
         Expiry of producer ids in partitions.
+    offset_expiration_interval_ms : int
+        Expiry of offsets and of empty groups.
     log_cleanup_interval_ms : int
         Deletion of log entries that nothing needs.
     decision_age_ms : int
@@ -51,8 +56,10 @@ class CoordinatorConfig:
 
     completion_interval_ms: int = 10_000
     publication_interval_ms: int = 60_000
+    member_expulsion_interval_ms: int = 30_000
     transactional_id_expiration_interval_ms: int = 3_600_000
     producer_id_expiration_interval_ms: int = 600_000
+    offset_expiration_interval_ms: int = 600_000
     log_cleanup_interval_ms: int = 3_600_000
     decision_age_ms: int = 1_000
 
@@ -68,8 +75,10 @@ class CoordinatorConfig:
         return {
             Task.COMPLETE: self.completion_interval_ms,
             Task.PUBLISH: self.publication_interval_ms,
+            Task.EXPEL: self.member_expulsion_interval_ms,
             Task.EXPIRE_IDS: self.transactional_id_expiration_interval_ms,
             Task.EXPIRE_PRODUCERS: self.producer_id_expiration_interval_ms,
+            Task.EXPIRE_OFFSETS: self.offset_expiration_interval_ms,
             Task.CLEAN_LOGS: self.log_cleanup_interval_ms,
         }
 
@@ -81,6 +90,8 @@ class TransactionCoordinator:
     ----------
     transactions : TransactionLog
         T.
+    offsets : OffsetLog
+        O.
     topic_log : callable
         Topic name -> its logs.
     settings : callable
@@ -92,6 +103,7 @@ class TransactionCoordinator:
     def __init__(
         self,
         transactions: TransactionLog,
+        offsets: OffsetLog,
         topic_log: Callable[[str], TopicLog],
         settings: Callable[[], WarehouseSettings],
         config: CoordinatorConfig,
@@ -100,7 +112,7 @@ class TransactionCoordinator:
         self._owner = self._environment.new_id()
         self._claims = transactions
         self._transactions = transactions.leased(self._owner)
-        self._topic_log, self._settings, self._config = topic_log, settings, config
+        self._offsets, self._topic_log, self._settings, self._config = offsets, topic_log, settings, config
         self._coordinator_epoch: int | None = None
 
     def claim(self) -> int:
@@ -175,7 +187,7 @@ class TransactionCoordinator:
     def _round(self, tasks: Iterable[Task], decision_age_ms: int) -> tuple[CoordinatorReport, list[Task]]:
         """Do the tasks; return what was done, and which tasks need not be done again at once."""
         coordinator_epoch = self.claim() if self._coordinator_epoch is None else self._coordinator_epoch
-        work = CoordinatorRound(self._transactions, self._topic_log, self._settings(), decision_age_ms)
+        work = CoordinatorRound(self._transactions, self._offsets, self._topic_log, self._settings(), decision_age_ms)
         done = []
         for task in tasks:
             # One request for each task: it shows what there is to do, and whether the lease is still held.

@@ -1,6 +1,6 @@
-"""``spark.read.format("txntable")``: a topic read by our own planner and reader, where Delta is not at hand.
+"""``format("txntable")``: a topic read and written where Delta is not at hand, and from SQL.
 
-Owns Spark's side: columns, tasks, pushed predicates.  It needs no Delta in the session and no registration
+Owns Spark's side of reading: columns, tasks, pushed predicates.  It needs no Delta in the session and no registration
 (``pyspark_txntable``).  :meth:`txntable.Warehouse.read` reads faster: natively, and only the columns that are
 used; here ``option("columns", …)`` names them.
 """
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     EqualTo,
     Filter,
     GreaterThan,
@@ -30,9 +33,12 @@ from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.partition.segment_columns import PlannedSegment
 from txntable.schema import from_delta_schema, to_delta_schema
 from txntable.segment_reader import OFFSET_COLUMN, PARTITION_COLUMN
+from txntable.spark.data_sink import topic_writer
 from txntable.spark.offset_range import OffsetRange
 from txntable.spark.pinned_read import PinnedRead, pin
 from txntable.spark.read_options import read_options
+from txntable.spark.stream_sink import stream_committer, stream_writer
+from txntable.spark.write_options import write_options
 
 
 class TxnTableSource(DataSource):
@@ -46,8 +52,12 @@ class TxnTableSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        self._asked = read_options(options)
         self._pinned: PinnedRead | None = None
+        # Spark makes a source anew to write a micro-batch; the one that has travelled is there to commit.
+        self._travelled = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_travelled": True}
 
     @classmethod
     def name(cls) -> str:
@@ -56,20 +66,41 @@ class TxnTableSource(DataSource):
 
     def schema(self) -> StructType:
         """Pin the read and return its columns, as Spark has them."""
-        self._pinned = pin(self._asked)
+        self._pinned = pin(read_options(self.options))
         return StructType.fromJson(json.loads(to_delta_schema(self._pinned.schema())))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what plans the tasks and runs them."""
-        pinned = pin(self._asked) if self._pinned is None else self._pinned
+        asked = read_options(self.options)
+        pinned = pin(asked) if self._pinned is None else self._pinned
         _check_schema(schema, pinned)
-        return PushingReader(pinned) if self._asked.push_filters else TopicReader(pinned)
+        return PushingReader(pinned) if asked.push_filters else TopicReader(pinned)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return what uploads a DataFrame and commits it; see :mod:`txntable.spark.data_sink`."""
+        options = write_options(self.options)
+        if overwrite:
+            raise InvalidRequestError(
+                "a topic is only appended to; write with mode('append') or INSERT INTO, and to begin anew delete the"
+                " topic and create it again",
+                topic=options.topic,
+            )
+        return topic_writer(options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
+        """Return what uploads a micro-batch, or commits it; see :mod:`txntable.spark.stream_sink`."""
+        options = write_options(self.options)
+        if overwrite:
+            raise InvalidRequestError(
+                "a topic is only appended to; write the stream with outputMode('append')", topic=options.topic
+            )
+        return stream_committer(options) if self._travelled else stream_writer(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Refuse: the public Delta table is the stream."""
         raise InvalidRequestError(
             "a topic is streamed from its public Delta table; call Warehouse.read_stream(spark, topic)",
-            topic=self._asked.topic,
+            topic=read_options(self.options).topic,
         )
 
 

@@ -1,7 +1,6 @@
-"""The options of ``format("txntable")``: what Spark hands over as text, as what it means.
+"""The options of a read by ``format("txntable")``: what Spark hands over as text, as what it means.
 
-Owns their names.  An option that is not known is refused: a misspelt level must not read another one.
-Pure; options of the store are never printed.
+Owns their defaults.  Pure; options of the store are never printed.
 """
 
 from __future__ import annotations
@@ -12,18 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from txntable.errors import InvalidRequestError
 from txntable.isolation import IsolationLevel, level_at
 from txntable.snapshot import as_of
 from txntable.spark.offset_range import EARLIEST, LATEST, Offsets
+from txntable.spark.source_options import Option, SourceOptions, source_options, unreadable
 from txntable.storage.object_store import StoreSpec
 
-STORE_PREFIX = "storage."
 DEFAULT_BYTES_PER_TASK = 128 * 1024 * 1024
-_WAREHOUSE, _TOPIC, _LEVEL, _AS_OF = "warehouse", "topic", "isolationLevel", "asOf"
-_STARTING, _ENDING, _COLUMNS = "startingOffsets", "endingOffsets", "columns"
-_BYTES, _DURABILITY, _PUSH = "maxBytesPerTask", "durability", "pushFilters"
-_KNOWN = (_WAREHOUSE, _TOPIC, _LEVEL, _AS_OF, _STARTING, _ENDING, _COLUMNS, _BYTES, _DURABILITY, _PUSH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,56 +68,28 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     InvalidRequestError
         One is missing, unknown or can not be read; the message names it.
     """
-    lowered = {name.lower(): value for name, value in given.items()}
-    storage = {name.removeprefix(STORE_PREFIX): lowered[name] for name in lowered if name.startswith(STORE_PREFIX)}
-    options = {name: lowered[name.lower()] for name in _KNOWN if name.lower() in lowered}
-    unknown = sorted(set(lowered) - {name.lower() for name in _KNOWN} - {STORE_PREFIX + name for name in storage})
-    missing = [name for name in (_WAREHOUSE, _TOPIC) if name not in options]
-    if unknown or missing:
-        raise InvalidRequestError(
-            "the options name a warehouse and a topic, and nothing that is not known; storage.<name> goes to the store",
-            missing=",".join(missing) or None,
-            unknown=",".join(unknown) or None,
-            known=",".join(_KNOWN),
-        )
-    moment = as_of(options[_AS_OF]) if _AS_OF in options else None
-    columns = options.get(_COLUMNS)
+    options = source_options(given)
+    at, columns = options.text(Option.AS_OF), options.text(Option.COLUMNS)
+    moment = None if at is None else as_of(at)
     return ReadOptions(
-        StoreSpec(options[_WAREHOUSE], storage, options.get(_DURABILITY, "full")),
-        options[_TOPIC],
-        level_at(options.get(_LEVEL, IsolationLevel.SNAPSHOT), moment),
+        options.store,
+        options.topic,
+        level_at(options.text(Option.ISOLATION_LEVEL) or IsolationLevel.SNAPSHOT, moment),
         moment,
-        _offsets(_STARTING, options.get(_STARTING)),
-        _offsets(_ENDING, options.get(_ENDING)),
+        _offsets(Option.STARTING_OFFSETS, options),
+        _offsets(Option.ENDING_OFFSETS, options),
         None if columns is None else tuple(name.strip() for name in columns.split(",")),
-        _positive(_BYTES, options.get(_BYTES, str(DEFAULT_BYTES_PER_TASK))),
-        _flag(_PUSH, options.get(_PUSH, "false")),
+        options.positive(Option.MAX_BYTES_PER_TASK, DEFAULT_BYTES_PER_TASK, "bytes"),
+        options.flag(Option.PUSH_FILTERS),
     )
 
 
-def _offsets(name: str, text: str | None) -> Offsets | None:
+def _offsets(option: Option, options: SourceOptions) -> Offsets | None:
+    text = options.text(option)
     if text is None or text in (EARLIEST, LATEST):
         return text
     try:
         found: Any = json.loads(text)
         return {int(partition): offset for partition, offset in found.items()}
     except (ValueError, AttributeError) as error:
-        raise _unreadable(name, text, 'earliest, latest, or by partition {"0": 5, "1": "latest"}') from error
-
-
-def _positive(name: str, text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise _unreadable(name, text, "a number of bytes above 0")
-    return int(text)
-
-
-def _flag(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise _unreadable(name, text, "true or false")
-    return text.lower() == "true"
-
-
-def _unreadable(name: str, text: str, expected: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        "an option can not be read; write it as expected", option=name, found=repr(text), expected=expected
-    )
+        raise unreadable(option, text, 'earliest, latest, or by partition {"0": 5, "1": "latest"}') from error

@@ -19,6 +19,10 @@ from txntable.segment import SegmentPlan, SegmentWriter, StagedSegment
 from txntable.storage.object_store import ObjectStore
 
 _NO_KEY = -1
+# Rows are split by key in runs of this size: splitting Spark's small batches would cut them into crumbs.
+_SPLIT_ROWS = 32 * 1024
+# They wait beside what is buffered: a small part of it.
+_SPLIT_SHARE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +79,28 @@ class SegmentTask:
         StoreUnavailableError
             Run the task again; what it left is named by no log.
         """
+        rows = (conform(batch, self._plan.settings) for batch in batches)
         try:
-            for batch in batches:
-                yield from self._add(conform(batch, self._plan.settings))
+            for run in self._runs(rows) if self._plan.settings.key else rows:
+                yield from self._add(run)
             yield from self._close_all()
         finally:
             for writer in [*self._keyed.values(), *([] if self._unkeyed is None else [self._unkeyed])]:
                 writer.abort()
+
+    def _runs(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the same rows in fewer, larger batches."""
+        most = self._limits.buffered_bytes // _SPLIT_SHARE
+        waiting: list[pa.RecordBatch] = []
+        count = size = 0
+        for batch in batches:
+            waiting.append(batch)
+            count, size = count + batch.num_rows, size + batch.nbytes
+            if count >= _SPLIT_ROWS or size >= most:
+                yield pa.concat_batches(waiting)
+                waiting, count, size = [], 0, 0
+        if waiting:
+            yield pa.concat_batches(waiting)
 
     def _add(self, rows: pa.RecordBatch) -> Iterator[StagedSegment]:
         settings = self._plan.settings

@@ -15,7 +15,12 @@ _open_stores: dict[str, ObjectStore] = {}
 
 def opened(spec: StoreSpec) -> ObjectStore:
     """Return the store, opened at the first call of this process."""
-    key = json.dumps([spec.url, dict(spec.options), spec.durability], sort_keys=True)
+    key = store_key(spec)
     if key not in _open_stores:
         _open_stores[key] = open_store(spec)
     return _open_stores[key]
+
+
+def store_key(spec: StoreSpec) -> str:
+    """Return what tells ways of opening apart."""
+    return json.dumps([spec.url, dict(spec.options), spec.durability], sort_keys=True)

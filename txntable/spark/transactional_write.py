@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from txntable.client.producer import Producer
 from txntable.client.records import RecordMetadata
+from txntable.spark.distribution import DistributionMode, distribution_mode
 from txntable.spark.writer import WriteTarget, write_segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def write_dataframe(producer: Producer, topic: str, dataframe: DataFrame) -> RecordMetadata:
+def write_dataframe(
+    producer: Producer, topic: str, dataframe: DataFrame, mode: str | DistributionMode = DistributionMode.NONE
+) -> RecordMetadata:
     """Upload a DataFrame, distributed, and stage it in the producer's transaction.
 
     Parameters
@@ -27,6 +30,8 @@ def write_dataframe(producer: Producer, topic: str, dataframe: DataFrame) -> Rec
         The topic's name.
     dataframe : DataFrame
         The topic's columns by name, in any order; optionally ``_timestamp``.
+    mode : str or DistributionMode
+        How rows come to tasks.
 
     Returns
     -------
@@ -39,11 +44,14 @@ def write_dataframe(producer: Producer, topic: str, dataframe: DataFrame) -> Rec
         A column is missing, unknown or of another type (before anything runs), or null where it may not be.
     UnknownTopicOrPartitionError
         There is no such topic.
+    InvalidRequestError
+        There is no such mode.
     """
+    wanted = distribution_mode(mode)
     log = producer.topic_log(topic)
     settings = log.settings()
     plan = producer.segment_plan(log, settings)
-    segments = write_segments(dataframe, WriteTarget(log.context.store.spec, plan))
+    segments = write_segments(dataframe, WriteTarget(log.context.store.spec, plan), wanted)
     metadata = RecordMetadata(topic)
     producer.stage(log, settings, segments, metadata)
     return metadata

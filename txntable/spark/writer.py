@@ -11,7 +11,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ from txntable.conform import check_columns, check_names
 from txntable.delta_types import from_delta_type
 from txntable.environment import SystemEnvironment
 from txntable.segment import SegmentPlan, StagedSegment
+from txntable.spark.distribution import DistributionMode, distributed, quoted
+from txntable.spark.python_worker import settle
 from txntable.spark.segment_task import SegmentTask, TaskLimits
 from txntable.spark.store_cache import opened
 from txntable.storage.object_store import StoreSpec
@@ -28,6 +30,7 @@ from txntable.topic_config import config_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 _RESULT = pa.schema(
     [
@@ -68,7 +71,9 @@ class WriteTarget:
     limits: TaskLimits | None = None
 
 
-def write_segments(dataframe: DataFrame, target: WriteTarget) -> list[StagedSegment]:
+def write_segments(
+    dataframe: DataFrame, target: WriteTarget, mode: DistributionMode = DistributionMode.NONE
+) -> list[StagedSegment]:
     """Upload a DataFrame and return its segments; nothing is registered.
 
     Parameters
@@ -77,11 +82,13 @@ def write_segments(dataframe: DataFrame, target: WriteTarget) -> list[StagedSegm
         The topic's columns by name, in any order; optionally ``_timestamp``.
     target : WriteTarget
         Where to.
+    mode : DistributionMode
+        How rows come to tasks.
 
     Returns
     -------
     list of StagedSegment
-        For each partition in the order of the DataFrame's partitions; none for an empty one.
+        For each partition in the order of the tasks; none for an empty DataFrame.
 
     Raises
     ------
@@ -90,19 +97,27 @@ def write_segments(dataframe: DataFrame, target: WriteTarget) -> list[StagedSegm
         where it may not be: found by a task, and nothing is returned.
     """
     settings = target.plan.settings
-    found = check_columns(_arrow_schema(dataframe, settings), settings)
-    names = [field.name for field in found]
-    ordered = dataframe.select(*(f"`{name.replace('`', '``')}`" for name in names))
+    names = [field.name for field in check_schema(dataframe.schema, settings)]
+    placed = distributed(dataframe, settings, mode)
+    # Where it changes nothing, a projection is left out: Spark's analysis of it is felt in tiny micro-batches.
+    ordered = placed if placed.columns == names else placed.select(*(quoted(name) for name in names))
     rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
     for row in rows:
         if row["refusal"] is not None:
-            _raise_refusal(row["refusal"])
+            raise_refusal(row["refusal"])
     return [StagedSegment(*(row[field.name] for field in fields(StagedSegment))) for row in rows]
 
 
-def _arrow_schema(dataframe: DataFrame, settings: TopicSettings) -> pa.Schema:
-    """Return the columns of a DataFrame as Arrow has them; Spark's JSON of a schema is Delta's."""
-    columns = json.loads(dataframe.schema.json())["fields"]
+def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
+    """Return the columns of the topic that rows with Spark's schema have; ``_timestamp`` only if it is there.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A column is missing, unknown or of another type.
+    """
+    # Spark's JSON of a schema is Delta's.
+    columns = json.loads(schema.json())["fields"]
     check_names([column["name"] for column in columns], settings)
     kinds = []
     for column in columns:
@@ -115,13 +130,14 @@ def _arrow_schema(dataframe: DataFrame, settings: TopicSettings) -> pa.Schema:
                 topic=settings.name,
                 column=name,
                 expected=str(settings.schema.field(name).type) if name in settings.schema.names else "timestamp",
-                found=dataframe.schema[name].dataType.simpleString(),
+                found=schema[name].dataType.simpleString(),
             ) from error
-    return pa.schema(kinds)
+    return check_columns(pa.schema(kinds), settings)
 
 
 def _task(target: WriteTarget) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         yield from upload(batches, target)
 
     return run
@@ -132,13 +148,24 @@ def upload(batches: Iterator[pa.RecordBatch], target: WriteTarget) -> Iterator[p
 
     A refusal is a result: raised, it would be tried again, and reach the user as text of two languages.
     """
-    limits = target.limits or TaskLimits(int(str(config_value("segment.bytes", target.plan.settings.config))))
-    task = SegmentTask(opened(target.store), target.plan, SystemEnvironment(), limits, _task_number())
     try:
-        for staged in task.run(batches):
+        for staged in upload_segments(batches, target):
             yield _result([*astuple(staged), None])
     except errors.InvalidCallError as refused:
-        yield _result([None] * (len(_RESULT) - 1) + [_refusal(refused)])
+        yield _result([None] * (len(_RESULT) - 1) + [refusal_text(refused)])
+
+
+def upload_segments(batches: Iterator[pa.RecordBatch], target: WriteTarget) -> Iterator[StagedSegment]:
+    """Run one task; yield its segments.
+
+    Raises
+    ------
+    InvalidCallError
+        The rows are refused: hand it on by :func:`refusal_text`.
+    """
+    limits = target.limits or TaskLimits(int(str(config_value("segment.bytes", target.plan.settings.config))))
+    task = SegmentTask(opened(target.store), target.plan, SystemEnvironment(), limits, _task_number())
+    return task.run(batches)
 
 
 def _task_number() -> int:
@@ -153,12 +180,14 @@ def _result(values: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=_RESULT)
 
 
-def _refusal(refused: errors.InvalidCallError) -> str:
+def refusal_text(refused: errors.InvalidCallError) -> str:
+    """Return an error as text that travels from a task to the driver."""
     facts = {name: str(value) for name, value in refused.facts.items()}
     return json.dumps({"error": type(refused).__name__, "message": refused.message, "facts": facts})
 
 
-def _raise_refusal(text: str) -> None:
+def raise_refusal(text: str) -> NoReturn:
+    """Raise the error that :func:`refusal_text` wrote."""
     refusal = json.loads(text)
     kind: type[errors.TxnTableError] = getattr(errors, refusal["error"])
     raise kind(refusal["message"], **refusal["facts"])

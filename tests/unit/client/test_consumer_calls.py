@@ -283,7 +283,13 @@ def test_closed_consumer_refuses_every_call(site: Site) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"group_id": "g"}, "groups are not built yet"),
+        ({"group_id": ""}, "group_id"),
+        ({"group_instance_id": "i"}, "group_id"),
+        ({"enable_auto_commit": 1}, "enable_auto_commit"),
+        ({"heartbeat_interval_ms": 22_500}, "half"),
+        ({"max_poll_interval_ms": 0}, "max_poll_interval_ms"),
+        ({"default_api_timeout_ms": -1}, "default_api_timeout_ms"),
+        ({"client_id": None}, "client_id"),
         ({"isolation_level": "snapshot"}, r"Warehouse\.snapshot\(\)"),
         ({"auto_offset_reset": "smallest"}, "earliest"),
         ({"auto_offset_reset": None}, "earliest"),

@@ -205,10 +205,10 @@ def test_markers_are_refused_on_the_reading_of_the_transaction_log_that_shows_an
     door(job).steps.clear()
 
     with pytest.raises(TransactionCoordinatorFencedError):
-        Completer(job.transactions.leased(first), job.topic_log).complete("etl")
+        Completer(job.transactions.leased(first), job.topic_log, job.offsets).complete("etl")
 
     assert door(job).steps == []
-    Completer(job.transactions.leased(second), job.topic_log).complete("etl")
+    Completer(job.transactions.leased(second), job.topic_log, job.offsets).complete("etl")
     assert accounts(site, "t") == ["etl"]
 
 

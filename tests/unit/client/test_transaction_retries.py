@@ -9,6 +9,7 @@ import pytest
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started, unreachable
 from txntable.client.producer import Producer
+from txntable.client.records import TopicPartition
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -202,7 +203,7 @@ def test_commit_of_unknown_outcome_that_never_arrived_is_refused_after_the_timeo
 # -- a store that is away -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", ["init", "flush", "commit", "abort"])
+@pytest.mark.parametrize("call", ["init", "flush", "send offsets", "commit", "abort"])
 def test_call_says_that_the_store_is_away_and_the_producer_works_on_when_it_is_back(site: Site, call: str) -> None:
     warehouse = site.open()
     producer = warehouse.producer("etl")
@@ -215,6 +216,7 @@ def test_call_says_that_the_store_is_away_and_the_producer_works_on_when_it_is_b
     calls = {
         "init": producer.init_transactions,
         "flush": producer.flush,
+        "send offsets": lambda: producer.send_offsets_to_transaction({TopicPartition("u", 0): 1}, "g"),
         "commit": producer.commit_transaction,
         "abort": producer.abort_transaction,
     }
@@ -224,7 +226,7 @@ def test_call_says_that_the_store_is_away_and_the_producer_works_on_when_it_is_b
 
     door(warehouse).plan = ()
     calls[call]()
-    if call == "flush":
+    if call in ("flush", "send offsets"):
         producer.commit_transaction()
 
     assert producer.state == "READY"

@@ -54,7 +54,7 @@ def test_transaction_with_too_much_in_a_topic_must_be_aborted(
     settings = topic.settings()
     producer.stage(topic, settings, taken, RecordMetadata("t"))
 
-    with pytest.raises(RecordTooLargeError, match="larger"):
+    with pytest.raises(RecordTooLargeError, match=r"larger ones .*distribution_mode='hash'"):
         producer.stage(topic, settings, [one_more], RecordMetadata("t"))
 
     assert producer.state == "ABORTABLE_ERROR"

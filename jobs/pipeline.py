@@ -1,0 +1,86 @@
+"""Consume, transform, produce, as a program for schedulers and spark-submit.
+
+What a group has not read yet becomes records of other topics, in one transaction with the group's offsets.
+
+    python -m jobs.pipeline --warehouse s3://bucket/warehouse --config delays.toml --once --batch-id 2026-11-20
+    spark-submit jobs/pipeline.py --warehouse s3://bucket/warehouse --config delays.toml
+
+Exit code 0: done, or nothing to do, or stopped by SIGTERM or SIGINT; 1: failed: nothing was committed, unless it says
+COMMIT_STATE_UNKNOWN; run it again; 2: wrong usage.  What the function itself raises is shown as it is, with the offsets
+that led to it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from jobs.pipeline_settings import read_settings
+from jobs.session import spark_session
+from txntable.cli.connection import Connection, named_values, on_warehouse
+from txntable.cli.coordinator_run import stopped_by_signals
+from txntable.cli.output import error_console
+from txntable.spark.pipeline import Pipeline, PipelineRun
+from txntable.spark.pipeline_config import check_topics
+from txntable.spark.session import require_java
+
+
+def pipeline(  # noqa: PLR0913  the options of the command
+    connection: Connection,
+    config: Annotated[Path | None, typer.Option(help="TOML: group, sources, targets, function or sql, …")] = None,
+    group: Annotated[str | None, typer.Option(help="The consumer group.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="A topic that is read; may be repeated.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="A topic that is written; may be repeated.")] = None,
+    state: Annotated[str | None, typer.Option(help="A keyed topic for what the function keeps.")] = None,
+    function: Annotated[str | None, typer.Option(metavar="MODULE:FUNCTION", help="DataFrames -> DataFrame.")] = None,
+    sql: Annotated[list[str] | None, typer.Option(metavar="TARGET=QUERY", help="In place of a function.")] = None,
+    instance: Annotated[str | None, typer.Option(help="Of several that share the group: its own name.")] = None,
+    max_offsets_per_partition: Annotated[int | None, typer.Option(min=1, help="The most that one run reads.")] = None,
+    interval_ms: Annotated[int | None, typer.Option(min=0, help="How long to wait when nothing is new.")] = None,
+    batch_id: Annotated[str | None, typer.Option(help="Names the one run: a second time it does nothing.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="One transaction, and exit.")] = False,
+) -> None:
+    """Run a pipeline: read what is new, transform it, and commit what comes of it together with the offsets."""
+    if batch_id is not None and not once:
+        raise typer.BadParameter("names one run; give --once, too", param_hint="--batch-id")
+    options: dict[str, object] = {
+        "group": group,
+        "sources": source,
+        "targets": target,
+        "state": state,
+        "function": function,
+    }
+    options |= {"sql": named_values(sql or (), "--sql"), "instance": instance, "interval_ms": interval_ms}
+    options |= {"max_offsets_per_partition": max_offsets_per_partition}
+    settings = read_settings(config, options)
+    warehouse = connection.open()
+    check_topics(settings.config, lambda topic: warehouse.topic_log(topic).settings())
+    require_java()
+    with (
+        spark_session(f"txntable pipeline {settings.config.group}") as spark,
+        Pipeline(warehouse, spark, settings.config, settings.transform) as running,
+    ):
+        if once:
+            _tell(running.run_once(batch_id))
+            return
+        with stopped_by_signals() as stop:
+            running.run(stop.is_set, _tell)
+
+
+def _tell(run: PipelineRun) -> None:
+    error_console().print(Text(str(run)), soft_wrap=True)
+
+
+command = on_warehouse(pipeline)
+
+
+def main() -> None:
+    """Run the pipeline as the arguments of the process say, and exit."""
+    typer.run(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,418 @@
+"""Committing what was read: who may, what counts, and what a transaction sends of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from coordinator.group_request import GroupMetadata
+from tests.simulation.site import Site, published
+from tests.unit.client.consuming import poll_all, send, values
+from tests.unit.client.members import BEAT_MS, RAW, SESSION_MS, copier, member, numbers, offset_of, settle
+from txntable.client.consumer import Consumer
+from txntable.client.group_commit import OffsetAndMetadata
+from txntable.client.producer import Producer
+from txntable.client.records import TopicPartition
+from txntable.errors import (
+    CommitFailedError,
+    GroupIdNotFoundError,
+    IllegalStateError,
+    InvalidRequestError,
+    OffsetMetadataTooLargeError,
+    ProducerFencedError,
+    StaleMemberEpochError,
+    TxnTableError,
+    UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
+    UnstableOffsetCommitError,
+)
+from txntable.testing.fault_plan import Fault, Operation, on
+
+FIRST, SECOND = RAW
+
+
+def filled(site: Site) -> None:
+    """Three records in each partition."""
+    for partition in (0, 1):
+        send(site.open().producer(), "a", "b", "c", partition=partition)
+
+
+def copied(site: Site) -> list[str]:
+    return sorted(row["value"].decode() for row in published(site.open(), "copy"))
+
+
+@pytest.fixture
+def copy(site: Site) -> None:
+    """A topic to copy to."""
+    site.open().admin().create_topic("copy", partitions=1)
+
+
+# -- plain commits --------------------------------------------------------------------------
+
+
+def test_commit_without_arguments_commits_the_positions(site: Site) -> None:
+    filled(site)
+    consumer = member(site, max_poll_records=2)
+    consumer.poll()
+
+    consumer.commit()
+
+    moved = [each for each in RAW if consumer.position(each)]
+    assert {each: offset_of(consumer, each) for each in moved} == {each: consumer.position(each) for each in moved}
+
+
+def test_commit_while_iterating_stops_before_what_was_not_handed_out(site: Site) -> None:
+    send(site.open().producer(), "a", "b", "c")
+    consumer = member(site)
+    next(consumer)
+
+    consumer.commit()
+
+    assert offset_of(consumer, FIRST) == 1
+
+
+def test_committed_offset_keeps_its_text_and_goes_backwards_and_beyond_the_end_as_in_kafka(site: Site) -> None:
+    consumer = member(site)
+    consumer.poll()
+    for offset in (99, 2):
+        consumer.commit({FIRST: OffsetAndMetadata(offset, "note")})
+
+    assert consumer.committed([FIRST, SECOND]) == {FIRST: OffsetAndMetadata(2, "note"), SECOND: None}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "error"),
+    [
+        ({FIRST: -1}, InvalidRequestError),
+        ({FIRST: True}, InvalidRequestError),
+        ({FIRST: OffsetAndMetadata(1, "x" * 4097)}, OffsetMetadataTooLargeError),
+        ({TopicPartition("raw", 7): 1}, UnknownTopicOrPartitionError),
+        ({TopicPartition("nowhere", 0): 1}, UnknownTopicOrPartitionError),
+        ({TopicPartition("u", 0): 1}, StaleMemberEpochError),
+    ],
+)
+def test_commit_refuses_what_no_group_can_hold_or_this_member_does_not_own(
+    site: Site, offsets: dict, error: type[Exception]
+) -> None:
+    consumer = member(site)
+    consumer.poll()
+
+    with pytest.raises(error):
+        consumer.commit(offsets)
+
+    assert offset_of(consumer, FIRST) is None
+
+
+def test_commit_of_a_partition_that_another_member_has_is_refused(site: Site) -> None:
+    first, second = member(site), member(site)
+    settle(site, first, second)
+    (others,) = second.assignment()
+
+    with pytest.raises(StaleMemberEpochError):
+        first.commit({others: 1})
+
+
+def test_commit_whose_answer_was_lost_may_be_made_again(site: Site) -> None:
+    warehouse = site.open()
+    consumer = member(warehouse)
+    consumer.poll()
+    warehouse.store.plan = (  # type: ignore[attr-defined]
+        on(Operation.PUT_IF_ABSENT, "offset_log/_delta_log", Fault.LOST_ANSWER, occurrence=1),
+    )
+
+    consumer.commit({FIRST: 2})
+
+    assert offset_of(consumer, FIRST) == 2
+
+
+# -- fetching -------------------------------------------------------------------------------
+
+
+def test_committed_waits_for_an_open_transaction_and_says_so_when_it_does_not_end(site: Site) -> None:
+    consumer = member(site, default_api_timeout_ms=5_000)
+    pending = copier(site)
+    with pending.transaction():
+        pending.send_offsets_to_transaction({FIRST: 1}, "g")
+    pending.begin_transaction()
+    pending.send_offsets_to_transaction({FIRST: 2}, "g")
+
+    with pytest.raises(UnstableOffsetCommitError):
+        consumer.committed([FIRST])
+    pending.abort_transaction()
+
+    assert offset_of(consumer, FIRST) == 1
+
+
+def test_committed_settles_what_is_decided_and_was_left_by_a_dead_producer(site: Site) -> None:
+    warehouse = site.open()
+    dead = copier(warehouse)
+    dead.begin_transaction()
+    dead.send_offsets_to_transaction({FIRST: 2}, "g")
+    warehouse.completer.settle_offsets = lambda: (_ for _ in ()).throw(UnstableOffsetCommitError("killed"))  # type: ignore[method-assign]
+    dead.commit_transaction()
+
+    assert offset_of(member(site), FIRST) == 2
+
+
+def test_offset_of_a_topic_that_was_made_again_is_none(site: Site) -> None:
+    consumer = member(site)
+    consumer.poll()
+    consumer.commit({FIRST: 2})
+    consumer.close()
+    admin = site.open().admin()
+    admin.delete_topic("raw")
+    admin.create_topic("raw", partitions=2)
+
+    assert offset_of(member(site), FIRST) is None
+
+
+# -- in transactions ------------------------------------------------------------------------
+
+
+def test_copy_and_its_offsets_are_one_decision(site: Site, copy: None) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    aborting = pytest.raises(ZeroDivisionError)
+    with aborting, producer.transaction() as txn:
+        copy_polled(consumer, producer)
+        txn.send_offsets(consumer)
+        raise ZeroDivisionError
+    assert offset_of(consumer, FIRST) is None
+    consumer.seek_to_committed()
+
+    with producer.transaction() as txn:
+        copy_polled(consumer, producer)
+        txn.send_offsets(consumer)
+
+    assert copied(site) == ["a", "a", "b", "b", "c", "c"]
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def copy_polled(consumer: Consumer, producer: Producer) -> None:
+    while polled := consumer.poll():
+        for value in values(polled):
+            producer.send("copy", value=value.encode())
+
+
+def test_offsets_that_are_sent_are_the_positions_so_that_markers_are_passed(site: Site) -> None:
+    source = copier(site, "source")
+    with source.transaction() as txn:
+        txn.send("raw", value=b"a", partition=0)
+    consumer, producer = member(site), copier(site)
+    assert poll_all(consumer) == ["a"]
+
+    with producer.transaction() as txn:
+        txn.send_offsets(consumer)
+
+    assert offset_of(consumer, FIRST) == 2
+
+
+def test_nothing_is_sent_twice_and_nothing_when_nothing_was_read(site: Site) -> None:
+    filled(site)
+    warehouse = site.open()
+    consumer, producer = member(warehouse), copier(warehouse)
+    poll_all(consumer)
+    with producer.transaction() as txn:
+        txn.send_offsets(consumer)
+    before = warehouse.offsets.refresh()
+
+    with producer.transaction() as txn:
+        txn.send_offsets(consumer)
+
+    assert warehouse.offsets.refresh() == before
+
+
+def test_offsets_in_a_transaction_are_refused_of_a_consumer_that_commits_by_itself(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site, enable_auto_commit=True), copier(site)
+    consumer.poll()
+    producer.begin_transaction()
+
+    with pytest.raises(IllegalStateError, match="enable_auto_commit=False"):
+        producer.send_offsets_of(consumer)
+
+
+def test_newer_producer_fences_who_sends_offsets(site: Site) -> None:
+    filled(site)
+    consumer, zombie = member(site), copier(site)
+    consumer.poll()
+    zombie.begin_transaction()
+    copier(site)
+
+    with pytest.raises(ProducerFencedError):
+        zombie.send_offsets_of(consumer)
+
+    assert offset_of(consumer, FIRST) is None
+
+
+def test_assigned_consumer_sends_offsets_that_nobody_checks_as_in_kafka(site: Site) -> None:
+    filled(site)
+    member(site).poll()
+    consumer, producer = member(site, subscribed=False), copier(site)
+    consumer.assign([FIRST])
+    poll_all(consumer)
+
+    with producer.transaction():
+        producer.send_offsets_to_transaction({FIRST: 1}, consumer.group_metadata())
+    with producer.transaction() as txn:
+        txn.send_offsets(consumer)
+
+    assert offset_of(consumer, FIRST) == 3
+
+
+# -- who owned it when it was read ----------------------------------------------------------
+
+Ending = Callable[[Consumer, Site], object]
+
+
+def plain(consumer: Consumer, site: Site) -> None:
+    consumer.commit(dict.fromkeys(RAW, 3))
+
+
+def sent(consumer: Consumer, site: Site) -> None:
+    with copier(site).transaction() as txn:
+        txn.send_offsets(consumer)
+
+
+def named(consumer: Consumer, site: Site) -> None:
+    producer = copier(site)
+    with producer.transaction():
+        producer.send_offsets_to_transaction(dict.fromkeys(RAW, 3), consumer.group_metadata())
+
+
+def of_ranges(consumer: Consumer, site: Site) -> None:
+    consumer.commit()
+
+
+ENDINGS = {"plain commit": plain, "send_offsets": sent, "offsets and group metadata": named}
+
+
+def lost_and_had_back(site: Site, consumer: Consumer) -> None:
+    """Let another member have a share of the partitions, and leave again."""
+    other = member(site)
+    settle(site, consumer, other)
+    assert numbers(other)
+    other.close()
+    settle(site, consumer)
+    assert numbers(consumer) == [0, 1]
+
+
+@pytest.mark.parametrize("end", ENDINGS.values(), ids=ENDINGS)
+def test_what_was_lost_since_it_was_read_can_not_be_committed_even_when_it_is_had_again(
+    site: Site, end: Ending
+) -> None:
+    filled(site)
+    consumer = member(site)
+    assert len(poll_all(consumer)) == 6
+    lost_and_had_back(site, consumer)
+
+    with pytest.raises(StaleMemberEpochError):
+        end(consumer, site)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
+    consumer.seek_to_committed()
+    assert len(poll_all(consumer)) == 6
+    end(consumer, site)
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+@pytest.mark.parametrize("end", [*ENDINGS.values(), of_ranges], ids=[*ENDINGS, "commit of what was read"])
+def test_range_that_was_lost_since_can_not_be_committed_even_when_it_is_had_again(site: Site, end: Ending) -> None:
+    filled(site)
+    consumer = member(site)
+    consumer.read_arrow()
+    metadata = consumer.group_metadata()
+    site.advance_ms(SESSION_MS + BEAT_MS)
+    other = member(site)
+    for _ in range(2):
+        other.poll()
+        site.advance_ms(15_000)
+    assert numbers(other) == [0, 1]
+    other.close()
+    consumer.poll()
+    assert numbers(consumer) == [0, 1]
+    assert consumer.group_metadata().member_id == metadata.member_id, "frozen when the range was read"
+
+    with pytest.raises(UnknownMemberIdError):
+        end(consumer, site)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
+    assert consumer.read_arrow().read_all().num_rows == 6
+    end(consumer, site)
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+@pytest.mark.parametrize("end", [*ENDINGS.values(), of_ranges], ids=[*ENDINGS, "commit of what was read"])
+def test_join_elsewhere_refuses_no_range_that_is_worked_on_for_hours(site: Site, end: Ending) -> None:
+    filled(site)
+    consumer = member(site)
+    records = consumer.read_arrow()
+    assert consumer._membership is not None
+    other = member(site)
+    for minute in range(2 * 60 * 20):
+        site.advance_ms(BEAT_MS)
+        consumer._membership.tend_in_background()
+        if minute % 10 == 0:
+            other.poll()
+            assert numbers(other) == [], "nothing is given up under work"
+
+    assert records.read_all().num_rows == 6
+    end(consumer, site)
+
+    settle(site, consumer, other)
+    assert sorted([numbers(consumer), numbers(other)]) == [[0], [1]]
+    assert poll_all(other) == []
+
+
+def test_commit_of_who_was_expelled_is_refused_and_the_next_poll_joins_again(site: Site) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    site.advance_ms(SESSION_MS + BEAT_MS)
+    other = member(site)
+    for _ in range(2):
+        other.poll()
+        site.advance_ms(15_000)
+
+    with pytest.raises(UnknownMemberIdError):
+        consumer.commit()
+
+    settle(site, other, consumer)
+    assert sorted([numbers(consumer), numbers(other)]) == [[0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"),
+    [
+        (GroupMetadata("nobody", "m", 1), GroupIdNotFoundError),
+        (GroupMetadata("g", "stranger", 1), UnknownMemberIdError),
+    ],
+)
+def test_offsets_of_a_stranger_are_refused_and_their_transaction_can_be_aborted(
+    site: Site, metadata: GroupMetadata, error: type[TxnTableError]
+) -> None:
+    member(site).poll()
+    producer = copier(site)
+    producer.begin_transaction()
+
+    with pytest.raises(error):
+        producer.send_offsets_to_transaction({FIRST: 1}, metadata)
+
+    producer.abort_transaction()
+    assert offset_of(member(site), FIRST) is None
+
+
+def test_range_is_not_committed_when_the_group_does_not_stand_there_any_more(site: Site) -> None:
+    filled(site)
+    consumer = member(site, subscribed=False)
+    consumer.assign([FIRST])
+    consumer.read_arrow()
+    admin = member(site, subscribed=False)
+    admin.assign([FIRST])
+    admin.commit({FIRST: 1})
+
+    with pytest.raises(CommitFailedError):
+        consumer.commit()
+
+    assert offset_of(consumer, FIRST) == 1

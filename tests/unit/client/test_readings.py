@@ -1,0 +1,103 @@
+"""What was handed out and is not committed: whose it was when it was read."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.group_request import GroupMetadata
+from coordinator.offset_request import RangeStart
+from txntable.client.readings import Reading, Readings
+from txntable.client.records import TopicPartition
+
+ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def owner(generation: int = 5, *, member_id: str = "m", zero: int | None = 5, one: int | None = 5) -> GroupMetadata:
+    """A member with its ownership epochs of two partitions."""
+    ownership = {each: epoch for each, epoch in ((ZERO, zero), (ONE, one)) if epoch is not None}
+    return GroupMetadata("g", member_id, generation, "i", ownership)
+
+
+def polled(end: int, who: GroupMetadata | None) -> Reading:
+    return Reading("id", 0, end, who)
+
+
+def test_ownership_is_that_of_the_first_reading_since_the_commit() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner(5, zero=5)))
+    readings.polled(ZERO, polled(9, owner(7, zero=7)))
+
+    frozen = readings.metadata(owner(7, zero=7, one=6))
+
+    assert readings.by_partition[ZERO].end == 9
+    assert frozen == owner(7, zero=5, one=6)
+
+
+def test_ownership_is_the_present_one_again_when_what_was_read_is_committed() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner(5, zero=5)))
+
+    readings.committed({ZERO: 2})
+    assert readings.metadata(owner(7, zero=7)) == owner(7, zero=5)
+    readings.committed({ZERO: 3, ONE: 1})
+
+    assert readings.metadata(owner(7, zero=7)) == owner(7, zero=7)
+
+
+def test_only_the_partitions_that_are_committed_count_when_they_are_named() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner(5, zero=5)))
+    readings.polled(ONE, polled(3, owner(5, one=5)))
+
+    assert readings.metadata(owner(7, zero=7, one=7), [ONE]) == owner(7, zero=7, one=5)
+
+
+def test_what_was_read_as_a_former_member_is_for_that_one_to_be_refused() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner(5, member_id="former")))
+
+    frozen = readings.metadata(owner(7))
+
+    assert frozen is not None
+    assert (frozen.member_id, frozen.instance_id) == ("former", None)
+
+
+def test_who_is_no_member_has_no_metadata() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, None))
+
+    assert readings.metadata(None) is None
+    assert readings.lost(None) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "lost"),
+    [
+        (owner(7), []),
+        (owner(7, zero=7), [ZERO]),
+        (owner(7, zero=None), [ZERO]),
+        (owner(7, member_id="other"), [ZERO, ONE]),
+        (None, [ZERO, ONE]),
+    ],
+    ids=["owned since", "had again", "not had", "another member", "no member"],
+)
+def test_lost_is_what_is_not_owned_as_it_was_when_it_was_read(
+    now: GroupMetadata | None, lost: list[TopicPartition]
+) -> None:
+    readings = Readings()
+    for each in (ZERO, ONE):
+        readings.polled(each, polled(3, owner()))
+
+    assert readings.lost(now) == lost
+
+
+def test_range_takes_the_place_of_what_was_polled_and_is_told_apart() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner()))
+    readings.polled(ONE, polled(3, owner()))
+
+    readings.took(ZERO, Reading("id", 0, 9, owner(), RangeStart(None)))
+
+    assert list(readings.ranges) == [ZERO]
+    readings.drop([ZERO, ONE, ZERO])
+    assert readings.by_partition == {}

@@ -1,0 +1,102 @@
+"""Which micro-batches are written, which are passed over, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.site import TWO_COLUMNS, Site
+from txntable.client.producer import Producer
+from txntable.errors import BatchOutOfOrderError, InvalidProducerEpochError
+from txntable.spark.stream_batch import commit_batch
+from txntable.warehouse import Warehouse
+
+STREAM = "stream-a"
+OTHER = "stream-b"
+
+
+@pytest.fixture
+def warehouse() -> Warehouse:
+    warehouse = Site().create()
+    warehouse.admin().create_topic("orders", partitions=1, schema=TWO_COLUMNS)
+    return warehouse
+
+
+def started(warehouse: Warehouse) -> Producer:
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+    return producer
+
+
+def commit(producer: Producer, batch_id: int, stream: str | None = STREAM) -> None:
+    row = {"account": f"{stream}/{batch_id}", "amount": batch_id}
+    commit_batch(producer, batch_id, lambda: stream, lambda transaction: transaction.send("orders", row=row))
+
+
+def written(warehouse: Warehouse) -> list[str]:
+    return [str(account) for account in warehouse.read_arrow("orders").read_all()["account"].to_pylist()]
+
+
+@pytest.mark.parametrize("last", [0, 1, 7])
+def test_the_last_batch_is_passed_over_when_the_stream_is_started_again(last: int, warehouse: Warehouse) -> None:
+    producer = started(warehouse)
+    for batch_id in range(last + 1):
+        commit(producer, batch_id)
+
+    restarted = started(warehouse)
+    commit(restarted, last)
+    commit(restarted, last + 1)
+
+    assert written(warehouse) == [f"{STREAM}/{batch_id}" for batch_id in range(last + 2)]
+
+
+@pytest.mark.parametrize("stream", [STREAM, OTHER, None])
+def test_a_stream_that_begins_again_is_refused_when_later_batches_have_committed(
+    stream: str | None, warehouse: Warehouse
+) -> None:
+    producer = started(warehouse)
+    for batch_id in (0, 1):
+        commit(producer, batch_id)
+
+    with pytest.raises(BatchOutOfOrderError, match="a transactional id of its own"):
+        commit(started(warehouse), 0, stream)
+
+    assert written(warehouse) == [f"{STREAM}/0", f"{STREAM}/1"]
+
+
+def test_the_first_batch_of_another_stream_is_not_taken_for_one_that_has_committed(warehouse: Warehouse) -> None:
+    commit(started(warehouse), 0, STREAM)
+
+    commit(started(warehouse), 0, OTHER)
+
+    assert written(warehouse) == [f"{STREAM}/0", f"{OTHER}/0"]
+
+
+def test_a_first_batch_of_an_unknown_stream_is_refused_when_there_was_one_before(warehouse: Warehouse) -> None:
+    """It may be the same one again, or another one: passing over it could lose records."""
+    commit(started(warehouse), 0, None)
+
+    with pytest.raises(BatchOutOfOrderError):
+        commit(started(warehouse), 0, None)
+
+
+def test_a_batch_is_aborted_when_writing_it_fails(warehouse: Warehouse) -> None:
+    producer = started(warehouse)
+
+    def fail(transaction: object) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        commit_batch(producer, 3, lambda: STREAM, fail)
+    commit(producer, 3)
+
+    assert written(warehouse) == [f"{STREAM}/3"]
+
+
+def test_a_batch_is_refused_when_a_newer_producer_has_taken_the_stream_over(warehouse: Warehouse) -> None:
+    fenced = started(warehouse)
+    commit(started(warehouse), 4)
+
+    with pytest.raises(InvalidProducerEpochError):
+        commit(fenced, 5)
+
+    assert written(warehouse) == [f"{STREAM}/4"]

@@ -1,0 +1,117 @@
+"""Where a stream's id comes from, and what travels with what writes its batches."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.transaction_state import TransactionState
+from tests.simulation.site import TWO_COLUMNS
+from txntable.errors import InvalidConfigError, InvalidProducerEpochError, InvalidRequestError, TxnTableError
+from txntable.spark.streaming_query import checkpoint_query_id, task_query_id
+from txntable.storage.object_store import StoreSpec
+from txntable.warehouse import Warehouse
+
+LOCAL = StoreSpec("/warehouse")
+REMOTE = StoreSpec("s3://bucket/wh", {"aws_region": "eu-central-1", "aws_secret_access_key": "secret"})
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+@pytest.mark.parametrize("store", [LOCAL, REMOTE])
+def test_the_id_is_read_from_the_checkpoint(scheme: str, store: StoreSpec, tmp_path: Path) -> None:
+    (tmp_path / "metadata").write_text('{"id":"0f8fad5b-d9cb-469f-a165-70867728950e"}')
+
+    assert checkpoint_query_id(f"{scheme}{tmp_path}", store) == "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+@pytest.mark.parametrize("content", [None, "", "v1", "{}", "[]", '"id"'])
+def test_the_transactional_id_is_asked_for_when_a_checkpoint_does_not_tell_the_id(
+    content: str | None, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "metadata").write_text(content)
+
+    with pytest.raises(InvalidRequestError, match="transactionalId") as refused:
+        checkpoint_query_id(str(tmp_path), LOCAL)
+
+    assert refused.value.facts["checkpoint"] == str(tmp_path)
+
+
+@pytest.mark.parametrize("location", [None, "hdfs://name/checkpoint", "dbfs:/checkpoint"])
+def test_the_transactional_id_is_asked_for_when_a_checkpoint_can_not_be_reached(location: str | None) -> None:
+    with pytest.raises(InvalidRequestError, match="transactionalId"):
+        checkpoint_query_id(location, LOCAL)
+
+
+def test_there_is_no_query_outside_of_a_task() -> None:
+    assert task_query_id() is None
+
+
+def send_one(transaction: Any, name: str) -> None:
+    """What a user would write; here the "DataFrame" is a name."""
+    transaction.send("orders", row={"account": name, "amount": 1})
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    warehouse = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
+    warehouse.admin().create_topic("orders", partitions=1, schema=TWO_COLUMNS)
+    return warehouse
+
+
+def accounts(warehouse: Warehouse) -> list[str]:
+    return [str(account) for account in warehouse.read_arrow("orders").read_all()["account"].to_pylist()]
+
+
+def test_a_batch_writer_travels_and_takes_the_stream_over_where_it_arrives(warehouse: Warehouse) -> None:
+    writer: Any = warehouse.batch_writer("etl", send_one)
+    writer("first", 1)
+
+    travelled = pickle.loads(pickle.dumps(writer))
+    travelled("passed over", 1)
+    travelled("second", 2)
+
+    with pytest.raises(InvalidProducerEpochError):
+        writer("fenced", 3)
+    assert accounts(warehouse) == ["first", "second"]
+
+
+def test_a_batch_writer_goes_on_after_a_batch_that_failed(warehouse: Warehouse) -> None:
+    failing = iter([ValueError("no"), None])
+
+    def write(transaction: Any, name: str) -> None:
+        send_one(transaction, name)
+        if (error := next(failing)) is not None:
+            raise error
+
+    writer: Any = warehouse.batch_writer("etl", write)
+    with pytest.raises(ValueError, match="no"):
+        writer("aborted", 1)
+    writer("written", 1)
+
+    assert accounts(warehouse) == ["written"]
+    assert warehouse.admin().list_transactions()[0].state is TransactionState.COMPLETE_COMMIT
+
+
+def test_a_batch_that_can_not_be_committed_is_aborted_at_once(warehouse: Warehouse) -> None:
+    def write(transaction: Any, name: str) -> None:
+        send_one(transaction, name)
+        warehouse.admin().delete_topic("orders")
+
+    writer: Any = warehouse.batch_writer("etl", write)
+    with pytest.raises(TxnTableError):
+        writer("lost", 1)
+
+    assert warehouse.admin().list_transactions()[0].state is TransactionState.COMPLETE_ABORT
+
+
+def test_credentials_are_never_shown(warehouse: Warehouse) -> None:
+    assert repr(warehouse.batch_writer("etl", send_one)) == f"BatchWriter({warehouse.url!r}, 'etl')"
+
+
+def test_wrong_settings_are_refused_before_the_stream_begins(warehouse: Warehouse) -> None:
+    with pytest.raises(InvalidConfigError):
+        warehouse.batch_writer("etl", send_one, transaction_timeout_ms="soon")  # type: ignore[arg-type]

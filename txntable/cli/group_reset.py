@@ -1,0 +1,232 @@
+"""``txntable groups reset-offsets``: moving a group without members, with the options of Kafka's tool.
+
+Owns how a target is said, and the CSV that `--export` prints and `--from-file` reads: topic,partition,offset.  A dry
+run until ``--execute``.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from txntable.cli.connection import Connection
+from txntable.cli.output import Rows, note, tell
+from txntable.client.admin import Admin
+from txntable.client.offset_reset import NewPosition, OffsetReset, ResetTarget, planned_reset, positions
+from txntable.client.records import TopicPartition
+from txntable.errors import GroupIdNotFoundError, InvalidRequestError, NonEmptyGroupError
+
+RESET_HEADERS = {
+    "group": "GROUP",
+    "topic": "TOPIC",
+    "partition": "PARTITION",
+    "new_offset": "NEW-OFFSET",
+    "executed": "EXECUTED",
+}
+_DURATION = re.compile(r"P(?!$)(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_MS = dt.timedelta(milliseconds=1)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_CSV_COLUMNS = 3
+
+
+Group = Annotated[str, typer.Option("--group", help="The group's name; it need not exist.")]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC[:0,1]", help="All its partitions, or these; repeat it for several."),
+]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="All that the group has offsets of.")]
+ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the log start.")]
+ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the last stable offset.")]
+ToCurrent = Annotated[bool, typer.Option("--to-current", help="To what is committed; else to the end.")]
+ToOffset = Annotated[int | None, typer.Option("--to-offset", min=0, help="To this offset.")]
+ShiftBy = Annotated[int | None, typer.Option("--shift-by", help="On from what is committed; negative: back.")]
+ToDatetime = Annotated[
+    str | None,
+    typer.Option("--to-datetime", metavar="TIME", help="To the first record then or later; no zone: UTC."),
+]
+ByDuration = Annotated[
+    str | None, typer.Option("--by-duration", metavar="PnDTnHnMnS", help="To so long ago, by the store's time.")
+]
+FromFile = Annotated[Path | None, typer.Option("--from-file", help="To the offsets of a CSV: topic,partition,offset.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done; the default.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it.")]
+Export = Annotated[bool, typer.Option("--export", help="Print a CSV that --from-file reads.")]
+
+
+def reset_offsets(  # noqa: PLR0913  the interface of a command
+    connection: Connection,
+    group: Group,
+    topic: Topics = None,
+    all_topics: AllTopics = False,
+    to_earliest: ToEarliest = False,
+    to_latest: ToLatest = False,
+    to_current: ToCurrent = False,
+    to_offset: ToOffset = None,
+    shift_by: ShiftBy = None,
+    to_datetime: ToDatetime = None,
+    by_duration: ByDuration = None,
+    from_file: FromFile = None,
+    dry_run: DryRun = False,
+    execute: Execute = False,
+    export: Export = False,
+) -> None:
+    """Reset the offsets of a group that has no members: a dry run until --execute."""
+    if dry_run and execute:
+        raise typer.BadParameter("is not for --execute", param_hint="--dry-run")
+    option, value = _chosen(
+        {
+            "--to-earliest": to_earliest or None,
+            "--to-latest": to_latest or None,
+            "--to-current": to_current or None,
+            "--to-offset": to_offset,
+            "--shift-by": shift_by,
+            "--to-datetime": to_datetime,
+            "--by-duration": by_duration,
+            "--from-file": from_file,
+        }
+    )
+    warehouse = connection.open()
+    admin = warehouse.admin()
+    _require_inactive(admin, group)
+    if isinstance(value, Path):
+        planned = positions(admin, _read(value))
+    else:
+        reset = _reset(option, value, warehouse.context.clock.now_ms())
+        planned = planned_reset(admin, group, _partitions(admin, group, topic, all_topics), reset)
+    _finish(connection, (admin, group), planned, execute=execute, export=export)
+
+
+def _finish(
+    connection: Connection,
+    of_group: tuple[Admin, str],
+    planned: Mapping[TopicPartition, NewPosition],
+    *,
+    execute: bool,
+    export: bool,
+) -> None:
+    """Do what was planned, if it is to be done, and print it."""
+    admin, group = of_group
+    _warn(planned)
+    if execute:
+        _execute(admin, group, planned)
+    else:
+        note("a dry run: nothing is changed; say --execute to reset")
+    if export:
+        csv.writer(sys.stdout, lineterminator="\n").writerows((*each, new.offset) for each, new in planned.items())
+        return
+    rows = [(group, *each, new.offset, execute) for each, new in planned.items()]
+    connection.output.rows(Rows(RESET_HEADERS, rows))
+
+
+def _chosen(options: dict[str, object]) -> tuple[str, object]:
+    """Return the one target that was said."""
+    said = [(option, value) for option, value in options.items() if value is not None]
+    if len(said) != 1:
+        raise typer.BadParameter("say one of " + ", ".join(options), param_hint="the target")
+    return said[0]
+
+
+def partitions_named(admin: Admin, texts: Sequence[str]) -> list[TopicPartition]:
+    """Return the partitions that ``TOPIC[:0,1]`` names.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        There is no such topic.
+    typer.BadParameter
+        What follows the colon are no numbers: exit code 2.
+    """
+    named: dict[TopicPartition, None] = {}
+    for text in texts:
+        name, _, numbers = text.partition(":")
+        if numbers and not re.fullmatch(r"\d+(,\d+)*", numbers):
+            raise typer.BadParameter("is TOPIC or TOPIC:0,1", param_hint="--topic")
+        (described,) = admin.describe_topics([name])
+        chosen = [int(number) for number in numbers.split(",")] if numbers else range(described.settings.partitions)
+        named |= dict.fromkeys(TopicPartition(name, number) for number in chosen)
+    return list(named)
+
+
+def _partitions(admin: Admin, group: str, topics: Sequence[str] | None, all_topics: bool) -> list[TopicPartition]:
+    if bool(topics) == all_topics:
+        raise typer.BadParameter("say which topics, or --all-topics", param_hint="--topic")
+    if topics:
+        return partitions_named(admin, topics)
+    names = sorted({each.topic for each in admin.list_consumer_group_offsets(group)})
+    return partitions_named(admin, names)
+
+
+def _reset(option: str, value: object, now_ms: int) -> OffsetReset:
+    if option == "--by-duration":
+        return OffsetReset(ResetTarget.TIME, max(0, now_ms - _duration_ms(str(value))))
+    target = ResetTarget(option.removeprefix("--"))
+    if target is ResetTarget.TIME:
+        return OffsetReset(target, _time_ms(str(value)))
+    return OffsetReset(target, value if isinstance(value, int) else 0)
+
+
+def _time_ms(text: str) -> int:
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(
+            "is a time in ISO 8601: 2026-11-20T12:00:00.000Z", param_hint="--to-datetime"
+        ) from error
+    return ((found if found.tzinfo else found.replace(tzinfo=dt.UTC)) - _EPOCH) // _MS
+
+
+def _duration_ms(text: str) -> int:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter("is a duration in ISO 8601: P1DT2H30M", param_hint="--by-duration")
+    days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
+    return dt.timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds) // _MS
+
+
+def _read(path: Path) -> dict[TopicPartition, int]:
+    """Return the offsets of a CSV."""
+    try:
+        with path.open(newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+        if any(len(row) != _CSV_COLUMNS for row in rows):
+            raise ValueError("columns")
+        return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+    except (OSError, ValueError) as error:
+        raise InvalidRequestError("the file is no CSV of topic,partition,offset", path=str(path)) from error
+
+
+def _require_inactive(admin: Admin, group: str) -> None:
+    try:
+        (found,) = admin.describe_consumer_groups([group]).values()
+    except GroupIdNotFoundError:
+        return
+    if found.members:
+        raise NonEmptyGroupError(
+            "offsets are reset while the group has no members; stop them first",
+            group=group,
+            state=found.state.value,
+            members=len(found.members),
+        )
+
+
+def _warn(planned: Mapping[TopicPartition, NewPosition]) -> None:
+    for each, new in planned.items():
+        if new.offset != new.wanted:
+            tell(
+                f"warning: the new offset of {each.topic}-{each.partition} is out of range; "
+                f"wanted={new.wanted} new_offset={new.offset}"
+            )
+
+
+def _execute(admin: Admin, group: str, planned: Mapping[TopicPartition, NewPosition]) -> None:
+    outcomes = admin.alter_consumer_group_offsets(group, {each: new.offset for each, new in planned.items()})
+    for error in outcomes.values():
+        if error is not None:
+            raise error

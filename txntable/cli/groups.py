@@ -1,0 +1,281 @@
+"""``txntable groups``: what Kafka's ``kafka-consumer-groups`` tells of groups, with its columns, and deleting them.
+
+Lag is counted against the last stable offset: that is where reading ends.  Resets are in ``txntable.cli.group_reset``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.group_reset import partitions_named, reset_offsets
+from txntable.cli.output import Rows, note
+from txntable.client.admin import Admin
+from txntable.client.group_commit import OffsetAndMetadata
+from txntable.client.group_description import GroupDescription, MemberDescription
+from txntable.client.offset_reset import end_offsets
+from txntable.client.records import TopicPartition
+from txntable.errors import (
+    GroupSubscribedToTopicError,
+    NonEmptyGroupError,
+    TxnTableError,
+    UnknownTopicOrPartitionError,
+)
+
+application = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
+
+LIST_HEADERS = {"group": "GROUP", "state": "STATE"}
+OFFSET_HEADERS = {
+    "group": "GROUP",
+    "topic": "TOPIC",
+    "partition": "PARTITION",
+    "current_offset": "CURRENT-OFFSET",
+    "log_end_offset": "LOG-END-OFFSET",
+    "lag": "LAG",
+    "consumer_id": "CONSUMER-ID",
+    "host": "HOST",
+    "client_id": "CLIENT-ID",
+}
+METADATA_HEADER = {"metadata": "METADATA"}
+MEMBER_HEADERS = {
+    "group": "GROUP",
+    "consumer_id": "CONSUMER-ID",
+    "group_instance_id": "GROUP-INSTANCE-ID",
+    "host": "HOST",
+    "client_id": "CLIENT-ID",
+    "partitions": "#PARTITIONS",
+    "heartbeat_age_ms": "HEARTBEAT-AGE-MS",
+}
+ASSIGNMENT_HEADERS = {
+    "session_timeout_ms": "SESSION-TIMEOUT-MS",
+    "current_epoch": "CURRENT-EPOCH",
+    "current_assignment": "CURRENT-ASSIGNMENT",
+    "target_assignment": "TARGET-ASSIGNMENT",
+}
+STATE_HEADERS = {
+    "group": "GROUP",
+    "assignment_strategy": "ASSIGNMENT-STRATEGY",
+    "state": "STATE",
+    "group_epoch": "GROUP-EPOCH",
+    "members": "#MEMBERS",
+}
+DELETE_HEADERS = {"group": "GROUP", "state": "STATE", "offsets": "OFFSETS", "executed": "EXECUTED", "error": "ERROR"}
+DELETE_OFFSETS_HEADERS = {
+    "group": "GROUP",
+    "topic": "TOPIC",
+    "partition": "PARTITION",
+    "current_offset": "CURRENT-OFFSET",
+    "executed": "EXECUTED",
+    "error": "ERROR",
+}
+
+
+class Shown(StrEnum):
+    """What is described of a group."""
+
+    OFFSETS = "offsets"
+    MEMBERS = "members"
+    STATE = "state"
+
+
+Group = Annotated[str, typer.Option("--group", help="The group's name.")]
+Groups = Annotated[list[str] | None, typer.Option("--group", help="A group's name; repeat it for several.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")]
+
+
+def list_groups(
+    connection: Connection,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="Only in this state; repeat it for several.")
+    ] = None,
+) -> None:
+    """List groups, also those that only have offsets."""
+    found = connection.open().admin().list_consumer_groups(state)
+    connection.output.rows(Rows(LIST_HEADERS, [(one.group_id, one.state.value) for one in found]))
+
+
+def describe(  # noqa: PLR0913  the interface of a command
+    connection: Connection,
+    group: Groups = None,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="All that there are.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Offsets and lag; the default.")] = False,
+    members: Annotated[bool, typer.Option("--members", help="The members.")] = False,
+    state: Annotated[bool, typer.Option("--state", help="The state.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="More columns.")] = False,
+) -> None:
+    """Describe groups: their offsets and lag, or their members, or their state."""
+    if bool(group) == all_groups:
+        raise typer.BadParameter("say which groups, or --all-groups", param_hint="--group")
+    chosen = [what for what, wanted in zip(Shown, (offsets, members, state), strict=True) if wanted]
+    if len(chosen) > 1:
+        raise typer.BadParameter("one of --offsets, --members and --state", param_hint=f"--{chosen[1]}")
+    admin = connection.open().admin()
+    names = [one.group_id for one in admin.list_consumer_groups()] if all_groups else group or []
+    found = list(admin.describe_consumer_groups(names).values())
+    for one in found:
+        if not one.members:
+            note(f"group {one.group_id} has no active members")
+    match chosen:
+        case [Shown.MEMBERS]:
+            headers = {**MEMBER_HEADERS, **(ASSIGNMENT_HEADERS if verbose else {})}
+            rows = [_member(one, member) for one in found for member in one.members]
+        case [Shown.STATE]:
+            headers, rows = STATE_HEADERS, [_state(one) for one in found]
+        case _:
+            headers = {**OFFSET_HEADERS, **(METADATA_HEADER if verbose else {})}
+            rows = [row for one in found for row in _offsets(admin, one)]
+    connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows]))
+
+
+def _offsets(admin: Admin, group: GroupDescription) -> Iterator[tuple[object, ...]]:
+    committed = admin.list_consumer_group_offsets(group.group_id)
+    owners = {partition: member for member in group.members for partition in member.assignment}
+    partitions = sorted({*committed, *owners})
+    ends: dict[TopicPartition, int] = {}
+    for topic in {each.topic for each in partitions}:
+        # What a member owns of a topic that was deleted is its until the group takes note.
+        with suppress(UnknownTopicOrPartitionError):
+            ends |= end_offsets(admin, [each for each in partitions if each.topic == topic])
+    for each in [each for each in partitions if each in ends]:
+        yield (
+            group.group_id,
+            *each,
+            *_progress(committed, ends, each),
+            *_owner(owners.get(each)),
+            _text(committed, each),
+        )
+    for member in group.members:
+        if not member.assignment:
+            yield (group.group_id, None, None, None, None, None, *_owner(member), None)
+
+
+def _progress(
+    committed: Mapping[TopicPartition, OffsetAndMetadata | None],
+    ends: Mapping[TopicPartition, int],
+    each: TopicPartition,
+) -> tuple[int | None, int, int | None]:
+    """Return where the group stands, where reading ends, and how far that is."""
+    found = committed.get(each)
+    if found is None:
+        return None, ends[each], None
+    return found.offset, ends[each], max(0, ends[each] - found.offset)
+
+
+def _owner(member: MemberDescription | None) -> tuple[str | None, str | None, str | None]:
+    return (None, None, None) if member is None else (member.member_id, member.host, member.client_id)
+
+
+def _text(committed: Mapping[TopicPartition, OffsetAndMetadata | None], each: TopicPartition) -> str | None:
+    found = committed.get(each)
+    return None if found is None else found.metadata
+
+
+def _member(group: GroupDescription, member: MemberDescription) -> tuple[object, ...]:
+    return (
+        group.group_id,
+        member.member_id,
+        member.group_instance_id,
+        member.host,
+        member.client_id,
+        len(member.assignment),
+        member.heartbeat_age_ms,
+        member.session_timeout_ms,
+        member.member_epoch,
+        [f"{topic}-{partition}" for topic, partition in member.assignment],
+        [f"{topic}-{partition}" for topic, partition in member.target_assignment],
+    )
+
+
+def _state(group: GroupDescription) -> tuple[object, ...]:
+    return group.group_id, group.partition_assignor, group.state.value, group.generation, len(group.members)
+
+
+def delete(
+    connection: Connection,
+    group: Groups = None,
+    execute: Execute = False,
+) -> None:
+    """Delete groups with all their offsets: a dry run until --execute."""
+    if not group:
+        raise typer.BadParameter("say which groups", param_hint="--group")
+    admin = connection.open().admin()
+    found = admin.describe_consumer_groups(group)
+    counts = {name: len(admin.list_consumer_group_offsets(name)) for name in found}
+    outcomes = admin.delete_consumer_groups(group) if execute else {name: _not_empty(found[name]) for name in found}
+    note_dry_run(execute)
+    rows = [
+        (name, found[name].state.value, counts[name], execute and error is None, code(error))
+        for name, error in outcomes.items()
+    ]
+    _answer(connection, Rows(DELETE_HEADERS, rows), list(outcomes.values()))
+
+
+def _not_empty(group: GroupDescription) -> TxnTableError | None:
+    if not group.members:
+        return None
+    return NonEmptyGroupError("the group has members; let them leave first", group=group.group_id)
+
+
+def delete_offsets(
+    connection: Connection,
+    group: Group,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC[:0,1]", help="All its partitions, or these; repeat it for several."),
+    ] = None,
+    execute: Execute = False,
+) -> None:
+    """Delete a group's offsets of topics that no member subscribes to: a dry run until --execute."""
+    if not topic:
+        raise typer.BadParameter("say which topics", param_hint="--topic")
+    admin = connection.open().admin()
+    (found,) = admin.describe_consumer_groups([group]).values()
+    partitions = partitions_named(admin, topic)
+    committed = admin.list_consumer_group_offsets(group, partitions)
+    if execute:
+        outcomes = admin.delete_consumer_group_offsets(group, partitions)
+    else:
+        outcomes = {each: _subscribed(found, each) for each in partitions}
+    note_dry_run(execute)
+    rows = [
+        (group, *each, None if offset is None else offset.offset, execute and error is None, code(error))
+        for each, error in outcomes.items()
+        for offset in [committed[each]]
+    ]
+    _answer(connection, Rows(DELETE_OFFSETS_HEADERS, rows), list(outcomes.values()))
+
+
+def _subscribed(group: GroupDescription, partition: TopicPartition) -> TxnTableError | None:
+    if not any(partition.topic in member.topics for member in group.members):
+        return None
+    return GroupSubscribedToTopicError("a member of the group subscribes to the topic; let it leave first")
+
+
+def _answer(connection: Connection, rows: Rows, outcomes: list[TxnTableError | None]) -> None:
+    """Print what became of each; exit code 1 when something was refused."""
+    connection.output.rows(rows)
+    if any(outcomes):
+        raise typer.Exit(1)
+
+
+def code(error: TxnTableError | None) -> str | None:
+    """Return Kafka's name of an error."""
+    return None if error is None else error.code
+
+
+def note_dry_run(execute: bool) -> None:
+    """Tell the person who looks that nothing was done."""
+    if not execute:
+        note("a dry run: nothing is changed; say --execute to do it")
+
+
+application.command("list")(on_warehouse(list_groups))
+application.command("describe")(on_warehouse(describe))
+application.command("reset-offsets")(on_warehouse(reset_offsets))
+application.command("delete")(on_warehouse(delete))
+application.command("delete-offsets")(on_warehouse(delete_offsets))
