@@ -31,6 +31,7 @@ BEHAVIOURS = (
             SHARD: ["test_enrol_refuses_another_epoch_as_data_or_as_offsets"],
             VERIFICATION: ["test_append_is_refused_when_its_epoch_is_another"],
             OFFSETS: ["test_offsets_of_a_fenced_producer_are_refused_and_never_pending"],
+            "unit/client/test_offset_commits.py": ["test_newer_producer_fences_who_sends_offsets"],
         },
     ),
     Behaviour(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.kafka.behaviour import Behaviour
 
 ADMIN = "unit/client/test_group_admin.py"
+COMMITS = "unit/client/test_offset_commits.py"
+COPYING = "simulation/test_groups.py"
 CRASHES = "simulation/test_group_crashes.py"
 EXPIRY = "unit/client/test_offset_expiry.py"
 FENCING = "unit/coordinator/test_group_fencing.py"
@@ -26,6 +28,11 @@ BEHAVIOURS = (
                 "test_member_of_a_group_that_is_gone_is_refused",
             ],
             SHARD: ["test_offsets_and_who_may_commit_them_are_one_decision"],
+            COMMITS: [
+                "test_offsets_of_a_stranger_are_refused_and_their_transaction_can_be_aborted",
+                "test_what_was_lost_since_it_was_read_can_not_be_committed_even_when_it_is_had_again",
+                "test_join_elsewhere_refuses_no_range_that_is_worked_on_for_hours",
+            ],
         },
         "There is one set of errors, Kafka's newest: what is stale is so by the ownership of the partition (KIP-1251).",
     ),
@@ -36,6 +43,10 @@ BEHAVIOURS = (
             SHARD: ["test_pending_offset_holds_back_only_who_requires_a_stable_one"],
             ADMIN: [
                 "test_offset_of_an_open_transaction_is_not_listed_and_waited_for_only_when_stable_is_required",
+            ],
+            COMMITS: ["test_committed_waits_for_an_open_transaction_and_says_so_when_it_does_not_end"],
+            "unit/client/test_group_consumer.py": [
+                "test_poll_does_not_wait_for_a_transaction_with_offsets_and_reads_the_other_partitions"
             ],
         },
         "A transaction that is decided holds nobody back: it is settled by whoever reads.",
@@ -82,6 +93,10 @@ BEHAVIOURS = (
             ],
             OFFSETS: ["test_too_long_text_is_refused_before_anything_is_sent"],
             ADMIN: ["test_offset_of_a_topic_created_again_is_none"],
+            COMMITS: [
+                "test_commit_refuses_what_no_group_can_hold_or_this_member_does_not_own",
+                "test_offset_of_a_topic_that_was_made_again_is_none",
+            ],
         },
         "The client refuses the call when one of its texts is too long, before anything is sent.",
     ),
@@ -97,6 +112,7 @@ BEHAVIOURS = (
                 "test_copy_and_its_offset_are_one_wherever_it_dies_and_its_rerun_makes_it_exactly_once",
                 "test_aborted_offset_never_counts_and_is_not_left_pending_wherever_it_dies",
             ],
+            COMMITS: ["test_committed_settles_what_is_decided_and_was_left_by_a_dead_producer"],
         },
     ),
     Behaviour(
@@ -108,13 +124,20 @@ BEHAVIOURS = (
                 "test_snapshot_shows_what_is_committed_with_its_text_and_nothing_pending",
             ],
             OFFSETS: ["test_offsets_count_when_the_transaction_commits"],
+            COMMITS: [
+                "test_copy_and_its_offsets_are_one_decision",
+                "test_committed_offset_keeps_its_text_and_goes_backwards_and_beyond_the_end_as_in_kafka",
+            ],
         },
         "A snapshot shows both as of one position, which Kafka can not.",
     ),
     Behaviour(
         "117",
         "Whatever is killed while it copies: one copy of each record, in order, none missing.",
-        {CRASHES: ["test_copy_and_its_offset_are_one_wherever_it_dies_and_its_rerun_makes_it_exactly_once"]},
+        {
+            CRASHES: ["test_copy_and_its_offset_are_one_wherever_it_dies_and_its_rerun_makes_it_exactly_once"],
+            COPYING: ["test_copy_is_whole_and_in_order_whoever_joins_leaves_dies_or_is_silent"],
+        },
         "There are no brokers: clients are killed, at each of their storage calls.",
     ),
 )

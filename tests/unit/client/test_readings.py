@@ -14,7 +14,8 @@ ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def owner(generation: int = 5, *, member_id: str = "m", zero: int | None = 5, one: int | None = 5) -> GroupMetadata:
     """A member with its ownership epochs of two partitions."""
-    ownership = {each: epoch for each, epoch in ((ZERO, zero), (ONE, one)) if epoch is not None}
+    epochs: list[tuple[tuple[str, int], int | None]] = [(ZERO, zero), (ONE, one)]
+    ownership = {each: epoch for each, epoch in epochs if epoch is not None}
     return GroupMetadata("g", member_id, generation, "i", ownership)
 
 

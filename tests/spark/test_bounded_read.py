@@ -1,0 +1,87 @@
+"""A consumer's bounded read as a DataFrame: the offsets that it pinned, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulation.site import TWO_COLUMNS
+from txntable.client.consumer import Consumer
+from txntable.warehouse import Warehouse
+
+COLUMNS = ["account", "amount", "_partition", "_offset", "_timestamp", "_commit"]
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    warehouse = Warehouse.create(str(tmp_path / "w"), durability="page-cache")
+    for topic in ("in", "out"):
+        warehouse.admin().create_topic(topic, partitions=3, schema=TWO_COLUMNS)
+    return warehouse
+
+
+def send(warehouse: Warehouse, *accounts: str, partition: int = 0) -> None:
+    with warehouse.producer() as producer:
+        for account in accounts:
+            producer.send("in", row={"account": account, "amount": 1}, partition=partition)
+
+
+def in_group(warehouse: Warehouse, **settings: object) -> Consumer:
+    made = {"group_id": "g", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    consumer = warehouse.consumer(**{**made, **settings})  # type: ignore[arg-type]
+    consumer.subscribe(["in"])
+    return consumer
+
+
+def accounts(records: Any) -> list[str]:
+    return sorted(row["account"] for row in records.select("account").collect())
+
+
+def test_dataframe_has_what_was_pinned_whatever_comes_later(spark: Any, warehouse: Warehouse) -> None:
+    send(warehouse, "a", "b")
+    send(warehouse, "c", partition=2)
+    with in_group(warehouse) as consumer:
+        records = consumer.read(spark)
+        send(warehouse, "later")
+
+        assert records.columns == COLUMNS
+        assert accounts(records) == ["a", "b", "c"]
+
+
+def test_copy_with_its_offsets_is_done_once_and_the_next_read_begins_behind_it(
+    spark: Any, warehouse: Warehouse
+) -> None:
+    send(warehouse, "a", "b")
+    producer = warehouse.producer("copy")
+    producer.init_transactions()
+    with in_group(warehouse) as consumer:
+        for added, expected in (((), ["a", "b"]), (("c", "d"), ["c", "d"]), ((), [])):
+            send(warehouse, *added, partition=1)
+            with producer.transaction() as txn:
+                records = consumer.read(spark)
+                assert accounts(records) == expected
+                txn.write("out", records.select("account", "amount"))
+                txn.send_offsets(consumer)
+
+    assert sorted(warehouse.read_arrow("out").read_all()["account"].to_pylist()) == ["a", "b", "c", "d"]
+
+
+def test_bound_cuts_a_segment_and_two_members_share_the_partitions(spark: Any, warehouse: Warehouse) -> None:
+    for partition in range(3):
+        send(warehouse, *(f"{partition}{letter}" for letter in "abc"), partition=partition)
+    with in_group(warehouse) as first:
+        assert accounts(first.read(spark, max_offsets_per_partition=2)) == ["0a", "0b", "1a", "1b", "2a", "2b"]
+        first.commit()
+        assert accounts(first.read(spark, max_offsets_per_partition=2)) == ["0c", "1c", "2c"]
+        first.commit({each: 0 for each in first.assignment()})
+        with in_group(warehouse, heartbeat_interval_ms=1) as second:
+            second.poll()
+            first._membership.tend()  # type: ignore[union-attr]
+            first._membership._look()  # type: ignore[union-attr]
+            mine, others = accounts(first.read(spark)), accounts(second.read(spark, timeout_ms=5_000))
+
+    assert len(mine) + len(others) == 9
+    assert not set(mine) & set(others)
+    assert others
