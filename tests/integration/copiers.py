@@ -251,6 +251,9 @@ class Copying:
                 self.struck.append(one.line.recv())
                 if self.struck[-1][0] is signal.SIGSTOP:
                     one.wakes_up_ms = age_ms + _PAUSE_MS
+                else:
+                    # It is dying: nobody tells it anything any more.
+                    one.process.join()
         if one.process.exitcode is not None:
             assert one.process.exitcode == -signal.SIGKILL, f"{name} has died by itself"
             del self.living[name]

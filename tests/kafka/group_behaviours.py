@@ -11,6 +11,7 @@ CRASHES = "simulation/test_group_crashes.py"
 EXPIRY = "unit/client/test_offset_expiry.py"
 FENCING = "unit/coordinator/test_group_fencing.py"
 OFFSETS = "unit/client/test_transactional_offsets.py"
+OWNERSHIP = "unit/client/test_group_ownership.py"
 SHARD = "unit/coordinator/test_offset_shard.py"
 SNAPSHOTS = "unit/test_committed_offsets.py"
 UPKEEP = "unit/coordinator/test_offset_upkeep.py"
@@ -28,7 +29,7 @@ BEHAVIOURS = (
                 "test_member_of_a_group_that_is_gone_is_refused",
             ],
             SHARD: ["test_offsets_and_who_may_commit_them_are_one_decision"],
-            COMMITS: [
+            OWNERSHIP: [
                 "test_offsets_of_a_stranger_are_refused_and_their_transaction_can_be_aborted",
                 "test_what_was_lost_since_it_was_read_can_not_be_committed_even_when_it_is_had_again",
                 "test_join_elsewhere_refuses_no_range_that_is_worked_on_for_hours",
@@ -45,7 +46,7 @@ BEHAVIOURS = (
                 "test_offset_of_an_open_transaction_is_not_listed_and_waited_for_only_when_stable_is_required",
             ],
             COMMITS: ["test_committed_waits_for_an_open_transaction_and_says_so_when_it_does_not_end"],
-            "unit/client/test_group_consumer.py": [
+            "unit/client/test_group_positions.py": [
                 "test_poll_does_not_wait_for_a_transaction_with_offsets_and_reads_the_other_partitions"
             ],
         },

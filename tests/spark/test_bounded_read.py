@@ -71,15 +71,15 @@ def test_copy_with_its_offsets_is_done_once_and_the_next_read_begins_behind_it(
 def test_bound_cuts_a_segment_and_two_members_share_the_partitions(spark: Any, warehouse: Warehouse) -> None:
     for partition in range(3):
         send(warehouse, *(f"{partition}{letter}" for letter in "abc"), partition=partition)
-    with in_group(warehouse) as first:
+    # Each of their calls looks at the group.
+    eager = {"heartbeat_interval_ms": 1, "background_heartbeat": False}
+    with in_group(warehouse, **eager) as first:
         assert accounts(first.read(spark, max_offsets_per_partition=2)) == ["0a", "0b", "1a", "1b", "2a", "2b"]
         first.commit()
         assert accounts(first.read(spark, max_offsets_per_partition=2)) == ["0c", "1c", "2c"]
-        first.commit({each: 0 for each in first.assignment()})
-        with in_group(warehouse, heartbeat_interval_ms=1) as second:
+        first.commit(dict.fromkeys(first.assignment(), 0))
+        with in_group(warehouse, **eager) as second:
             second.poll()
-            first._membership.tend()  # type: ignore[union-attr]
-            first._membership._look()  # type: ignore[union-attr]
             mine, others = accounts(first.read(spark)), accounts(second.read(spark, timeout_ms=5_000))
 
     assert len(mine) + len(others) == 9

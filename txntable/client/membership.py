@@ -10,11 +10,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection
 
-from coordinator.group import GroupTopic
-from coordinator.group_request import MemberAssignment
+from coordinator.group_request import MemberAssignment, TopicsFound
 from txntable.client.group_client import GroupClient
 from txntable.client.member_config import MemberConfig
 from txntable.client.records import TopicPartition
@@ -28,9 +26,6 @@ from txntable.errors import (
 )
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-Topics = Mapping[str, GroupTopic | None]
 
 
 class Membership:
@@ -56,7 +51,7 @@ class Membership:
         self._client, self._environment = client, environment
         self._lock = threading.RLock()
         self._assignment: MemberAssignment | None = None
-        self._topics: Topics = {}
+        self._topics: TopicsFound = {}
         # Of a join whose answer was lost: the same id finds out what became of it.
         self._joining_as: str | None = None
         self._fenced: FencedInstanceIdError | None = None
@@ -76,7 +71,7 @@ class Membership:
         with self._lock:
             self._polled_at, self._works = self._environment.instant(), works
 
-    def ensure_joined(self, topics: Topics) -> MemberAssignment:
+    def ensure_joined(self, topics: TopicsFound) -> MemberAssignment:
         """Be a member that subscribes to these topics; return what it is told to have.
 
         Parameters
@@ -107,7 +102,7 @@ class Membership:
             self._check()
             return self._assignment or self._join(topics)
 
-    def _join(self, topics: Topics) -> MemberAssignment:
+    def _join(self, topics: TopicsFound) -> MemberAssignment:
         self._joining_as = self._joining_as or self._client.new_member_id()
         try:
             self._assignment = joined = self._client.join(self.config, self._joining_as, topics)
@@ -155,12 +150,7 @@ class Membership:
             self._assignment = None
 
     def forget(self) -> None:
-        """Stop without leaving: a static member, which comes back or is expelled."""
-        with self._lock:
-            self._assignment = None
-
-    def lost(self) -> None:
-        """Take note that the group answered that this is no member."""
+        """Be none any more without leaving: the group said so, or it is a static member, which comes back."""
         with self._lock:
             self._assignment = None
 

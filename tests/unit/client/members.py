@@ -28,13 +28,11 @@ def member(place: Site | Warehouse, *, subscribed: bool = True, **settings: obje
 
 
 def settle(site: Site, *consumers: Consumer) -> None:
-    """Let each take part in the group until everyone has what it is to have."""
+    """Let each take part in the group, without reading, until everyone has what it is to have."""
     for _ in range(4):
         site.advance_ms(BEAT_MS)
         for consumer in consumers:
-            consumer.pause(*consumer.assignment())
-            consumer.poll()
-            consumer.resume(*consumer.assignment())
+            consumer._tend()
 
 
 def numbers(consumer: Consumer) -> list[int]:

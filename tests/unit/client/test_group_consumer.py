@@ -1,4 +1,4 @@
-"""Consumers in a group: who reads what, where they begin, and what the others see of one that is gone."""
+"""Consumers in a group: who reads what, and what the others see of one that is gone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 
 from tests.simulation.copying import grow
 from tests.simulation.site import Site
-from tests.unit.client.consuming import offsets, poll_all, send, values
-from tests.unit.client.members import BEAT_MS, RAW, SESSION_MS, Told, copier, member, numbers, offset_of, settle
+from tests.unit.client.consuming import poll_all, send, values
+from tests.unit.client.members import BEAT_MS, RAW, SESSION_MS, Told, member, numbers, settle
 from txntable.client.records import TopicPartition
 from txntable.errors import (
     FencedInstanceIdError,
@@ -15,7 +15,6 @@ from txntable.errors import (
     InconsistentGroupProtocolError,
     InvalidRegularExpressionError,
     InvalidRequestError,
-    OffsetOutOfRangeError,
     UnknownMemberIdError,
 )
 from txntable.layout import OFFSET_LOG_ROOT
@@ -228,92 +227,6 @@ def test_member_without_an_assignor_in_common_is_refused(site: Site) -> None:
         member(site, partition_assignment_strategy=["sticky"]).poll()
 
 
-# -- where they begin -----------------------------------------------------------------------
-
-
-def test_partition_is_read_from_what_the_group_has_committed(site: Site) -> None:
-    send(site.open().producer(), "a", "b", "c")
-    first = member(site)
-    first.poll()
-    first.commit({FIRST: 2})
-    first.close()
-
-    assert poll_all(member(site)) == ["c"]
-
-
-@pytest.mark.parametrize(("reset", "found"), [("earliest", ["a"]), ("latest", [])])
-def test_partition_without_a_committed_offset_begins_by_the_reset(site: Site, reset: str, found: list[str]) -> None:
-    send(site.open().producer(), "a")
-
-    assert poll_all(member(site, auto_offset_reset=reset)) == found
-
-
-def test_partition_without_a_committed_offset_is_an_error_when_the_reset_is_none(site: Site) -> None:
-    send(site.open().producer(), "a")
-
-    with pytest.raises(OffsetOutOfRangeError):
-        member(site, auto_offset_reset="none").poll()
-
-
-def test_poll_does_not_wait_for_a_transaction_with_offsets_and_reads_the_other_partitions(site: Site) -> None:
-    producer = site.open().producer()
-    send(producer, "a")
-    send(producer, "b", partition=1)
-    pending = copier(site)
-    pending.begin_transaction()
-    pending.send_offsets_to_transaction({FIRST: 1}, "g")
-    consumer = member(site)
-
-    assert values(consumer.poll()) == ["b"]
-    pending.commit_transaction()
-
-    assert poll_all(consumer) == []
-    assert consumer.position(FIRST) == 1
-
-
-def test_poll_ends_a_transaction_with_offsets_whose_timeout_has_passed(site: Site) -> None:
-    send(site.open().producer(), "a")
-    dead = copier(site)
-    dead.begin_transaction()
-    dead.send_offsets_to_transaction({FIRST: 1}, "g")
-    consumer = member(site)
-    assert values(consumer.poll()) == []
-
-    site.advance_ms(60_001)
-
-    assert poll_all(consumer) == ["a"]
-
-
-def test_assigned_partitions_begin_at_the_committed_offset_without_membership(site: Site) -> None:
-    send(site.open().producer(), "a", "b")
-    first = member(site, subscribed=False)
-    first.assign([FIRST])
-    first.poll(max_records=1)
-    first.commit()
-
-    again = member(site, subscribed=False)
-    again.assign([FIRST])
-
-    assert poll_all(again) == ["b"]
-    offsets_log = site.open().offsets
-    offsets_log.refresh()
-    assert offsets_log.group("g") is None
-
-
-def test_position_seek_and_pause_work_in_a_group(site: Site) -> None:
-    send(site.open().producer(), "a", "b", "c")
-    consumer = member(site)
-    consumer.poll(max_records=1)
-
-    consumer.seek(FIRST, 2)
-    consumer.pause(FIRST)
-    assert consumer.poll() == {}
-    consumer.resume(FIRST)
-
-    assert offsets(consumer.poll()) == [2]
-    assert consumer.position(FIRST) == 3
-
-
 # -- static members -------------------------------------------------------------------------
 
 
@@ -347,57 +260,6 @@ def test_static_member_is_fenced_by_a_newer_one_for_good(site: Site) -> None:
     site.advance_ms(BEAT_MS)
     new.poll()
     assert numbers(new) == [0, 1]
-
-
-# -- committing by itself -------------------------------------------------------------------
-
-
-def test_positions_are_committed_by_a_later_poll_when_that_is_due(site: Site) -> None:
-    send(site.open().producer(), "a", "b")
-    consumer = member(site, enable_auto_commit=True, max_poll_records=1)
-    consumer.poll()
-    assert offset_of(consumer, FIRST) is None
-
-    site.advance_ms(5_000)
-    consumer.poll()
-
-    assert offset_of(consumer, FIRST) == 1, "what the poll before returned"
-
-
-def test_positions_are_committed_before_partitions_are_released_and_by_close(site: Site) -> None:
-    producer = site.open().producer()
-    send(producer, "a")
-    send(producer, "b", partition=1)
-    first, second = member(site, enable_auto_commit=True), member(site, enable_auto_commit=True)
-    assert sorted(poll_all(first)) == ["a", "b"]
-    settle(site, second, first)
-    first.close()
-
-    settle(site, second)
-
-    assert numbers(second) == [0, 1]
-    assert poll_all(second) == []
-
-
-def test_no_position_is_committed_when_that_is_switched_off(site: Site) -> None:
-    send(site.open().producer(), "a")
-    first = member(site)
-    first.poll()
-    site.advance_ms(10_000)
-    first.poll()
-    first.close()
-
-    assert poll_all(member(site)) == ["a"]
-
-
-def test_beginning_at_the_end_is_committed_too_so_that_a_restart_loses_nothing(site: Site) -> None:
-    send(site.open().producer(), "old")
-    first = member(site, auto_offset_reset="latest", enable_auto_commit=True)
-    first.poll()
-    first.close()
-    send(site.open().producer(), "meanwhile")
-
-    assert poll_all(member(site, auto_offset_reset="latest")) == ["meanwhile"]
 
 
 # -- misuse, failures, cost -----------------------------------------------------------------

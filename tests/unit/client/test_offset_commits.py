@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from coordinator.group_request import GroupMetadata
 from tests.simulation.site import Site, published
 from tests.unit.client.consuming import poll_all, send, values
-from tests.unit.client.members import BEAT_MS, RAW, SESSION_MS, copier, member, numbers, offset_of, settle
+from tests.unit.client.members import RAW, copier, member, offset_of, settle
 from txntable.client.consumer import Consumer
 from txntable.client.group_commit import OffsetAndMetadata
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
 from txntable.errors import (
-    CommitFailedError,
-    GroupIdNotFoundError,
     IllegalStateError,
     InvalidRequestError,
     OffsetMetadataTooLargeError,
     ProducerFencedError,
     StaleMemberEpochError,
-    TxnTableError,
-    UnknownMemberIdError,
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
@@ -259,160 +252,3 @@ def test_assigned_consumer_sends_offsets_that_nobody_checks_as_in_kafka(site: Si
         txn.send_offsets(consumer)
 
     assert offset_of(consumer, FIRST) == 3
-
-
-# -- who owned it when it was read ----------------------------------------------------------
-
-Ending = Callable[[Consumer, Site], object]
-
-
-def plain(consumer: Consumer, site: Site) -> None:
-    consumer.commit(dict.fromkeys(RAW, 3))
-
-
-def sent(consumer: Consumer, site: Site) -> None:
-    with copier(site).transaction() as txn:
-        txn.send_offsets(consumer)
-
-
-def named(consumer: Consumer, site: Site) -> None:
-    producer = copier(site)
-    with producer.transaction():
-        producer.send_offsets_to_transaction(dict.fromkeys(RAW, 3), consumer.group_metadata())
-
-
-def of_ranges(consumer: Consumer, site: Site) -> None:
-    consumer.commit()
-
-
-ENDINGS = {"plain commit": plain, "send_offsets": sent, "offsets and group metadata": named}
-
-
-def lost_and_had_back(site: Site, consumer: Consumer) -> None:
-    """Let another member have a share of the partitions, and leave again."""
-    other = member(site)
-    settle(site, consumer, other)
-    assert numbers(other)
-    other.close()
-    settle(site, consumer)
-    assert numbers(consumer) == [0, 1]
-
-
-@pytest.mark.parametrize("end", ENDINGS.values(), ids=ENDINGS)
-def test_what_was_lost_since_it_was_read_can_not_be_committed_even_when_it_is_had_again(
-    site: Site, end: Ending
-) -> None:
-    filled(site)
-    consumer = member(site)
-    assert len(poll_all(consumer)) == 6
-    lost_and_had_back(site, consumer)
-
-    with pytest.raises(StaleMemberEpochError):
-        end(consumer, site)
-
-    assert [offset_of(consumer, each) for each in RAW] == [None, None]
-    consumer.seek_to_committed()
-    assert len(poll_all(consumer)) == 6
-    end(consumer, site)
-    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
-
-
-@pytest.mark.parametrize("end", [*ENDINGS.values(), of_ranges], ids=[*ENDINGS, "commit of what was read"])
-def test_range_that_was_lost_since_can_not_be_committed_even_when_it_is_had_again(site: Site, end: Ending) -> None:
-    filled(site)
-    consumer = member(site)
-    consumer.read_arrow()
-    metadata = consumer.group_metadata()
-    site.advance_ms(SESSION_MS + BEAT_MS)
-    other = member(site)
-    for _ in range(2):
-        other.poll()
-        site.advance_ms(15_000)
-    assert numbers(other) == [0, 1]
-    other.close()
-    consumer.poll()
-    assert numbers(consumer) == [0, 1]
-    assert consumer.group_metadata().member_id == metadata.member_id, "frozen when the range was read"
-
-    with pytest.raises(UnknownMemberIdError):
-        end(consumer, site)
-
-    assert [offset_of(consumer, each) for each in RAW] == [None, None]
-    assert consumer.read_arrow().read_all().num_rows == 6
-    end(consumer, site)
-    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
-
-
-@pytest.mark.parametrize("end", [*ENDINGS.values(), of_ranges], ids=[*ENDINGS, "commit of what was read"])
-def test_join_elsewhere_refuses_no_range_that_is_worked_on_for_hours(site: Site, end: Ending) -> None:
-    filled(site)
-    consumer = member(site)
-    records = consumer.read_arrow()
-    assert consumer._membership is not None
-    other = member(site)
-    for minute in range(2 * 60 * 20):
-        site.advance_ms(BEAT_MS)
-        consumer._membership.tend_in_background()
-        if minute % 10 == 0:
-            other.poll()
-            assert numbers(other) == [], "nothing is given up under work"
-
-    assert records.read_all().num_rows == 6
-    end(consumer, site)
-
-    settle(site, consumer, other)
-    assert sorted([numbers(consumer), numbers(other)]) == [[0], [1]]
-    assert poll_all(other) == []
-
-
-def test_commit_of_who_was_expelled_is_refused_and_the_next_poll_joins_again(site: Site) -> None:
-    filled(site)
-    consumer = member(site)
-    poll_all(consumer)
-    site.advance_ms(SESSION_MS + BEAT_MS)
-    other = member(site)
-    for _ in range(2):
-        other.poll()
-        site.advance_ms(15_000)
-
-    with pytest.raises(UnknownMemberIdError):
-        consumer.commit()
-
-    settle(site, other, consumer)
-    assert sorted([numbers(consumer), numbers(other)]) == [[0], [1]]
-
-
-@pytest.mark.parametrize(
-    ("metadata", "error"),
-    [
-        (GroupMetadata("nobody", "m", 1), GroupIdNotFoundError),
-        (GroupMetadata("g", "stranger", 1), UnknownMemberIdError),
-    ],
-)
-def test_offsets_of_a_stranger_are_refused_and_their_transaction_can_be_aborted(
-    site: Site, metadata: GroupMetadata, error: type[TxnTableError]
-) -> None:
-    member(site).poll()
-    producer = copier(site)
-    producer.begin_transaction()
-
-    with pytest.raises(error):
-        producer.send_offsets_to_transaction({FIRST: 1}, metadata)
-
-    producer.abort_transaction()
-    assert offset_of(member(site), FIRST) is None
-
-
-def test_range_is_not_committed_when_the_group_does_not_stand_there_any_more(site: Site) -> None:
-    filled(site)
-    consumer = member(site, subscribed=False)
-    consumer.assign([FIRST])
-    consumer.read_arrow()
-    admin = member(site, subscribed=False)
-    admin.assign([FIRST])
-    admin.commit({FIRST: 1})
-
-    with pytest.raises(CommitFailedError):
-        consumer.commit()
-
-    assert offset_of(consumer, FIRST) == 1
