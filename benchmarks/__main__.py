@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, commits, contention, memory, planning, scan, streaming, transactions, write
+from benchmarks import cold_start, commits, contention, memory, pipeline, planning, scan, streaming, transactions, write
 
 ALL = {
     "commits": commits.measure,
@@ -21,6 +21,7 @@ ALL = {
     "planning": planning.measure,
     "write": write.measure,
     "scan": scan.measure,
+    "pipeline": pipeline.measure,
     "memory": memory.measure,
     "streaming": streaming.measure,
 }

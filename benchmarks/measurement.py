@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 
@@ -38,14 +40,39 @@ def ratio(name: str, ours: float, peer: float) -> Figure:
 
 def alternate(runs: int, *variants: Callable[[], None]) -> list[list[float]]:
     """Run the variants in turn, and return the wall seconds of each; one round before is not counted."""
-    seconds: list[list[float]] = [[] for _ in variants]
+    return alternate_costs(runs, *variants)[0]
+
+
+def alternate_costs(runs: int, *variants: Callable[[], None]) -> tuple[list[list[float]], list[list[float]]]:
+    """Run the variants in turn; return the wall seconds of each and its CPU seconds (see :func:`cpu_seconds`)."""
+    wall: list[list[float]] = [[] for _ in variants]
+    cpu: list[list[float]] = [[] for _ in variants]
     for number in range(runs + 1):
         for index, variant in enumerate(variants):
-            start = time.perf_counter()
+            start, spent = time.perf_counter(), cpu_seconds()
             variant()
             if number:
-                seconds[index].append(time.perf_counter() - start)
-    return seconds
+                wall[index].append(time.perf_counter() - start)
+                cpu[index].append(cpu_seconds() - spent)
+    return wall, cpu
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and all below it, those that have ended included."""
+    stats = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name of the program is in parentheses, and may hold anything.
+            pid, fields = entry.parent.name, entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        stats.append((int(pid), int(fields[1]), sum(int(ticks) for ticks in fields[11:15])))
+    family, grown = {os.getpid()}, True
+    while grown:
+        below = {pid for pid, parent, _ in stats if parent in family} - family
+        family, grown = family | below, bool(below)
+    ticks = sum(spent for pid, _, spent in stats if pid in family)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def paired_ratio(name: str, ours: list[float], peer: list[float]) -> Figure:

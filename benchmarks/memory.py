@@ -183,8 +183,8 @@ def _in_spark(folder: Path) -> list[Figure]:
 
 
 def _in_worker(spark: Any, load: Load, store: StoreSpec, gib: float) -> float:
-    # Two numbers and a text of 17 characters: 37 bytes of Arrow.
-    rows = int(gib * 1024 * _MIB / 37)
+    # Two numbers and a text of 17 characters: 37 bytes of Arrow.  Of no rows at all Spark makes no task.
+    rows = max(1, int(gib * 1024 * _MIB / 37))
     frame = spark.range(0, rows, 1, 1).selectExpr(
         "hash(id) * 4294967296L + id AS key", "rand(1) AS c1", "substr(CAST(rand(2) AS STRING), 1, 17) AS c2"
     )

@@ -7,7 +7,6 @@ is that of the whole process tree, the JVM and Python's workers included, for ea
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lineitem import session
-from benchmarks.measurement import Figure, paired_ratio
+from benchmarks.measurement import Figure, cpu_seconds, paired_ratio
 from txntable.warehouse import Warehouse
 
 ROUNDS = 5
@@ -79,9 +78,9 @@ def _cost(writer: Any, checkpoint: Path) -> Cost:
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds").start()
     try:
         _wait_for(query, WARM_UP)
-        before, first = _cpu_seconds(), query.lastProgress.batchId
+        before, first = cpu_seconds(), query.lastProgress.batchId
         _wait_for(query, WARM_UP + BATCHES)
-        after, last = _cpu_seconds(), query.lastProgress.batchId
+        after, last = cpu_seconds(), query.lastProgress.batchId
         spent = [each.durationMs["triggerExecution"] / 1000 for each in query.recentProgress if each.batchId > first]
     finally:
         query.stop()
@@ -95,24 +94,6 @@ def _wait_for(query: Any, batch: int) -> None:
         if not query.isActive or time.perf_counter() > deadline:
             raise RuntimeError(f"the query does not go on: {query.exception()}")
         time.sleep(0.05)
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and all below it, those that have ended included."""
-    stats = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name of the program is in parentheses, and may hold anything.
-            pid, fields = entry.parent.name, entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        stats.append((int(pid), int(fields[1]), sum(int(ticks) for ticks in fields[11:15])))
-    family, grown = {os.getpid()}, True
-    while grown:
-        below = {pid for pid, parent, _ in stats if parent in family} - family
-        family, grown = family | below, bool(below)
-    ticks = sum(spent for pid, _, spent in stats if pid in family)
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _figures(costs: list[list[Cost]]) -> list[Figure]:

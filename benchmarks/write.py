@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
-from benchmarks.measurement import Figure, alternate, paired_ratio
+from benchmarks.measurement import Figure, alternate_costs, paired_ratio
 from txntable.warehouse import Warehouse
 
 ROUNDS = 5
@@ -21,7 +21,7 @@ _names = itertools.count()
 
 
 def measure(folder: Path) -> list[Figure]:
-    """Return the ratios of wall time."""
+    """Return the ratios of wall time and of CPU time."""
     source = lineitem(folder)
     spark = session()
     try:
@@ -33,27 +33,32 @@ def measure(folder: Path) -> list[Figure]:
         producer = warehouse.producer("bench")
         producer.init_transactions()
 
-        def transactional(topic: str) -> None:
+        def transactional(topic: str, mode: str = "none") -> None:
             with producer.transaction() as transaction:
-                transaction.write(topic, frame)
+                transaction.write(topic, frame, distribution_mode=mode)
 
-        seconds = alternate(
+        wall, cpu = alternate_costs(
             ROUNDS,
             lambda: transactional("unkeyed"),
             lambda: _parquet(frame, folder),
             lambda: _delta(frame, folder),
             lambda: transactional("keyed"),
+            lambda: transactional("keyed", "hash"),
             lambda: _parquet(frame.repartition(8, KEY), folder),
         )
-        unkeyed, parquet, delta, keyed, repartitioned = seconds
-        figures = [
-            paired_ratio("unkeyed transactional write ÷ df.write.parquet", unkeyed, parquet),
-            paired_ratio("unkeyed transactional write ÷ Delta append", unkeyed, delta),
-            paired_ratio("keyed transactional write ÷ df.repartition(8, key).write.parquet", keyed, repartitioned),
-        ]
-        return [*figures, *_sizes(warehouse, frame, folder)]
+        return [*_figures(wall, "wall"), *_figures(cpu, "cpu"), *_sizes(warehouse, frame, folder)]
     finally:
         spark.stop()
+
+
+def _figures(seconds: list[list[float]], kind: str) -> list[Figure]:
+    unkeyed, parquet, delta, keyed, shuffled, repartitioned = seconds
+    return [
+        paired_ratio(f"unkeyed transactional write ÷ df.write.parquet, {kind}", unkeyed, parquet),
+        paired_ratio(f"unkeyed transactional write ÷ Delta append, {kind}", unkeyed, delta),
+        paired_ratio(f"keyed transactional write ÷ df.repartition(8, key).write.parquet, {kind}", keyed, repartitioned),
+        paired_ratio(f"the same with distribution_mode=hash, {kind}", shuffled, repartitioned),
+    ]
 
 
 def _parquet(frame: Any, folder: Path) -> None:

@@ -29,7 +29,7 @@ def demo(
     connection: Connection,
     months: Annotated[int, typer.Option("--months", min=1, max=12, help="Only the first months of the year.")] = 12,
 ) -> None:
-    """Bring 336,776 flights through transactions: with a failure, a zombie and a re-run, and check the result.
+    """Bring 336,776 flights through transactions: with a failure, a zombie, a kill and re-runs, and check the result.
 
     Running it again on the same warehouse writes nothing: every month has committed under its batch id.
     """

@@ -150,7 +150,7 @@ class Completer:
         Returns
         -------
         int
-            The version of T up to which no offset is pending now.
+            The version of T up to which no offset is pending now, nor ever will be.
 
         Raises
         ------
@@ -164,7 +164,9 @@ class Completer:
             known_through = log.ensure_fresh().next_version - 1
             self.transactions.check_lease()
             decided = {
-                (row.producer_id, row.decision.epoch): row.decision for row in log.fold.decided() if row.decision
+                (row.producer_id, row.decision.epoch): row.decision
+                for row in log.fold.decided()
+                if row.decision and row.groups
             }
         self.offsets.settle(decided, known_through)
         return known_through

@@ -220,7 +220,7 @@ class OffsetLog:
         Parameters
         ----------
         decisions : Mapping of (int, int) to Decision
-            By producer id and epoch: all that are decided and not complete at `known_through`.
+            By producer id and epoch: all that have enrolled groups, are decided and not complete at `known_through`.
         known_through : int
             The version of T that says so.
 
@@ -233,7 +233,10 @@ class OffsetLog:
         def decide(table: TableState) -> Sequence[Action]:
             transition = settle(self.log.fold.pending.values(), decisions, table.next_version)
             actions = self._actions(table, transition)
-            if actions and known_through > table.number(DECIDED_THROUGH):
+            settled_through = table.number(DECIDED_THROUGH)
+            # Where nothing is pending the slot is taken, too: of a sender that was verified before the decision.
+            is_owed = any(decision.position > settled_through for decision in decisions.values())
+            if (actions or is_owed) and known_through > settled_through:
                 actions.append(Txn(DECIDED_THROUGH, known_through))
             return actions
 

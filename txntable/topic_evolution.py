@@ -1,7 +1,7 @@
-"""Changing the columns of a topic that has records: a decision on S, followed by the projection (PROTOCOL.md §3.2).
+"""Changing a topic that has records: a decision on S, followed by the projection (PROTOCOL.md §3.2).
 
 Columns are only ever added, nullable and last: so a segment of any age is read with the newest schema,
-and who knows an older one goes on.  Pure.
+and who knows an older one goes on.  Partitions are only ever added, too: offsets keep their meaning.  Pure.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from txntable.errors import InvalidRequestError, SchemaMismatchError
-from txntable.log.actions import TIMESTAMP_NTZ, Action
+from txntable.errors import InvalidPartitionsError, InvalidRequestError, SchemaMismatchError
+from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
 from txntable.schema import KAFKA_SCHEMA, check_topic_schema, needs_timestamp_ntz
 from txntable.topic import TopicSettings
+from txntable.topic_creation import check_partitions
 from txntable.topic_metadata import RETENTION_PROPERTY, segments_metadata
 
 
@@ -44,8 +45,7 @@ def decide_new_columns(
     """
     settings = live_settings(logs)
     new = _new_columns(settings, columns)
-    old = table.metadata
-    if not new or old is None:
+    if not new:
         return []
     schema = check_topic_schema(pa.schema([*settings.schema, *new]))
     features = () if table.protocol is None else table.protocol.writer_features
@@ -56,9 +56,7 @@ def decide_new_columns(
             topic=settings.name,
             columns=",".join(field.name for field in new),
         )
-    wanted = replace(settings, schema=schema)
-    retention_ms = int(old.configuration[RETENTION_PROPERTY])
-    return [segments_metadata(wanted, old.table_id, old.created_ms, retention_ms)]
+    return [_changed(table, replace(settings, schema=schema))]
 
 
 def _new_columns(settings: TopicSettings, columns: pa.Schema | Sequence[pa.Field]) -> list[pa.Field]:
@@ -89,3 +87,40 @@ def _new_columns(settings: TopicSettings, columns: pa.Schema | Sequence[pa.Field
                 found=str(field.type),
             )
     return new
+
+
+def decide_more_partitions(logs: PartitionLogs, table: TableState, partitions: int) -> Sequence[Action]:
+    """Decide that a topic gets more partitions; each of the new ones begins at offset 0.
+
+    Parameters
+    ----------
+    logs, table
+        S's state.
+    partitions : int
+        How many it has then, in all.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        There is no such topic.
+    InvalidPartitionsError
+        It has as many, or more; or no topic can have that many.
+    """
+    settings = live_settings(logs)
+    if check_partitions(partitions) <= settings.partitions:
+        raise InvalidPartitionsError(
+            "the topic has as many partitions already; say how many it is to have in all"
+            if partitions == settings.partitions
+            else "partitions are never taken away; say a higher number, or create another topic",
+            topic=settings.name,
+            partitions=partitions,
+            current_partitions=settings.partitions,
+        )
+    return [_changed(table, replace(settings, partitions=partitions))]
+
+
+def _changed(table: TableState, wanted: TopicSettings) -> Metadata:
+    """Return S's metadata with other settings; all that is no setting stays."""
+    old = table.metadata
+    assert old is not None  # live_settings found the topic in it
+    return segments_metadata(wanted, old.table_id, old.created_ms, int(old.configuration[RETENTION_PROPERTY]))

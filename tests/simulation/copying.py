@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tests.simulation.site import published
 from tests.simulation.turns import Process
@@ -16,10 +16,6 @@ from txntable.client.group_commit import OffsetAndMetadata
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
 from txntable.errors import CommitStateUnknownError, DamagedDataError, RetriableError, TxnTableError
-from txntable.log.actions import Metadata
-from txntable.log.table_state import TableState
-from txntable.partition.append import live_settings
-from txntable.topic_metadata import RETENTION_PROPERTY, segments_metadata
 from txntable.warehouse import Warehouse, open_on
 
 IN, OUT = "in", "out"
@@ -81,7 +77,9 @@ class Source(Actor):
 
     def act(self) -> None:
         if self.random.random() < 0.15:
-            grow(self.warehouse, IN)
+            admin = self.warehouse.admin()
+            (topic,) = admin.describe_topics([IN])
+            admin.create_partitions({IN: topic.settings.partitions + 1})
             return
         if self.producer is None:
             self.producer = self.warehouse.producer("source", transaction_timeout_ms=600_000)
@@ -104,21 +102,6 @@ class Source(Actor):
 
     def recover(self, error: TxnTableError) -> None:
         self.producer = None
-
-
-def grow(warehouse: Warehouse, topic: str) -> None:
-    """Let a topic have one more partition, as a later version may."""
-    log = warehouse.topic_log(topic)
-
-    def decide(table: TableState) -> list[Metadata]:
-        old, settings = table.metadata, live_settings(log.segments.fold)
-        assert old is not None
-        wanted = replace(settings, partitions=settings.partitions + 1)
-        retention_ms = int(old.configuration[RETENTION_PROPERTY])
-        return [segments_metadata(wanted, old.table_id, old.created_ms, retention_ms)]
-
-    log.segments.commit("ADD PARTITION", decide)
-    log.catch_up()
 
 
 class Member(Actor):
@@ -189,9 +172,13 @@ class Copier(Member):
             producer = self.warehouse.producer(self.process.name, transaction_timeout_ms=timeout_ms)
             producer.init_transactions()
             self.producer = producer
-        self.random.choice([self.copy_polled, self.copy_polled_twice, self.copy_range, self.copy_named])(
-            consumer, self.producer
-        )
+        self.random.choice(self.ways())(consumer, self.producer)
+        if self.random.random() < 0.1:
+            self.consumer = None
+            consumer.close()
+
+    def ways(self) -> list[Callable[[Consumer, Producer], None]]:
+        return [self.copy_polled, self.copy_polled_twice, self.copy_range, self.copy_named]
 
     def copy_polled(self, consumer: Consumer, producer: Producer) -> None:
         with producer.transaction() as txn:
@@ -251,6 +238,20 @@ class Copier(Member):
             self.consumer = None
         elif self.consumer is not None:
             self.consumer.seek_to_committed()
+
+
+class Loner(Copier):
+    """Copies ranges of all partitions without being a member: only the group's own offsets tell it from others."""
+
+    def consuming(self) -> Consumer:
+        if self.consumer is None:
+            self.consumer = member_of(self.warehouse, self.group, enable_auto_commit=False)
+        partitions = self.warehouse.topic_log(IN).settings().partitions
+        self.consumer.assign([TopicPartition(IN, partition) for partition in range(partitions)])
+        return self.consumer
+
+    def ways(self) -> list[Callable[[Consumer, Producer], None]]:
+        return [self.copy_range]
 
 
 # -- in the end -----------------------------------------------------------------------------

@@ -40,6 +40,10 @@ def add_columns(warehouse: Warehouse) -> None:
     warehouse.admin().add_columns("debit", [pa.field("note", pa.string())])
 
 
+def create_partitions(warehouse: Warehouse) -> None:
+    warehouse.admin().create_partitions({"debit": 3})
+
+
 def write_checkpoint(warehouse: Warehouse) -> None:
     warehouse.transactions.log.write_checkpoint()
 
@@ -85,6 +89,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "create a topic": (lambda: operate.prepared(topics=False), create_topic),
     "delete a topic": (operate.prepared, delete_topic),
     "add columns": (operate.prepared, add_columns),
+    "create partitions": (operate.prepared, create_partitions),
     "commit": (operate.prepared, operate.transfer),
     "abort": (operate.prepared, operate.abort),
     "take over": (lambda: operate.prepared(open_transaction=True), operate.take_over),
@@ -147,6 +152,7 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert {"T ENROL", "S APPEND", "T COMMIT", "S MARKERS", "P PROJECT", "T COMPLETE"} <= found["commit"]
     assert {"S APPEND", "P PROJECT"} <= found["append without a transaction"]
     assert {"S ADD COLUMNS", "P PROJECT"} <= found["add columns"]
+    assert {"S CREATE PARTITIONS", "P PROJECT"} <= found["create partitions"]
     assert "T PREPARE" in found["commit in two phases"]
     assert {"O SEND OFFSETS", "T COMMIT", "O SETTLE", "T COMPLETE"} <= found["commit with offsets"]
     assert {"a heartbeat", "O JOIN"} <= found["join a group"]

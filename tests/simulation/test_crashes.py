@@ -18,6 +18,7 @@ from txntable.client.records import TopicPartition
 from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
+    InvalidPartitionsError,
     TopicAlreadyExistsError,
     TransactionCoordinatorFencedError,
     UnknownTopicOrPartitionError,
@@ -202,6 +203,25 @@ def test_topic_creation_killed_anywhere_is_finished_by_the_same_call() -> None:
         except TopicAlreadyExistsError:
             assert warehouse.admin().list_topics() == ["fresh"], where
         assert warehouse.topic_log("fresh").public.refresh().version == 0, where
+
+
+def test_new_partitions_killed_anywhere_are_there_or_made_by_the_same_call_and_published() -> None:
+    def grow(warehouse: Warehouse) -> None:
+        warehouse.admin().create_partitions({"debit": 3})
+
+    found = set()
+    for crashed, where in kills(prepared(), grow):
+        found.add(crashed.open().topic_log("debit").settings().partitions)
+        with suppress(InvalidPartitionsError):
+            grow(crashed.open())
+        transfer(crashed.open())
+        assert committed_transfers(crashed, where) == 1, where
+        topic = crashed.open().topic_log("debit")
+        public = topic.public.refresh().metadata
+        assert topic.settings().partitions == 3, where
+        assert public is not None
+        assert public.configuration["txntable.topic.partitions"] == "3", where
+    assert found == {2, 3}, "the kills must lie on both sides of the commit"
 
 
 def test_topic_deletion_killed_anywhere_is_finished_by_the_same_call() -> None:

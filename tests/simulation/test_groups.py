@@ -10,7 +10,20 @@ import os
 
 import pytest
 
-from tests.simulation.copying import COPIERS, IN, OUT, READERS, Actor, Copier, Reader, Seen, Source, by_key, finish
+from tests.simulation.copying import (
+    COPIERS,
+    IN,
+    OUT,
+    READERS,
+    Actor,
+    Copier,
+    Loner,
+    Reader,
+    Seen,
+    Source,
+    by_key,
+    finish,
+)
 from tests.simulation.site import Site
 from tests.simulation.turns import ManySite, Process, Turns, Weather
 from txntable.client.records import TopicPartition
@@ -40,12 +53,14 @@ def base() -> Site:
 def simulate(seed: int) -> Turns:
     seen = Seen()
     turns = Turns(ManySite.like(base()), seed, WEATHERS[seed % len(WEATHERS)])
+    # Members are fenced by what they own, loners by where the group stands: the two can not share a group.
+    copier = Loner if seed // len(WEATHERS) % 3 == 2 else Copier
     kinds: list[type[Actor]] = [
         Source,
-        Copier,
-        Copier,
+        copier,
+        copier,
         Reader,
-        *turns.random.choices([Source, Copier, Copier, Reader], k=3),
+        *turns.random.choices([Source, copier, copier, Reader], k=3),
     ]
 
     def program(kind: type[Actor], late: bool):

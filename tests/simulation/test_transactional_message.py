@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,13 +29,13 @@ from examples.transfers import (
 from tests.simulation.site import Site, published
 from txntable.client.producer import Producer
 from txntable.errors import InvalidTxnStateError, TxnTableError
-from txntable.testing.fault_plan import Fault, Rule, Step, at
+from txntable.testing.fault_plan import Fault, Rule, at
 from txntable.testing.stepping_store import ProcessKilled, SteppingStore
 from txntable.warehouse import Warehouse
 
-ORDERS = [("ann", "bob", 30), ("ann", "cleo", 90), ("ann", "cleo", 50)]
+ORDERS = [("ann", "bob", 30), ("ann", "cleo", 190), ("ann", "cleo", 50)]
 STATES = ["executed", "refused", "executed"]
-AT_THE_BEGINNING, AT_THE_END = {"ann": 100}, ({"ann": 20}, {"bob": 30, "cleo": 50})
+AT_THE_BEGINNING, AT_THE_END = {"ann": 200}, ({"ann": 120}, {"bob": 30, "cleo": 50})
 Program = Callable[[Warehouse, sqlite3.Connection], None]
 
 
@@ -162,7 +163,7 @@ def test_sum_is_the_same_wherever_the_receiver_dies(world: World) -> None:
     for crashed, where in kills(world, receive_transfers):
         sender, receiver = crashed.balances()
         received.add(sum(receiver.values()))
-        assert sum(sender.values()) + sum(receiver.values()) + crashed.on_the_way() == 100, where
+        assert sum(sender.values()) + sum(receiver.values()) + crashed.on_the_way() == 200, where
 
         crashed.finish()
 
@@ -181,42 +182,64 @@ def test_recovery_that_is_killed_anywhere_is_finished_by_the_next_run(world: Wor
 
 @pytest.mark.parametrize("program", [send_transfers, receive_transfers])
 def test_sum_is_the_same_when_two_runs_overlap(world: World, program: Program, tmp_path: Path) -> None:
-    """At each storage call of a run, another one begins and ends."""
+    """At each storage call of a run, and before each of its local transactions, another one begins and ends."""
     if program is receive_transfers:
         world.run(send_transfers)
     overtaken = 0
-    for step in world.copy().run(program)[0].steps:
-        crashed, where = world.copy(), f"{step.operation.value} {step.path}"
-        database = tmp_path / f"{program.__name__}-{step.number}.db"
-        database.write_bytes(world.data[program])
-        first, second = sqlite3.connect(database), sqlite3.connect(database)
-        warehouse = crashed.site.open()
-        assert isinstance(warehouse.store, SteppingStore)
-        warehouse.store.on_step = when(step.number, partial(program, crashed.site.open(), second))
-
-        try:
-            program(warehouse, first)
-        except (OvertakenError, TxnTableError):
-            overtaken += 1
-            first.rollback()
-
-        crashed.data[program] = first.serialize()
-        first.close()
-        second.close()
-        crashed.finish()
-        check_end(crashed, where)
+    for number in count():
+        overlap = Overlap(world.copy(), program, number, tmp_path / f"{program.__name__}-{number}.db")
+        overtaken += overlap.run()
+        overlap.world.finish()
+        check_end(overlap.world, f"moment {number}")
+        if not overlap.happened:
+            break
     assert overtaken
 
 
-def when(number: int, then: Callable[[], None]) -> Callable[[Step], None]:
-    """Return what does something at the first step from a number on."""
-    left = [then]
+class Overlap:
+    """Two runs of a program, of which the second lies within one moment of the first."""
 
-    def on_step(step: Step) -> None:
-        if step.number >= number and left:
-            left.pop()()
+    def __init__(self, world: World, program: Program, moment: int, database: Path) -> None:
+        self.world, self.program, self.moment, self.happened = world, program, moment, False
+        database.write_bytes(world.data[program])
+        self.first = sqlite3.connect(database, factory=ObservedBank)
+        self.second = sqlite3.connect(database)
+        self.left = moment
 
-    return on_step
+    def run(self) -> bool:
+        """Run both; return whether the first was told that it is overtaken."""
+        warehouse = self.world.site.open()
+        assert isinstance(warehouse.store, SteppingStore)
+        warehouse.store.on_step = lambda step: self.pass_moment()
+        self.first.on_begin = self.pass_moment
+        try:
+            self.program(warehouse, self.first)
+        except (OvertakenError, TxnTableError):
+            self.first.rollback()
+            return True
+        finally:
+            self.first.on_begin = lambda: None
+            self.world.data[self.program] = self.first.serialize()
+            self.first.close()
+            self.second.close()
+        return False
+
+    def pass_moment(self) -> None:
+        if self.left == 0:
+            self.happened = True
+            self.program(self.world.site.open(), self.second)
+        self.left -= 1
+
+
+class ObservedBank(sqlite3.Connection):
+    """A database that tells when nothing is under way in it and a statement comes."""
+
+    on_begin: Callable[[], None] = staticmethod(lambda: None)
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        if not self.in_transaction:
+            self.on_begin()
+        return super().execute(*arguments)
 
 
 def test_prepared_transaction_is_never_timed_out(world: World) -> None:

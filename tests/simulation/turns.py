@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.simulation.site import Site
-from txntable.layout import TRANSACTION_LOG_ROOT
+from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.storage.object_store import ObjectStore
 from txntable.testing.fault_plan import ONLY_PUT_IF_ABSENT, Fault, Operation, Rule, Step
 from txntable.testing.manual_environment import ManualEnvironment, StoreTime
@@ -22,6 +22,7 @@ from txntable.testing.stepping_store import ProcessKilled, SteppingStore
 
 MOST_STEPS = 30_000
 JUMPS_MS = (61_000, 61_000, 310_000, 31 * 60_000, 2 * 86_400_000)
+_DECIDING = (TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT)
 _FAULTS = {
     Fault.FAIL_BEFORE: set(Operation),
     Fault.LOST_ANSWER: set(Operation),
@@ -87,7 +88,7 @@ class Weather:
     land: float = 0.05
     jump: float = 0.0
     late: float = 0.0
-    """That a commit of the transaction log lands late: a decision, an enrolment, a claim."""
+    """That a commit of the transaction log or the offset log lands late: a decision, an enrolment, offsets."""
 
 
 class Process:
@@ -155,7 +156,7 @@ class Process:
             return lambda step: step.operation in operations and self.random.random() < chance
 
         def decides(step: Step) -> bool:
-            late = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(TRANSACTION_LOG_ROOT)
+            late = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(_DECIDING)
             return late and self.random.random() < self.turns.weather.late
 
         rules = [Rule(fault, meets(operations), occurrence=None) for fault, operations in _FAULTS.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,8 @@ def test_topics_are_written_read_and_streamed_over_spark_connect(tmp_path: Path)
     run = subprocess.run(
         [sys.executable, "-m", "tests.spark.connect_session", str(tmp_path)],
         cwd=ROOT,
+        # The server takes a port that is free, not the one that it always takes.
+        env={**os.environ, "SPARK_TESTING": "1"},
         capture_output=True,
         text=True,
         timeout=SECONDS_AT_MOST,

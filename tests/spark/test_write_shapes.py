@@ -47,7 +47,8 @@ KEYS_OF_ALL_TYPES = (
 LOOSE = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 SKEWED = pa.schema([pa.field("carrier", pa.string()), pa.field("id", pa.int64())])
 
-LARGE = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+# Ascending ids alone are next to nothing once encoded.
+LARGE = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("noise", pa.int64())])
 
 VARIED_ROWS, LOOSE_ROWS, SKEWED_ROWS = 45, 400, 3_000
 # Two row groups are full, and each is larger than a segment should be.
@@ -131,7 +132,7 @@ def frames(spark: Any) -> list[tuple[str, Any]]:
         ("skewed", skewed_frame.where("id < 1500").repartition(4, "carrier")),
         ("skewed", skewed_frame.where("id >= 1500").select("id", "carrier")),
         ("skewed", skewed_frame.where("id < 0")),
-        ("large", spark.range(0, LARGE_ROWS, 1, 1)),
+        ("large", spark.range(0, LARGE_ROWS, 1, 1).selectExpr("id", "xxhash64(id) AS noise")),
     ]
 
 

@@ -1,13 +1,11 @@
 """``txntable consume``: Kafka's console consumer: its options, and how a run ends.
 
-Owns where it begins and when it stops: at the end of what there is, or with `--follow` when it is interrupted or
-nothing came for the time that was said.  Whoever closes the pipe ends it without a word.
+Owns the options: where it begins, and when it stops: at the end of what there is, or with `--follow` when it is
+interrupted or nothing came for the time that was said.  Whoever closes the pipe ends it without a word.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -15,16 +13,16 @@ import typer
 
 from txntable.cli.column_value import BytesForm
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import JsonOutput, note, tell
-from txntable.cli.record_line import PrintedParts, RecordLine, record_line
-from txntable.client.consumer import Consumer
+from txntable.cli.consume_run import ConsumeRun, RunEnd
+from txntable.cli.output import JsonOutput, note
+from txntable.cli.record_line import PrintedParts, record_line
 from txntable.client.records import TopicPartition
 from txntable.errors import InvalidRequestError
 from txntable.schema import KAFKA_SCHEMA
 from txntable.topic import TopicSettings
+from txntable.warehouse import Warehouse
 
 _FOREVER_MS = 2**62
-_POLL_RECORDS = 500
 
 
 class LineForm(StrEnum):
@@ -43,6 +41,12 @@ Offset = Annotated[
     typer.Option("--offset", metavar="N|earliest|latest", help="Where to begin; a number needs --partition."),
 ]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only this one; default: all.")]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group", help="Go on where this group has committed, as a member of it, and commit what was printed."
+    ),
+]
 MaxMessages = Annotated[int | None, typer.Option("--max-messages", min=1, help="Stop after so many records.")]
 Isolation = Annotated[
     Literal["read_committed", "read_uncommitted"],
@@ -73,6 +77,7 @@ def consume(  # noqa: PLR0913 - the interface of a command
     from_beginning: FromBeginning = False,
     offset: Offset = None,
     partition: Partition = None,
+    group: Group = None,
     max_messages: MaxMessages = None,
     isolation_level: Isolation = "read_committed",
     follow: Follow = False,
@@ -89,21 +94,29 @@ def consume(  # noqa: PLR0913 - the interface of a command
     base64: Base64 = False,
 ) -> None:
     """Print the records of a topic, each partition in its order: lines, or JSON lines."""
+    if group is not None:
+        _check_no_place(offset, partition)
     begin = _beginning(offset, partition, from_beginning=from_beginning, follow=follow)
     marks = (key_separator.encode(), headers_separator.encode(), null_literal.encode())
     parts = PrintedParts(print_timestamp, print_partition, print_offset, print_headers, print_key, *marks)
     warehouse = connection.open()
-    consumer = warehouse.consumer(
-        isolation_level=isolation_level, auto_offset_reset=begin if isinstance(begin, str) else "none"
-    )
-    with consumer:
-        _choose(consumer, topic, partition, begin)
+    run = _new_run(warehouse, begin, isolation_level, group)
+    with run.consumer:
+        _choose(run, topic, partition, begin)
         settings = warehouse.topic_reader(topic).settings()
         as_json = _as_json(settings, line_form, by_default=isinstance(connection.output, JsonOutput))
         line = record_line(settings, parts, BytesForm.BASE64 if base64 else None, as_json=as_json)
-        wait_ms = (_FOREVER_MS if timeout_ms is None else timeout_ms) if follow else None
-        printed = _print_all(consumer, line, max_messages, wait_ms)
+        silence_ms = (_FOREVER_MS if timeout_ms is None else timeout_ms) if follow else None
+        printed = run.run(line, RunEnd(max_messages, silence_ms))
     note(f"{printed:,} records")
+
+
+def _check_no_place(offset: str | None, partition: int | None) -> None:
+    if offset is not None or partition is not None:
+        raise typer.BadParameter(
+            "members share the partitions and go on where the group has committed; leave --partition and --offset out",
+            param_hint="--group",
+        )
 
 
 def _beginning(offset: str | None, partition: int | None, *, from_beginning: bool, follow: bool) -> str | int:
@@ -130,53 +143,24 @@ def _as_json(topic: TopicSettings, said: LineForm | None, *, by_default: bool) -
     return by_default if said is None else said is LineForm.JSON
 
 
-def _choose(consumer: Consumer, topic: str, partition: int | None, begin: str | int) -> None:
+def _new_run(warehouse: Warehouse, begin: str | int, isolation_level: str, group: str | None) -> ConsumeRun:
+    consumer = warehouse.consumer(
+        isolation_level=isolation_level,
+        auto_offset_reset=begin if isinstance(begin, str) else "none",
+        group_id=group,
+        enable_auto_commit=False,
+    )
+    return ConsumeRun(consumer, warehouse.context.environment)
+
+
+def _choose(run: ConsumeRun, topic: str, partition: int | None, begin: str | int) -> None:
     if partition is None:
-        consumer.subscribe([topic])
+        run.consumer.subscribe([topic], listener=run)
         return
     chosen = TopicPartition(topic, partition)
-    consumer.assign([chosen])
+    run.consumer.assign([chosen])
     if isinstance(begin, int):
-        consumer.seek(chosen, begin)
-
-
-# -- printing -------------------------------------------------------------------------------
-
-
-def _print_all(consumer: Consumer, line: RecordLine, most: int | None, wait_ms: int | None) -> int:
-    """Print records until the end, or until none came for `wait_ms`; return how many."""
-    ends = None if wait_ms is not None else consumer.end_offsets(sorted(consumer.assignment()))
-    printed = 0
-    try:
-        while most is None or printed < most:
-            rest = _POLL_RECORDS if most is None else min(_POLL_RECORDS, most - printed)
-            found = consumer.poll(wait_ms or 0, rest)
-            for records in found.values():
-                for record in records:
-                    _write(line(record))
-                printed += len(records)
-            sys.stdout.buffer.flush()
-            if not found if ends is None else all(consumer.position(p) >= end for p, end in ends.items()):
-                break
-    except KeyboardInterrupt:
-        # How following ends.
-        return printed
-    except BrokenPipeError:
-        # Nobody reads any more; what Python would flush at its exit has nowhere to go either.
-        _drop_output()
-    except OSError as error:
-        _drop_output()
-        tell(f"error: the records could not be written out; write them to another place reason={error.strerror}")
-        raise typer.Exit(1) from error
-    return printed
-
-
-def _drop_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _write(line: bytes) -> None:
-    sys.stdout.buffer.write(line + b"\n")
+        run.consumer.seek(chosen, begin)
 
 
 command = on_warehouse(consume)

@@ -1,4 +1,4 @@
-"""``txntable topics``: create, list, describe, add columns, delete; Kafka's words and columns."""
+"""``txntable topics``: create, list, describe, alter, add columns, delete; Kafka's words and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, note
+from txntable.cli.output import Rows, note, tell
 from txntable.client.topic_description import TopicDescription
 from txntable.topic import TopicSettings
 
@@ -34,6 +34,12 @@ PARTITION_HEADERS = {
     "bytes": "Bytes",
 }
 CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value"}
+ALTER_HEADERS = {
+    "topic": "Topic",
+    "partition_count": "PartitionCount",
+    "new_partition_count": "NewPartitionCount",
+    "executed": "Executed",
+}
 COUNTS = ("segments", "appended_records", "bytes")
 COLUMN_HEADERS = {"topic": "Topic", "column": "Column", "type": "Type", "nullable": "Nullable", "key": "Key"}
 
@@ -127,6 +133,24 @@ def add_column(
     connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted)))
 
 
+def alter(
+    connection: Connection,
+    name: Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")],
+    partitions: Annotated[int, typer.Option("--partitions", help="How many it has then, in all: only more.")],
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: check, and say what is.")] = False,
+) -> None:
+    """Give a topic more partitions, which it keeps: without --execute only check."""
+    admin = connection.open().admin()
+    settings = admin.create_partitions({name: partitions}, validate_only=True)[name]
+    if settings.key:
+        tell("warning: keys map to other partitions from then on; the records that are there stay where they are")
+    if execute:
+        admin.create_partitions({name: partitions})
+    else:
+        note("a dry run: nothing is changed; say --execute to alter")
+    connection.output.rows(Rows(ALTER_HEADERS, [(name, settings.partitions, partitions, execute)]))
+
+
 def delete(
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name.")],
@@ -176,4 +200,5 @@ application.command("create")(on_warehouse(create))
 application.command("list")(on_warehouse(list_topics))
 application.command("describe")(on_warehouse(describe))
 application.command("add-column")(on_warehouse(add_column))
+application.command("alter")(on_warehouse(alter))
 application.command("delete")(on_warehouse(delete))

@@ -271,7 +271,6 @@ class AssignedPartitions:
         )
         for partition, each in found.items():
             self._committed_at[partition] = None if each is None else each.offset
-            self._readings.committed({partition: 0 if each is None else each.offset})
             self._subscription.begin(partition, None if each is None else each.offset)
 
     def _reset_of(self, partition: TopicPartition) -> OffsetReset:

@@ -223,7 +223,7 @@ class GroupAssignment(OffsetCommits):
         self._lose(self._lost(told))
         self._applied = told
         give_up = {TopicPartition(*each) for each in told.to_release}
-        self._forget_committed_ranges(give_up)
+        self._forget_committed(give_up)
         give_up -= self._readings.ranges.keys()
         if give_up:
             self._give_up(each for each in give_up if each in self._subscription.positions)
@@ -234,11 +234,15 @@ class GroupAssignment(OffsetCommits):
             self._applied = now
         self._gain(self._applied)
 
-    def _forget_committed_ranges(self, partitions: Collection[TopicPartition]) -> None:
-        """Look whether work on these is done: users may hand offsets to a producer without telling the consumer."""
-        ranges = {each: reading for each, reading in self._readings.ranges.items() if each in partitions}
-        if ranges and self.config.group_id is not None:
-            topic_ids = {each: reading.topic_id for each, reading in ranges.items()}
+    def _forget_committed(self, partitions: Collection[TopicPartition]) -> None:
+        """Look whether work on these is done: users may hand offsets to a producer without telling the consumer.
+
+        Only here, while they are its own: what is committed later may be what another member has read.
+        """
+        chosen = self._readings.by_partition.keys() & set(partitions) - set(self._readings.lost(self._metadata))
+        readings = {each: self._readings.by_partition[each] for each in chosen}
+        if readings and self.config.group_id is not None:
+            topic_ids = {each: reading.topic_id for each, reading in readings.items()}
             found = self._groups.stable(self.config.group_id, topic_ids)
             self._readings.committed({each: one.offset for each, one in found.items() if one is not None})
 

@@ -171,17 +171,15 @@ class OffsetCommits(OffsetQueries):
                 "this consumer commits by itself what a transaction may abort; make it with enable_auto_commit=False",
                 group=group,
             )
-        metadata = self._metadata
-        lost = set(self._readings.lost(metadata))
         new = {
             (partition.topic, partition.partition): NewOffset(
-                reading.end if partition in lost else self._end_of(partition, reading),
+                self._end_of(partition, reading),
                 reading.topic_id,
                 read_from=reading.read_from,
             )
             for partition, reading in self._readings.by_partition.items()
         }
-        return GroupCommit(group, new, self._readings.metadata(metadata))
+        return GroupCommit(group, new, self._readings.metadata(self._metadata))
 
     @alone
     def offsets_sent(self, sent: GroupCommit) -> None:

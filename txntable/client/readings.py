@@ -101,12 +101,15 @@ class Readings:
         Parameters
         ----------
         current : GroupMetadata, optional
-            Of the consumer now; ``None``: it is no member.
+            Of the consumer now; ``None``: it is no member, and speaks as the one that it was when it read.
         partitions : iterable of TopicPartition, optional
             Whose readings count; default: all.
         """
         chosen = self.by_partition.keys() if partitions is None else partitions
         readings = {each: self.by_partition[each] for each in chosen if each in self.by_partition}
+        if current is None:
+            # Read as a member that is none any more, as far as it knows: whether it owns them is for the log to say.
+            current = next((each.owner for each in readings.values() if each.owner is not None), None)
         if current is None:
             return None
         ownership, former = dict(current.ownership or {}), None

@@ -24,7 +24,7 @@ from txntable.schema import KAFKA_SCHEMA, check_topic_schema
 from txntable.topic import TopicSettings
 from txntable.topic_config import validate
 from txntable.topic_creation import check_partitions, decide_creation, decide_deletion, differences
-from txntable.topic_evolution import decide_new_columns
+from txntable.topic_evolution import decide_more_partitions, decide_new_columns
 from txntable.topic_log import TopicLog, known
 from txntable.warehouse_settings import WarehouseSettings
 
@@ -147,6 +147,61 @@ class TopicAdmin:
             return decide_new_columns(log.segments.fold, table, columns)
 
         known(log.segments.commit("ADD COLUMNS", decide), topic)
+        log.catch_up()
+        return log.settings()
+
+    def create_partitions(
+        self, new_totals: Mapping[str, int], *, validate_only: bool = False
+    ) -> dict[str, TopicSettings]:
+        """Let topics have more partitions; all are checked before the first is changed.
+
+        Keys map to other partitions from then on; records stay where they are, so that a key's order spans two
+        partitions.  A transaction in which keys were mapped before, and not appended, has to be aborted and made
+        again.  Consumers read the new partitions from the beginning.
+
+        Parameters
+        ----------
+        new_totals : Mapping of str to int
+            Topic -> how many partitions it has then, in all; more than it has now.
+        validate_only : bool
+            Whether only to check; nothing is changed.
+
+        Returns
+        -------
+        dict of str to TopicSettings
+            As they are then; with `validate_only` as they are now.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        InvalidPartitionsError
+            A topic has as many or more already, or can not have that many.  After a call of unknown outcome,
+            ``current_partitions`` tells whether it was done.
+        InvalidRequestError
+            `new_totals` is no mapping.
+        CommitStateUnknownError, StoreUnavailableError
+            Describe the topics, and call again for those that have not grown.
+        """
+        if not isinstance(new_totals, Mapping):
+            raise InvalidRequestError("new totals are a mapping of topics to numbers", new_totals=repr(new_totals))
+        settings = {name: self._check_more_partitions(name, total) for name, total in new_totals.items()}
+        return settings if validate_only else {name: self._grow(name, total) for name, total in new_totals.items()}
+
+    def _check_more_partitions(self, topic: str, partitions: int) -> TopicSettings:
+        log = self._topic_log(topic)
+        with log.segments.lock:
+            settings = log.settings()
+            decide_more_partitions(log.segments.fold, log.segments.table, partitions)
+        return settings
+
+    def _grow(self, topic: str, partitions: int) -> TopicSettings:
+        log = self._topic_log(topic)
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return decide_more_partitions(log.segments.fold, table, partitions)
+
+        known(log.segments.commit("CREATE PARTITIONS", decide), topic)
         log.catch_up()
         return log.settings()
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from txntable.errors import (
     InvalidRequestError,
-    SchemaMismatchError,
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
@@ -117,15 +116,14 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
     ------
     UnknownTopicOrPartitionError
         The topic or a partition is not there, or it is another topic by now.
-    SchemaMismatchError
-        Keys were mapped to another number of partitions than the topic has now: write again.
     TransactionAbortableError
-        A segment's file was condemned (PROTOCOL.md §5.7): abort.
+        Keys were mapped to another number of partitions than the topic has now, or a segment's file was condemned
+        (PROTOCOL.md §5.7): abort, and write again.
     InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError
         See :func:`txntable.partition.producer_state.check_append`.
     """
     settings = live_settings(logs, request.topic_id)
-    log = _Appending(logs, table, request)
+    log = _Appending(logs, table, request, settings)
     for item in request.segments:
         _check_segment(settings, item.segment)
         _check_not_condemned(settings, table, item.segment)
@@ -141,12 +139,16 @@ def _check_segment(settings: TopicSettings, segment: StagedSegment) -> None:
             partition=segment.partition,
             partitions=settings.partitions,
         )
+
+
+def _check_mapping(settings: TopicSettings, segment: StagedSegment) -> None:
     if segment.partition_count is not None and segment.partition_count != settings.partitions:
-        raise SchemaMismatchError(
-            "the topic got more partitions while the data was written; write again",
+        raise TransactionAbortableError(
+            "the topic got more partitions after keys were mapped to them; abort the transaction, if there is one, and"
+            " send the records again",
             topic=settings.name,
-            expected=segment.partition_count,
-            found=settings.partitions,
+            partitions=segment.partition_count,
+            current_partitions=settings.partitions,
         )
 
 
@@ -163,8 +165,8 @@ def _check_not_condemned(settings: TopicSettings, table: TableState, segment: St
 class _Appending:
     """The state while one append is decided: producer entries and offsets on a copy."""
 
-    def __init__(self, logs: PartitionLogs, table: TableState, request: AppendRequest) -> None:
-        self._logs, self._table, self._request = logs, table, request
+    def __init__(self, logs: PartitionLogs, table: TableState, request: AppendRequest, settings: TopicSettings) -> None:
+        self._logs, self._table, self._request, self._settings = logs, table, request, settings
         self._entries: dict[int, ProducerEntry | None] = {}
         self._next: dict[int, int] = {}
         self._adds: list[Action] = []
@@ -182,6 +184,8 @@ class _Appending:
         if known is not None:
             self._base_offsets.append(known)
             return
+        # Not before: what is registered already was mapped rightly when it was, and is answered.
+        _check_mapping(self._settings, segment)
         base = self._next_offset(segment.partition)
         batch = Batch(
             path=segment.path,

@@ -154,7 +154,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Append what the tasks uploaded, visible at once; pass over a batch that has committed.
 
-        A batch without records is no transaction.
+        A batch without records is no transaction, except the first: that one says that the stream has begun.
 
         Raises
         ------
@@ -168,7 +168,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         settle()
         told = [message for message in messages if isinstance(message, UploadedBatch)]
         segments = segments_of(message.uploaded for message in told)
-        if not segments:
+        # The first batch is asked about in any case: a stream that begins again may be quiet until it reaches a number
+        # that has committed, and that one would be passed over.
+        if not told or (not segments and batchId > 0):
             return
         first = told[0]
         warehouse, settings = _opened(self._options.store), first.plan.settings
@@ -180,7 +182,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         topic = warehouse.topic_log(settings.name)
 
         def stage(_: Transaction) -> None:
-            producer.stage(topic, settings, segments, RecordMetadata(settings.name))
+            if segments:
+                producer.stage(topic, settings, segments, RecordMetadata(settings.name))
 
         with producer:
             commit_batch(producer, batchId, lambda: first.query_id, stage)

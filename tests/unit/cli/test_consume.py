@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from tests.simulation.site import TWO_COLUMNS
 from tests.unit.cli.conftest import Call
+from txntable.cli import consume_run
 from txntable.cli.main import application
 from txntable.client.consumer import Consumer
 from txntable.warehouse import Warehouse
@@ -213,6 +214,19 @@ def test_options_say_where_it_begins_and_ends(
     assert (result.stdout.splitlines(), result.exit_code) == (printed, 0)
 
 
+def test_following_goes_on_as_long_as_records_come(
+    call: Call, warehouse: Warehouse, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consume_run, "_POLL_RECORDS", 1)
+    with warehouse.producer() as producer:
+        for number in ("one", "two", "three"):
+            producer.send(topic, value=number.encode(), partition=0)
+
+    result = call("consume", topic, "--follow", "--timeout-ms", "0", "--from-beginning")
+
+    assert result.stdout.splitlines() == ["one", "two", "three"]
+
+
 @pytest.mark.parametrize(("level", "printed"), [("read_committed", ["other"]), ("read_uncommitted", ["other", "open"])])
 def test_isolation_level_says_what_is_printed(call: Call, filled: str, level: str, printed: list[str]) -> None:
     result = call("consume", filled, "--partition", "1", "--isolation-level", level)
@@ -227,6 +241,8 @@ def test_isolation_level_says_what_is_printed(call: Call, filled: str, level: st
         ("--offset", "-1", "--partition", "0"),
         ("--offset", "newest"),
         ("--offset", "earliest", "--from-beginning"),
+        ("--group", "g", "--partition", "0"),
+        ("--group", "g", "--offset", "earliest"),
         ("--isolation-level", "snapshot"),
         ("--max-messages", "0"),
     ],

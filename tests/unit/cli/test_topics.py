@@ -126,3 +126,43 @@ def test_delete_keeps_the_topic_until_it_is_executed(call: Call, warehouse: Ware
     assert [json.loads(result.stdout)[0]["deleted"] for result in (dry, executed)] == [False, True]
     assert kept == [topic]
     assert warehouse.admin().list_topics() == []
+
+
+@pytest.mark.parametrize("execute", [False, True])
+def test_alter_gives_a_topic_more_partitions_when_it_is_executed(
+    call: Call, warehouse: Warehouse, topic: str, execute: bool
+) -> None:
+    result = call("topics", "alter", topic, "--partitions", "5", "-o", "json", *(["--execute"] if execute else []))
+
+    assert json.loads(result.stdout) == [
+        {"topic": topic, "partition_count": 2, "new_partition_count": 5, "executed": execute}
+    ]
+    assert result.stderr.startswith("warning: keys map to other partitions")
+    described = json.loads(call("topics", "describe", topic, "-o", "json").stdout)
+    assert [each["partition"] for each in described["partitions"]] == list(range(5 if execute else 2))
+
+
+def test_alter_does_not_speak_of_keys_where_there_are_none(call: Call, warehouse: Warehouse) -> None:
+    warehouse.admin().create_topic("plain", schema=FLIGHTS)
+
+    assert call("topics", "alter", "plain", "--partitions", "2", "--execute").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("flights", "--partitions", "2"), "INVALID_PARTITIONS"),
+        (("flights", "--partitions", "1"), "INVALID_PARTITIONS"),
+        (("flights", "--partitions", "100001"), "INVALID_PARTITIONS"),
+        (("nowhere", "--partitions", "3"), "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+@pytest.mark.parametrize("execute", [(), ("--execute",)])
+def test_alter_fails_in_one_line_when_it_is_refused(
+    call: Call, topic: str, arguments: tuple[str, ...], code: str, execute: tuple[str, ...]
+) -> None:
+    result = call("topics", "alter", *arguments, *execute)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"error: {code}")
+    assert len(result.stderr.splitlines()) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.copying import grow
 from tests.simulation.site import Site
 from tests.unit.client.consuming import poll_all, send, values
 from tests.unit.client.members import BEAT_MS, RAW, SESSION_MS, Told, member, numbers, settle
@@ -128,7 +127,7 @@ def test_positions_of_what_stays_are_not_touched_by_a_rebalance(site: Site) -> N
 def test_partition_that_a_topic_gets_later_is_given_to_a_member_and_read_from_its_beginning(site: Site) -> None:
     consumer = member(site, auto_offset_reset="latest")
     consumer.poll()
-    grow(site.open(), "raw")
+    site.open().admin().create_partitions({"raw": 3})
     send(site.open().producer(), "new", partition=2)
 
     site.advance_ms(BEAT_MS)

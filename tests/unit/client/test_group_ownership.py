@@ -168,7 +168,8 @@ def test_offsets_of_a_stranger_are_refused_and_their_transaction_can_be_aborted(
     assert offset_of(member(site), FIRST) is None
 
 
-def test_range_is_not_committed_when_the_group_does_not_stand_there_any_more(site: Site) -> None:
+@pytest.mark.parametrize("end", [plain, sent, of_ranges])
+def test_range_is_not_committed_when_the_group_does_not_stand_there_any_more(site: Site, end: Ending) -> None:
     filled(site)
     consumer = member(site, subscribed=False)
     consumer.assign([FIRST])
@@ -178,6 +179,118 @@ def test_range_is_not_committed_when_the_group_does_not_stand_there_any_more(sit
     admin.commit({FIRST: 1})
 
     with pytest.raises(CommitFailedError):
-        consumer.commit()
+        end(consumer, site)
 
     assert offset_of(consumer, FIRST) == 1
+
+
+def given_up(consumer: Consumer, other: Consumer, site: Site) -> None:
+    settle(site, other, consumer, other)
+
+
+def expelled(consumer: Consumer, other: Consumer, site: Site) -> None:
+    site.advance_ms(SESSION_MS + BEAT_MS)
+    for _ in range(2):
+        other.poll(max_records=1)
+        site.advance_ms(15_000)
+
+
+@pytest.mark.parametrize("lose", [given_up, expelled])
+def test_what_another_member_has_copied_meanwhile_is_refused_though_the_group_stands_behind_it(
+    site: Site, lose: Callable[[Consumer, Consumer, Site], None]
+) -> None:
+    """The transaction that is under way has the records: that their offset is committed does not make them its own."""
+    filled(site)
+    consumer, other = member(site), member(site)
+    producer = copier(site)
+    producer.begin_transaction()
+    assert len(poll_all(consumer)) == 6
+    lose(consumer, other, site)
+    assert numbers(other)
+    other.seek_to_beginning()
+    poll_all(other)
+    other.commit()
+    other.close()
+    settle(site, consumer)
+    assert numbers(consumer) == [0, 1]
+    poll_all(consumer)
+
+    with pytest.raises((StaleMemberEpochError, UnknownMemberIdError)):
+        producer.send_offsets_of(consumer)
+
+    producer.abort_transaction()
+
+
+def test_what_was_read_before_the_member_left_can_not_be_sent_once_another_one_may_have_it(site: Site) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    consumer.unsubscribe()
+    member(site).poll()
+    producer = copier(site)
+    producer.begin_transaction()
+
+    with pytest.raises(UnknownMemberIdError):
+        producer.send_offsets_of(consumer)
+
+    producer.abort_transaction()
+    assert [offset_of(member(site), each) for each in RAW] == [None, None]
+
+
+def test_partition_that_comes_back_is_the_members_own_again_when_its_offsets_were_committed_by_name(
+    site: Site,
+) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    named(consumer, site)
+    lost_and_had_back(site, consumer)
+
+    send(site.open().producer(), "d")
+    assert poll_all(consumer) == ["d"]
+    sent(consumer, site)
+
+    assert offset_of(consumer, FIRST) == 4
+
+
+def test_what_was_lost_is_refused_once(site: Site) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    lost_and_had_back(site, consumer)
+    with pytest.raises(StaleMemberEpochError):
+        plain(consumer, site)
+
+    assert len(poll_all(consumer)) == 3, "the one that was lost, again"
+    plain(consumer, site)
+
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def test_who_is_told_by_a_refused_commit_that_it_is_no_member_joins_with_the_next_poll(site: Site) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    site.open().admin().remove_members_from_consumer_group("g")
+    with pytest.raises(UnknownMemberIdError):
+        consumer.commit()
+
+    consumer.poll()
+
+    log = site.open().offsets
+    log.refresh()
+    group = log.group("g")
+    assert group is not None
+    assert len(group.members) == 1
+
+
+def test_commit_of_the_positions_speaks_of_what_is_owned_now(site: Site) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    lost_and_had_back(site, consumer)
+    assert len(poll_all(consumer)) == 3
+
+    consumer.commit()
+
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]

@@ -11,9 +11,13 @@ from txntable.client.records import TopicPartition
 from txntable.errors import (
     OffsetMetadataTooLargeError,
     ProducerFencedError,
+    TransactionAbortableError,
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
+from txntable.storage.object_store import ObjectStore
+from txntable.testing.fault_plan import Fault, Operation, Rule, on
+from txntable.testing.stepping_store import SteppingStore
 from txntable.warehouse import Warehouse
 
 IN = TopicPartition("in", 0)
@@ -98,6 +102,54 @@ def test_offsets_of_a_fenced_producer_are_refused_and_never_pending(site: Site) 
     assert not offsets.log.fold.pending
 
 
+def test_offsets_that_were_verified_before_their_producer_was_fenced_lose_the_slot(site: Site) -> None:
+    """A pause between the look at T and the put to O: what landed there would be pending for ever."""
+    warehouse = site.open()
+    zombie = producer_of(warehouse)
+    zombie.begin_transaction()
+    heirs: list[object] = []
+
+    def take_over(store: ObjectStore, path: str) -> None:
+        heirs.append(producer_of(site.open()))
+
+    plan(warehouse, on(Operation.PUT_IF_ABSENT, "offset_log/_delta_log", Fault.TAKEN, intruder=take_over))
+
+    with pytest.raises(ProducerFencedError):
+        zombie.send_offsets_to_transaction({IN: 3}, "g")
+
+    assert len(heirs) == 1
+    assert nothing_is_pending(site)
+
+
+def test_offsets_whose_put_lands_after_the_abort_are_in_no_slot(site: Site) -> None:
+    warehouse = site.open()
+    producer = producer_of(warehouse)
+    producer.begin_transaction()
+    late = on(Operation.PUT_IF_ABSENT, "offset_log/_delta_log", Fault.LATE_LANDING, occurrence=None)
+    store = plan(warehouse, late)
+    with pytest.raises(TransactionAbortableError):
+        producer.send_offsets_to_transaction({IN: 3}, "g")
+    plan(warehouse)
+
+    producer.abort_transaction()
+    store.land()
+
+    assert nothing_is_pending(site)
+
+
+def plan(warehouse: Warehouse, *rules: Rule) -> SteppingStore:
+    store = warehouse.store
+    assert isinstance(store, SteppingStore)
+    store.plan = rules
+    return store
+
+
+def nothing_is_pending(site: Site) -> bool:
+    offsets = site.open().offsets
+    offsets.refresh()
+    return not offsets.log.fold.pending
+
+
 def test_offsets_of_a_dead_producer_are_dropped_by_the_next_one(site: Site) -> None:
     dead = producer_of(site.open())
     dead.begin_transaction()
@@ -167,3 +219,62 @@ def test_one_enrolment_serves_records_and_offsets(site: Site) -> None:
     producer.send_offsets_to_transaction({IN: 7}, "g")
 
     assert warehouse.transactions.refresh() == before + 1
+
+
+def test_offsets_that_are_settled_are_not_written_again_however_far_the_transaction_log_has_moved(site: Site) -> None:
+    warehouse = site.open()
+    producer = producer_of(warehouse)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({IN: 3}, "g")
+    plan(warehouse, on(Operation.PUT_IF_ABSENT, "offset_log/_delta_log", Fault.FAIL_BEFORE, occurrence=None))
+    producer.commit_transaction()
+    plan(warehouse)
+    bystander = site.open()
+    bystander.transactions.refresh()
+    bystander.completer.settle_offsets()
+    settled = bystander.offsets.refresh()
+    producer_of(site.open(), "another")
+    bystander.transactions.refresh()
+
+    bystander.completer.settle_offsets()
+
+    assert bystander.offsets.refresh() == settled
+
+
+def test_transaction_without_offsets_is_completed_without_those_that_have_some(site: Site) -> None:
+    """One commit of T completes several transactions, but none whose offsets nobody has settled."""
+    warehouse = site.open()
+    plain, copying = producer_of(warehouse, "plain"), producer_of(warehouse, "copying")
+    for producer in (plain, copying):
+        producer.begin_transaction()
+        producer.send("out", row={"account": "a", "amount": 1})
+    copying.send_offsets_to_transaction({IN: 3}, "g")
+    plan(warehouse, on(Operation.PUT_IF_ABSENT, "topics/out/_segments", Fault.FAIL_BEFORE, occurrence=None))
+    copying.commit_transaction()
+    plan(warehouse)
+    plain.flush()
+    plain.commit_transaction()
+    row = site.open().transactions
+    row.refresh()
+    assert [each.transactional_id for each in row.log.fold.decided()] == ["copying"]
+
+    site.open().complete()
+
+    found = committed(site)
+    assert found is not None
+    assert found.offset == 3
+
+
+def test_view_that_is_opened_again_has_forgotten_what_others_removed(site: Site) -> None:
+    warehouse = site.open()
+    producer = producer_of(warehouse)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({IN: 3}, "g")
+    other = site.open().admin()
+    other.delete_consumer_groups(["g"])
+    site.advance_ms(301_000)
+
+    warehouse.offsets.refresh()
+
+    assert warehouse.offsets.log.fold.pending == {}
+    assert warehouse.offsets.names() == []

@@ -137,6 +137,24 @@ def test_transaction_that_sends_twice_commits_what_it_sent_last(offsets: Offsets
     assert offsets.at() == 3
 
 
+def test_same_range_of_a_topic_that_was_created_again_is_no_retry(offsets: Offsets) -> None:
+    offsets.commit(5, read_from=RangeStart(None))
+
+    offsets.commit(5, topic_id=ANEW, read_from=RangeStart(None))
+
+    assert committed(offsets.rows[F0], ANEW, require_stable=True) is not None
+
+
+def test_transaction_does_not_take_the_place_of_an_earlier_one_of_its_id(offsets: Offsets) -> None:
+    offsets.commit(5, A)
+    offsets.commit(6, replace(A, epoch=1))
+
+    offsets.end(A, Outcome.COMMIT)
+    offsets.end(replace(A, epoch=1), Outcome.ABORT)
+
+    assert offsets.at() == 5
+
+
 def test_settling_leaves_other_transactions_alone(offsets: Offsets) -> None:
     offsets.commit(5, A)
     offsets.commit(6, B)

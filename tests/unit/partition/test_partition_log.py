@@ -157,7 +157,7 @@ def test_markers_of_another_topic_id_are_not_owed() -> None:
     [
         ({"topic_id": "b" * 32}, "UNKNOWN_TOPIC_OR_PARTITION"),
         ({"partition": 3}, "UNKNOWN_TOPIC_OR_PARTITION"),
-        ({"partition_count": 2}, "INVALID_RECORD"),
+        ({"partition_count": 2}, "TRANSACTION_ABORTABLE"),
         ({"first_sequence": 1}, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     ],
 )

@@ -1,0 +1,114 @@
+"""``jobs/pipeline.py`` killed in a transaction: the copy is the original, and the sums are those of a batch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.pipeline_function import totals_of
+from txntable.client.records import TopicPartition
+from txntable.environment import SystemEnvironment
+from txntable.spark.latest_rows import latest_rows
+from txntable.warehouse import Warehouse
+
+ROOT = Path(__file__).parents[2]
+TRIPS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("miles", pa.int64())])
+RECORDS, PARTITIONS = 20_000, 2
+PATIENCE_MS = 180_000
+# Each costs a start of Spark; more of them by hand.
+KILLS = int(os.environ.get("TXNTABLE_PIPELINE_KILLS", "1"))
+SETTINGS = """
+group = "totals"
+sources = ["trips"]
+targets = ["copies"]
+state = "totals"
+function = "pipeline_function:copy_and_add_up"
+max_offsets_per_partition = 2000
+interval_ms = 200
+"""
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    warehouse = Warehouse.create(str(tmp_path / "warehouse"), durability="page-cache")
+    for topic in ("trips", "copies", "totals"):
+        warehouse.admin().create_topic(topic, partitions=PARTITIONS, schema=TRIPS, key=["carrier"])
+    with warehouse.producer() as producer:
+        for number in range(RECORDS):
+            producer.send("trips", row={"carrier": f"C{number % 40}", "miles": number})
+    return warehouse
+
+
+def started(warehouse: Warehouse, folder: Path) -> subprocess.Popen[str]:
+    """Start the job as a scheduler does."""
+    settings = folder / "totals.toml"
+    settings.write_text(SETTINGS)
+    (folder / "pipeline_function.py").write_text((ROOT / "tests" / "spark" / "pipeline_function.py").read_text())
+    command = [sys.executable, "-m", "jobs.pipeline", "--warehouse", warehouse.url, "--config", str(settings)]
+    return subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE)
+
+
+def looks(warehouse: Warehouse, job: subprocess.Popen[str]) -> Iterator[None]:
+    """Look again and again, while the job lives."""
+    environment = SystemEnvironment()
+    began = environment.instant()
+    while environment.since_ms(began) < PATIENCE_MS:
+        assert job.poll() is None, job.stderr and job.stderr.read()
+        yield
+        environment.sleep_ms(5)
+    raise AssertionError("the job does not go on")
+
+
+def kill_in_a_transaction(warehouse: Warehouse, job: subprocess.Popen[str]) -> None:
+    """Kill the job once it has appended records that are not decided."""
+    segments = warehouse.topic_log("copies").segments
+    for _ in looks(warehouse, job):
+        segments.refresh()
+        if segments.fold.open:
+            job.kill()
+            break
+    job.communicate()
+    assert job.returncode == -signal.SIGKILL
+
+
+def stop_at_the_end(warehouse: Warehouse, job: subprocess.Popen[str]) -> str:
+    """Stop the job when everything is copied, and return what it said."""
+    with warehouse.consumer(group_id="totals") as consumer:
+        partitions = [TopicPartition("trips", number) for number in range(PARTITIONS)]
+        for _ in looks(warehouse, job):
+            committed = consumer.committed(partitions)
+            if {each: one and one.offset for each, one in committed.items()} == consumer.end_offsets(partitions):
+                break
+    job.terminate()
+    _, said = job.communicate()
+    assert job.returncode == 0, said
+    return said
+
+
+def test_copy_and_sums_are_right_when_the_job_is_killed_in_a_transaction(
+    warehouse: Warehouse, spark: SparkSession, tmp_path: Path
+) -> None:
+    for _ in range(KILLS):
+        kill_in_a_transaction(warehouse, started(warehouse, tmp_path))
+    said = stop_at_the_end(warehouse, started(warehouse, tmp_path))
+
+    def rows(topic: str) -> list[tuple[object, ...]]:
+        table = warehouse.read_arrow(topic).read_all()
+        records = zip(
+            table["_partition"].to_pylist(), table["_offset"].to_pylist(), table["miles"].to_pylist(), strict=True
+        )
+        return [(partition, miles) for partition, _, miles in sorted(records)]
+
+    assert "committed offsets=" in said
+    assert rows("copies") == rows("trips")
+    totals = latest_rows(warehouse.read(spark, "totals"), ["carrier"], TRIPS.names)
+    assert sorted(totals.collect()) == sorted(totals_of(warehouse.read(spark, "trips")).collect())
+    assert warehouse.read(spark, "copies", isolation_level="read_uncommitted").count() > RECORDS, "something was killed"

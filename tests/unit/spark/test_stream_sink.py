@@ -1,0 +1,73 @@
+"""The streaming sink without Spark's processes: which micro-batches commit, and which are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from txntable.errors import BatchOutOfOrderError
+from txntable.spark import stream_sink
+from txntable.spark.stream_sink import stream_committer, stream_writer
+from txntable.spark.write_options import write_options
+from txntable.warehouse import Warehouse
+
+SCHEMA = pa.schema([pa.field("account", pa.string(), nullable=False), pa.field("amount", pa.int64())])
+COLUMNS = StructType().add("amount", "long").add("account", "string")
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
+    made.admin().create_topic("t", partitions=2, schema=SCHEMA, key=["account"])
+    yield made
+    stream_sink._open_warehouses.clear()
+
+
+def run_batch(warehouse: Warehouse, batch_id: int, *accounts: str) -> None:
+    """What Spark does with one micro-batch of one task: a writer uploads, another one commits."""
+    options = write_options(
+        {"warehouse": warehouse.url, "topic": "t", "durability": "page-cache", "transactionalId": "stream"}
+    )
+    rows = pa.record_batch({"amount": pa.array([1] * len(accounts), pa.int64()), "account": pa.array(accounts)})
+    message = stream_writer(options, COLUMNS).write(iter([rows] if accounts else []))
+    stream_committer(options).commit([message], batch_id)
+
+
+def written(warehouse: Warehouse) -> list[str]:
+    return sorted(warehouse.read_arrow("t", columns=["account"]).read_all().column("account").to_pylist())
+
+
+def test_batches_commit_once_each(warehouse: Warehouse) -> None:
+    run_batch(warehouse, 0, "a")
+    run_batch(warehouse, 1, "b")
+
+    run_batch(warehouse, 1, "b")
+    run_batch(warehouse, 2, "c")
+
+    assert written(warehouse) == ["a", "b", "c"]
+
+
+def test_batch_without_records_is_no_transaction(warehouse: Warehouse) -> None:
+    run_batch(warehouse, 0, "a")
+    run_batch(warehouse, 1)
+
+    assert not warehouse.producer("stream").is_committed(1)
+
+
+def test_stream_that_begins_again_with_an_empty_batch_is_refused_and_loses_no_later_one(warehouse: Warehouse) -> None:
+    run_batch(warehouse, 0, "a")
+    run_batch(warehouse, 1, "b")
+
+    with pytest.raises(BatchOutOfOrderError, match="a transactional id of its own"):
+        run_batch(warehouse, 0)
+
+
+def test_stream_may_begin_with_an_empty_batch(warehouse: Warehouse) -> None:
+    run_batch(warehouse, 0)
+    run_batch(warehouse, 1, "b")
+
+    assert written(warehouse) == ["b"]
