@@ -1,4 +1,4 @@
-"""Behaviours 96 to 101, 105 and 117: offsets of groups, and the tests that show them here."""
+"""Behaviours 96 to 101, 105, 117 and 120: offsets of groups, and the tests that show them here."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from tests.kafka.behaviour import Behaviour
 
 ADMIN = "unit/client/test_group_admin.py"
 COMMITS = "unit/client/test_offset_commits.py"
+COPIES = "integration/test_copy.py"
 COPYING = "simulation/test_groups.py"
 CRASHES = "simulation/test_group_crashes.py"
 EXPIRY = "unit/client/test_offset_expiry.py"
 FENCING = "unit/coordinator/test_group_fencing.py"
 OFFSETS = "unit/client/test_transactional_offsets.py"
 OWNERSHIP = "unit/client/test_group_ownership.py"
+PIPELINES = "spark/test_pipeline_kills.py"
 SHARD = "unit/coordinator/test_offset_shard.py"
 SNAPSHOTS = "unit/test_committed_offsets.py"
 UPKEEP = "unit/coordinator/test_offset_upkeep.py"
@@ -140,5 +142,15 @@ BEHAVIOURS = (
             COPYING: ["test_copy_is_whole_and_in_order_whoever_joins_leaves_dies_or_is_silent"],
         },
         "There are no brokers: clients are killed, at each of their storage calls.",
+    ),
+    Behaviour(
+        "120",
+        "Copiers of a group are killed, paused and joined by others, beside a committed reader: the copy is whole.",
+        {
+            COPIES: ["test_copy_is_the_original_when_copiers_are_killed_and_paused_at_every_moment"],
+            COPYING: ["test_copy_is_whole_and_in_order_whoever_joins_leaves_dies_or_is_silent"],
+            PIPELINES: ["test_copy_and_sums_are_right_when_the_job_is_killed_in_a_transaction"],
+        },
+        "There are no brokers to bounce, and one version of the format: mixed ones come with its second.",
     ),
 )
