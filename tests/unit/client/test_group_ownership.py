@@ -221,6 +221,22 @@ def test_what_another_member_has_copied_meanwhile_is_refused_though_the_group_st
     producer.abort_transaction()
 
 
+def test_what_was_lost_is_not_forgotten_when_it_is_had_again_and_given_up(site: Site) -> None:
+    filled(site)
+    consumer, other = member(site), member(site)
+    poll_all(consumer)
+    expelled(consumer, other, site)
+    other.commit(dict.fromkeys(RAW, 3))
+    other.close()
+    settle(site, consumer)
+    poll_all(consumer)
+
+    settle(site, member(site), consumer)
+
+    assert len(numbers(consumer)) == 1
+    assert consumer.offsets_to_send().offsets.keys() == set(RAW)
+
+
 def test_what_was_read_before_the_member_left_can_not_be_sent_once_another_one_may_have_it(site: Site) -> None:
     filled(site)
     consumer = member(site)

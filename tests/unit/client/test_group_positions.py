@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.client.consuming import offsets, poll_all, send, values
-from tests.unit.client.members import RAW, copier, member, numbers, offset_of, settle
+from tests.unit.client.members import RAW, Told, copier, member, numbers, offset_of, settle
 from txntable.errors import (
     OffsetOutOfRangeError,
 )
@@ -98,6 +98,29 @@ def test_position_seek_and_pause_work_in_a_group(site: Site) -> None:
 
     assert offsets(consumer.poll()) == [2]
     assert consumer.position(FIRST) == 3
+
+
+def test_member_that_learns_of_its_removal_by_a_new_partition_begins_again_where_the_group_has_committed(
+    site: Site,
+) -> None:
+    producer = site.open().producer()
+    send(producer, "a")
+    send(producer, "b", partition=1)
+    told = Told()
+    consumer, other = member(site, subscribed=False), member(site)
+    consumer.subscribe(["raw"], listener=told)
+    settle(site, consumer, other)
+    kept = numbers(consumer)
+    consumer.poll()
+    admin = site.open().admin()
+    admin.remove_members_from_consumer_group("g", [consumer.group_metadata().member_id])
+    admin.create_partitions({"raw": 3})
+    site.advance_ms(500)
+
+    for _ in range(3):
+        consumer.poll()
+
+    assert ("lost", kept) in told.calls
 
 
 # -- committing by itself -------------------------------------------------------------------

@@ -12,6 +12,7 @@ from txntable.client.group_commit import OffsetAndMetadata
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
 from txntable.errors import (
+    FencedInstanceIdError,
     IllegalStateError,
     InvalidRequestError,
     OffsetMetadataTooLargeError,
@@ -53,6 +54,19 @@ def test_commit_without_arguments_commits_the_positions(site: Site) -> None:
 
     moved = [each for each in RAW if consumer.position(each)]
     assert {each: offset_of(consumer, each) for each in moved} == {each: consumer.position(each) for each in moved}
+
+
+def test_positions_that_are_committed_are_not_written_again(site: Site) -> None:
+    filled(site)
+    warehouse = site.open()
+    consumer = member(warehouse)
+    poll_all(consumer)
+    consumer.commit()
+    before = warehouse.offsets.refresh()
+
+    consumer.commit()
+
+    assert warehouse.offsets.refresh() == before
 
 
 def test_commit_while_iterating_stops_before_what_was_not_handed_out(site: Site) -> None:
@@ -201,6 +215,29 @@ def test_offsets_that_are_sent_are_the_positions_so_that_markers_are_passed(site
     assert offset_of(consumer, FIRST) == 2
 
 
+def test_offsets_that_are_sent_while_iterating_stop_before_what_was_not_handed_out(site: Site) -> None:
+    send(site.open().producer(), "a", "b", "c")
+    consumer = member(site)
+    next(consumer)
+
+    with copier(site).transaction() as txn:
+        txn.send_offsets(consumer)
+
+    assert offset_of(consumer, FIRST) == 1
+
+
+def test_who_is_told_by_a_refused_commit_that_a_newer_consumer_has_its_name_reads_no_more(site: Site) -> None:
+    filled(site)
+    consumer = member(site, group_instance_id="one")
+    poll_all(consumer)
+    member(site, group_instance_id="one").poll()
+    with pytest.raises(FencedInstanceIdError):
+        consumer.commit()
+
+    with pytest.raises(FencedInstanceIdError):
+        consumer.poll()
+
+
 def test_nothing_is_sent_twice_and_nothing_when_nothing_was_read(site: Site) -> None:
     filled(site)
     warehouse = site.open()
@@ -249,6 +286,24 @@ def test_assigned_consumer_sends_offsets_that_nobody_checks_as_in_kafka(site: Si
     with producer.transaction():
         producer.send_offsets_to_transaction({FIRST: 1}, consumer.group_metadata())
     with producer.transaction() as txn:
+        txn.send_offsets(consumer)
+
+    assert offset_of(consumer, FIRST) == 3
+
+
+def test_range_is_sent_past_the_offsets_of_a_transaction_whose_abort_nobody_has_settled(site: Site) -> None:
+    filled(site)
+    consumer = member(site, subscribed=False)
+    consumer.assign([FIRST])
+    consumer.read_arrow()
+    warehouse = site.open()
+    dead = copier(warehouse, "dead")
+    dead.begin_transaction()
+    dead.send_offsets_to_transaction({FIRST: 2}, "g")
+    warehouse.completer.settle_offsets = lambda: (_ for _ in ()).throw(UnstableOffsetCommitError("killed"))  # type: ignore[method-assign]
+    dead.abort_transaction()
+
+    with copier(site).transaction() as txn:
         txn.send_offsets(consumer)
 
     assert offset_of(consumer, FIRST) == 3
