@@ -318,6 +318,12 @@ class InvalidConfigError(InvalidCallError):
     code = "INVALID_CONFIG"
 
 
+class PolicyViolationError(InvalidCallError):
+    """The topic's ``cleanup.policy`` does not allow it."""
+
+    code = "POLICY_VIOLATION"
+
+
 class SchemaMismatchError(InvalidCallError):
     """Columns, types or nullability differ from the topic's schema, or it can not be stored."""
 

@@ -21,7 +21,8 @@ SPARK_TESTS = Path(__file__).parent / "spark"
 def pytest_configure() -> None:
     """Take the machine's accounts and settings from this process: no test can reach a real store by accident."""
     for name in list(os.environ):
-        if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "TXNTABLE_")):
+        # The seeds of the simulations are no settings.
+        if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "TXNTABLE_")) and not name.startswith("TXNTABLE_SEED"):
             del os.environ[name]
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["DO_NOT_TRACK"] = "true"  # Daft would tell its makers of each import

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from txntable.delta_types import TIMESTAMP, canonical_type, nullable_type
 from txntable.errors import SchemaMismatchError
 from txntable.topic import TopicSettings
+from txntable.topic_policy import required_key_column
 
 TIMESTAMP_COLUMN = "_timestamp"
 
@@ -38,12 +39,22 @@ def conform(rows: pa.Table | pa.RecordBatch, settings: TopicSettings) -> pa.Tabl
     Raises
     ------
     SchemaMismatchError
-        A column is missing, unknown, named twice, of another type, or null where it may not be.
+        A column is missing, unknown, named twice, of another type, or null where it may not be; or the topic is
+        compacted, and a record has no key.
     """
     wanted = check_columns(rows.schema, settings)
     columns = [_conformed(rows.column(rows.schema.get_field_index(field.name)), field, settings) for field in wanted]
     schema = pa.schema([pa.field(field.name, nullable_type(field.type)) for field in wanted])
-    return type(rows).from_arrays(columns, schema=schema)
+    conformed = type(rows).from_arrays(columns, schema=schema)
+    key = required_key_column(settings)
+    if key is not None and conformed.column(key).null_count:
+        raise SchemaMismatchError(
+            "the topic is compacted and takes no record without a key; fill its key column, or leave the record out",
+            topic=settings.name,
+            column=key,
+            cleanup_policy=settings.config.get("cleanup.policy"),
+        )
+    return conformed
 
 
 def check_columns(found: pa.Schema, settings: TopicSettings) -> list[pa.Field]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
+from enum import Enum
 
 from coordinator.row_json import encode_key
 from txntable.errors import InvalidTopicError
@@ -21,6 +23,33 @@ HEARTBEATS_FOLDER = "system/heartbeats"
 TOPICS_FOLDER = "topics"
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_SEGMENT = re.compile(r"p\d{5}/[0-9a-f]{32}-(?:x-x|(\d+)-(\d+))-[0-9a-f]{32}\.parquet")
+_MARKER = re.compile(r"markers/[0-9a-f]{32}-(\d+)-(\d+)\.parquet")
+_STATE = re.compile(r"state/p\d{5}\.parquet")
+
+
+class FileKind(Enum):
+    """What a file that S may name is."""
+
+    SEGMENT = "segment"
+    MARKER = "marker"
+    STATE = "state entry"
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """What the name of a file below S's root says.
+
+    Attributes
+    ----------
+    kind : FileKind
+        Which of the three.
+    producer : tuple of int or None
+        Producer id and epoch; ``None``: of no producer.
+    """
+
+    kind: FileKind
+    producer: tuple[int, int] | None = None
 
 
 def check_topic_name(name: str) -> str:
@@ -74,6 +103,16 @@ def marker_path(topic_id: str, producer_id: int, epoch: int) -> str:
 def state_path(partition: int) -> str:
     """Return the path of a partition's state entry, relative to S's root."""
     return f"state/p{partition:05d}.parquet"
+
+
+def parse_file_name(path: str) -> FileName | None:
+    """Return what a path relative to S's root says; ``None``: it is none that this module makes."""
+    for kind, pattern in ((FileKind.SEGMENT, _SEGMENT), (FileKind.MARKER, _MARKER), (FileKind.STATE, _STATE)):
+        match = pattern.fullmatch(path)
+        if match is not None:
+            numbers = [int(number) for number in match.groups() if number is not None]
+            return FileName(kind, (numbers[0], numbers[1]) if numbers else None)
+    return None
 
 
 def key_path(kind: str, key: str) -> str:

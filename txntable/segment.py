@@ -2,7 +2,8 @@
 
 Owns what such a file is like: its columns, encodings, codec, row groups, and the facts that a
 log needs to know about it.  The same code runs in the Python client and on Spark's executors.
-Invariant: ``_offset_delta`` counts 0, 1, 2, … in the order of writing.  Must not know of Spark.
+Invariant: ``_offset_delta`` counts 0, 1, 2, … in the order of writing, unless the rows bring theirs
+(:mod:`txntable.segment_rewriting`).  Must not know of Spark.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 
 from txntable.errors import InvalidRequestError
 from txntable.layout import segment_path
-from txntable.schema import TIMESTAMP_COLUMN, segment_schema
+from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, segment_schema
 from txntable.segment_encoding import ColumnEncodings, choose_encodings, dictionary_encodings
 from txntable.statistics import Leaf, delta_statistics, leaves
 from txntable.storage.object_store import ObjectStore
@@ -192,7 +193,8 @@ class SegmentWriter:
         Parameters
         ----------
         rows : pyarrow.Table or pyarrow.RecordBatch
-            As :func:`txntable.conform.conform` returns them.
+            As :func:`txntable.conform.conform` returns them.  Rows that were in a segment before bring
+            ``_offset_delta`` and ``_timestamp``, and keep both.
 
         Raises
         ------
@@ -211,10 +213,14 @@ class SegmentWriter:
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Add the record's own columns and take note of what the log wants to know."""
         count = batch.num_rows
-        deltas = pa.array(np.arange(self.records, self.records + count, dtype=np.int64))
+        rewritten = OFFSET_DELTA_COLUMN in batch.schema.names
+        if rewritten:
+            deltas = batch.column(OFFSET_DELTA_COLUMN)
+        else:
+            deltas = pa.array(np.arange(self.records, self.records + count, dtype=np.int64))
         names = self._plan.settings.schema.names
         columns = [batch.column(name) for name in names]
-        if TIMESTAMP_COLUMN in batch.schema.names and not self._stamps:
+        if TIMESTAMP_COLUMN in batch.schema.names and (rewritten or not self._stamps):
             times = batch.column(TIMESTAMP_COLUMN)
             values = times.view(pa.int64()).to_numpy()
             self._note_times(int(values[0]), int(values.max()))

@@ -26,6 +26,7 @@ from txntable.isolation import IsolationLevel
 from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.log.entry_time import version_as_of
 from txntable.offset_history import OffsetHistory
+from txntable.partition.offsets import MERGED_THROUGH
 from txntable.partition.topic_view import TopicView
 from txntable.spark.offset_range import Offsets, offset_ranges
 from txntable.spark.reader import scan
@@ -114,8 +115,15 @@ class Snapshot:
                     # What was deleted since is still there in the past.
                     if not self._past:
                         raise
-                head = reader.topic.public.table.next_version - 1
-            self._versions[topic] = reader.version_at(self.position) if self._past else head
+                public = reader.topic.public.table
+            # A snapshot that is older than snapshot.retention may find its topic merged beyond it.
+            merged = any(
+                number > self.position
+                for name, number in public.numbers.items()
+                if name.startswith(f"{MERGED_THROUGH}/")
+            )
+            past = self._past or merged
+            self._versions[topic] = reader.version_at(self.position) if past else public.next_version - 1
         return self._versions[topic]
 
     def view(self, topic: str) -> TopicView:

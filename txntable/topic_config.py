@@ -1,7 +1,7 @@
 """A topic's settings by Kafka's names: what there is, what each may be, what holds by default.
 
 Owns the table.  Values are kept as the text that the user gave, as Kafka keeps them.  Pure; must
-not know what a setting does.
+not know what a setting does: which of them contradict each other is :mod:`txntable.topic_policy`'s.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ TOPIC_CONFIG: Mapping[str, ConfigKey] = MappingProxyType(
         ),
         "min.compaction.lag.ms": _long(0, "a record is not compacted before this time"),
         "retention.bytes": _long(-1, "size of a partition beyond which old segments go; -1: no limit", lowest=-1),
-        "retention.ms": _long(7 * DAY_MS, "age beyond which old segments go; -1: no limit", lowest=-1),
+        "retention.ms": _long(-1, "age beyond which old segments go; -1: no limit", lowest=-1),
         "segment.bytes": _int(134_217_728, "size of a segment at which the next one is begun", lowest=1024 * 1024),
     }
 )
@@ -132,13 +132,29 @@ def validate(config: Mapping[str, object]) -> dict[str, str]:
             _refuse(_key(name), name, repr(value))
         config_value(name, {name: text})
         stored[name] = text
-    if _number(stored, "min.compaction.lag.ms") > _number(stored, "max.compaction.lag.ms"):
-        raise InvalidConfigError(
-            "the least compaction lag is above the greatest; lower it",
-            min_compaction_lag_ms=stored.get("min.compaction.lag.ms"),
-            max_compaction_lag_ms=stored.get("max.compaction.lag.ms"),
-        )
     return stored
+
+
+def altered(config: Mapping[str, str], changes: Mapping[str, object]) -> dict[str, str]:
+    """Return settings as they are stored once some of them were changed, sorted by name.
+
+    Parameters
+    ----------
+    config : Mapping[str, str]
+        What was set.
+    changes : Mapping
+        By Kafka's names; ``None``: back to the default.
+
+    Raises
+    ------
+    InvalidConfigError
+        A name is unknown, also one that is not set, or a value not allowed: the message says what is.
+    """
+    for name in changes:
+        _key(name)
+    kept = {name: text for name, text in config.items() if name not in changes}
+    new = validate({name: value for name, value in changes.items() if value is not None})
+    return dict(sorted({**kept, **new}.items()))
 
 
 def config_value(name: str, config: Mapping[str, str]) -> ConfigValue:
@@ -167,7 +183,7 @@ def config_value(name: str, config: Mapping[str, str]) -> ConfigValue:
 def _key(name: str) -> ConfigKey:
     key = TOPIC_CONFIG.get(name)
     if key is None:
-        nearest = difflib.get_close_matches(name.lower().replace("_", "."), TOPIC_CONFIG, n=1, cutoff=0.0)[0]
+        nearest = difflib.get_close_matches(str(name).lower().replace("_", "."), TOPIC_CONFIG, n=1, cutoff=0.0)[0]
         raise InvalidConfigError(
             "there is no such topic setting; use one of the known ones",
             name=name,
@@ -211,7 +227,3 @@ _READERS: Mapping[ConfigType, Callable[[str], ConfigValue | None]] = {
     ConfigType.STRING: str,
     ConfigType.LIST: lambda text: tuple(part.strip() for part in text.split(",") if part.strip()),
 }
-
-
-def _number(config: Mapping[str, str], name: str) -> int:
-    return int(config.get(name, TOPIC_CONFIG[name].default))

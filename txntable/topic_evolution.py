@@ -1,12 +1,13 @@
 """Changing a topic that has records: a decision on S, followed by the projection (PROTOCOL.md §3.2).
 
 Columns are only ever added, nullable and last: so a segment of any age is read with the newest schema,
-and who knows an older one goes on.  Partitions are only ever added, too: offsets keep their meaning.  Pure.
+and who knows an older one goes on.  Partitions are only ever added, too: offsets keep their meaning.  Any of
+Kafka's settings may change, as long as the topic could have been created with them.  Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -18,8 +19,11 @@ from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
 from txntable.schema import KAFKA_SCHEMA, check_topic_schema, needs_timestamp_ntz
 from txntable.topic import TopicSettings
+from txntable.topic_config import altered
 from txntable.topic_creation import check_partitions
 from txntable.topic_metadata import RETENTION_PROPERTY, segments_metadata
+from txntable.topic_policy import check_policy
+from txntable.warehouse_settings import WarehouseSettings
 
 
 def decide_new_columns(
@@ -117,6 +121,33 @@ def decide_more_partitions(logs: PartitionLogs, table: TableState, partitions: i
             current_partitions=settings.partitions,
         )
     return [_changed(table, replace(settings, partitions=partitions))]
+
+
+def decide_new_configs(
+    logs: PartitionLogs, table: TableState, changes: Mapping[str, object], warehouse: WarehouseSettings
+) -> Sequence[Action]:
+    """Decide that settings of a topic change; nothing when it has them all.
+
+    Parameters
+    ----------
+    logs, table
+        S's state.
+    changes : Mapping
+        By Kafka's names; ``None``: back to the default.
+    warehouse : WarehouseSettings
+        Which a topic's settings may not contradict.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        There is no such topic.
+    InvalidConfigError
+        A name is unknown, a value not allowed, or what the settings would be together can not be kept.
+    """
+    settings = live_settings(logs)
+    wanted = replace(settings, config=altered(settings.config, changes))
+    check_policy(wanted, warehouse)
+    return [] if dict(wanted.config) == dict(settings.config) else [_changed(table, wanted)]
 
 
 def _changed(table: TableState, wanted: TopicSettings) -> Metadata:

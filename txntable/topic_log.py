@@ -22,6 +22,7 @@ from txntable.partition.offsets import REFLECTS
 from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
+from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
 from txntable.topic import TopicSettings
 
 Verify = Callable[[DeltaLog[PartitionLogs]], None]
@@ -140,7 +141,8 @@ class TopicLog:
     def _with_constant_files(self, table: TableState, actions: Sequence[Action]) -> Sequence[Action]:
         """Write the files of rows that are not live yet, before the commit that names them."""
         for action in actions:
-            if isinstance(action, Add) and action.path not in table.files:
+            constant = isinstance(action, Add) and action.partition_values["_control"] is not None
+            if isinstance(action, Add) and constant and action.path not in table.files:
                 self.context.store.put(f"{self.segments.root}/{action.path}", CONSTANT_FILE)
         return actions
 
@@ -170,6 +172,57 @@ class TopicLog:
         if isinstance(known(self.segments.commit("EXPIRE PRODUCERS", decide), self.segments.root), Committed):
             self.project()
         return len(expired)
+
+    def commit(self, operation: str, decide: Callable[[TableState, TableState], Sequence[Action]]) -> None:
+        """Write to S what is decided on its state and a state of P; P follows.
+
+        Parameters
+        ----------
+        operation : str
+            What ``commitInfo`` says.
+        decide : callable
+            S's state and P's -> actions; asked at every attempt.  Nothing: nothing is written.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again, with what is decided on the newer state.
+        """
+
+        def decided(table: TableState) -> Sequence[Action]:
+            return self._with_constant_files(table, decide(table, self.public.ensure_fresh()))
+
+        if isinstance(known(self.segments.commit(operation, decided), self.segments.root), Committed):
+            self.project()
+
+    def rewrite(self, request: RewriteRequest) -> tuple[Rewrite, ...]:
+        """Let merged segments take the place of their sources, take away what was aborted, settle rows.
+
+        Parameters
+        ----------
+        request : RewriteRequest
+            At most :data:`txntable.partition.append.LARGEST_COMMIT_SEGMENTS` rows in all.
+
+        Returns
+        -------
+        tuple of Rewrite
+            Those that hold; the others lost a race, and their outputs are named by no log.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again: what was done is not done twice.
+        """
+        done: tuple[Rewrite, ...] = ()
+
+        def decide(table: TableState, public: TableState) -> Sequence[Action]:
+            nonlocal done
+            decision = decide_rewrite(self.segments.fold, table, public, request, self.context.clock.now_ms())
+            done = decision.done
+            return decision.actions
+
+        self.commit("COMPACT", decide)
+        return done
 
     def project(self) -> None:
         """Bring the public table to the state of the partition logs, as far as this view knows it.

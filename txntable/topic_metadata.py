@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log.actions import Metadata
+from txntable.log.retention import retention_properties
 from txntable.schema import (
     PUBLIC_PARTITION_COLUMNS,
     SEGMENTS_PARTITION_COLUMNS,
@@ -24,7 +25,9 @@ from txntable.schema import (
 )
 from txntable.topic import TopicSettings
 
-FORMAT = "0"
+FORMAT = "1"
+# Of the time before there was compaction: never promised to last.
+PREVIEW_FORMAT = "0"
 FORMAT_PROPERTY = "txntable.format"
 TOPIC_PROPERTY = "txntable.topic."
 CONFIG_PROPERTY = "txntable.config."
@@ -46,14 +49,9 @@ def guard_properties(retention_ms: int) -> dict[str, str]:
         "delta.enableInCommitTimestamps": "true",
         "delta.enableChangeDataFeed": "true",
         "delta.enableExpiredLogCleanup": "false",
-        **_retention_properties(retention_ms),
+        **retention_properties(retention_ms),
         FORMAT_PROPERTY: FORMAT,
     }
-
-
-def _retention_properties(retention_ms: int) -> dict[str, str]:
-    retention = f"interval {retention_ms // 1000} seconds"
-    return {"delta.deletedFileRetentionDuration": retention, "delta.logRetentionDuration": retention}
 
 
 def segments_metadata(settings: TopicSettings, table_id: str, created_ms: int, retention_ms: int) -> Metadata:
@@ -92,7 +90,7 @@ def public_metadata(segments: Metadata, settings: TopicSettings) -> Metadata:
     schema = to_delta_schema(public_schema(settings))
     configuration = {
         **segments.configuration,
-        **_retention_properties(int(segments.configuration[RETENTION_PROPERTY])),
+        **retention_properties(int(segments.configuration[RETENTION_PROPERTY])),
     }
     columns = _names(PUBLIC_PARTITION_COLUMNS)
     return Metadata(table_id, settings.name, schema, columns, configuration, segments.created_ms)
@@ -149,9 +147,14 @@ def check_format(configuration: Mapping[str, str], table: str) -> None:
     """
     found = configuration.get(FORMAT_PROPERTY)
     if found != FORMAT:
-        raise UnsupportedFormatError(
-            "the table has a format that this version does not know; upgrade txntable",
-            table=table,
-            format=found,
-            known=FORMAT,
-        )
+        raise unsupported_format(found, table=table)
+
+
+def unsupported_format(found: object, **facts: object) -> UnsupportedFormatError:
+    """Return the error that says what to do about a format that is not this version's."""
+    remedy = "upgrade txntable"
+    if found == PREVIEW_FORMAT:
+        remedy = "it is a preview's: read it with the version that wrote it, and write its records into a new warehouse"
+    return UnsupportedFormatError(
+        f"the format is none that this version knows; {remedy}", **facts, format=repr(found), known=repr(FORMAT)
+    )

@@ -18,7 +18,6 @@ from txntable.errors import (
     DamagedDataError,
     StorePermissionError,
     StoreUnavailableError,
-    UnsupportedFormatError,
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
 )
@@ -32,7 +31,7 @@ from txntable.storage.object_store import ObjectStore
 from txntable.storage.probe import probe
 from txntable.storage.store_clock import StoreClock
 from txntable.topic_log import known
-from txntable.topic_metadata import FORMAT, guard_properties
+from txntable.topic_metadata import FORMAT, guard_properties, unsupported_format
 from txntable.transaction_rows import TRANSACTION_LOG_COLUMNS
 from txntable.warehouse_settings import WarehouseSettings, settings_properties
 
@@ -165,9 +164,5 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedDataError("the warehouse's identity can not be read", path=WAREHOUSE_FILE) from error
     if identity is None:
-        raise UnsupportedFormatError(
-            "the warehouse has a format that this version does not know; upgrade txntable",
-            format=repr(fields["format"]),
-            known=repr(FORMAT),
-        )
+        raise unsupported_format(fields["format"], url=store.spec.url)
     return identity

@@ -13,6 +13,7 @@ from txntable.errors import DamagedDataError, InvalidConfigError, UnsupportedFor
 PREFIX = "txntable.warehouse."
 _NOT_SETTINGS = {f"{PREFIX}id"}
 _DAY_MS = 86_400_000
+_MINUTE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class WarehouseSettings:
         How long a committed batch name is refused; at least a day.
     offsets_retention_ms : int
         How long the offsets of a group without members stay, and those of topics that no member subscribes to.
+    snapshot_retention_ms : int
+        How long each decision can be told from the next, so that a snapshot as of it can be read: nothing younger
+        is merged.  At least a minute, since a snapshot is read one topic after the other; at most
+        `vacuum_retention_ms`, which keeps the files.
 
     Raises
     ------
@@ -46,16 +51,12 @@ class WarehouseSettings:
     producer_id_expiration_ms: int = _DAY_MS
     batch_retention_ms: int = 400 * _DAY_MS
     offsets_retention_ms: int = 7 * _DAY_MS
+    snapshot_retention_ms: int = 60 * _MINUTE_MS
 
     def __post_init__(self) -> None:
         if self.transaction_max_timeout_ms < 1:
             raise InvalidConfigError(
                 "transaction.max.timeout.ms is at least 1", transaction_max_timeout_ms=self.transaction_max_timeout_ms
-            )
-        if self.vacuum_retention_ms < max(_DAY_MS, 2 * self.transaction_max_timeout_ms):
-            raise InvalidConfigError(
-                "vacuum.retention is at least a day and twice transaction.max.timeout.ms",
-                vacuum_retention_ms=self.vacuum_retention_ms,
             )
         for name, value in (
             ("transactional.id.expiration.ms", self.transactional_id_expiration_ms),
@@ -67,10 +68,24 @@ class WarehouseSettings:
                     found=value,
                     transaction_max_timeout_ms=self.transaction_max_timeout_ms,
                 )
+        self._check_retentions()
+
+    def _check_retentions(self) -> None:
+        if self.vacuum_retention_ms < max(_DAY_MS, 2 * self.transaction_max_timeout_ms):
+            raise InvalidConfigError(
+                "vacuum.retention is at least a day and twice transaction.max.timeout.ms",
+                vacuum_retention_ms=self.vacuum_retention_ms,
+            )
         if self.batch_retention_ms < _DAY_MS:
             raise InvalidConfigError("batch.retention is at least a day", batch_retention_ms=self.batch_retention_ms)
         if self.offsets_retention_ms < 1:
             raise InvalidConfigError("offsets.retention is at least 1", offsets_retention_ms=self.offsets_retention_ms)
+        if not _MINUTE_MS <= self.snapshot_retention_ms <= self.vacuum_retention_ms:
+            raise InvalidConfigError(
+                "snapshot.retention is at least a minute and at most vacuum.retention",
+                snapshot_retention_ms=self.snapshot_retention_ms,
+                vacuum_retention_ms=self.vacuum_retention_ms,
+            )
 
 
 def settings_properties(settings: WarehouseSettings) -> dict[str, str]:

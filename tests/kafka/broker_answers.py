@@ -11,6 +11,7 @@ ABORT = "unit/client/test_transaction_abort.py"
 CALLS = "unit/client/test_producer_calls.py"
 CLIENT_STATE = "unit/client/test_client_state.py"
 COMPLETION = "unit/test_completion.py"
+DELETION = "unit/client/test_delete_records.py"
 DELIVERY = "unit/client/test_delivery.py"
 FENCE = "unit/client/test_fence_producers.py"
 FENCING = "unit/client/test_producer_fencing.py"
@@ -225,6 +226,11 @@ ANSWERS = (
         {RETRIES: ["test_abort_drops_what_was_not_sent_yet_and_writes_nothing"]},
     ),
     Behaviour(
+        "10.29",
+        "delete_records may go beyond the last stable offset, into an open transaction, which can commit all the same.",
+        {DELETION: ["test_deletion_cuts_through_an_open_transaction_whose_commit_succeeds_without_the_records"]},
+    ),
+    Behaviour(
         "10.30",
         "An admin's abort writes a marker in one partition only, and the producer's later commit succeeds.",
         {
@@ -235,6 +241,11 @@ ANSWERS = (
             ]
         },
         "On purpose: it decides in the transaction log, so that the later commit fails instead of half succeeding.",
+    ),
+    Behaviour(
+        "10.31",
+        "With delete_records in the middle of an aborted transaction the rest of it stays filtered.",
+        {DELETION: ["test_rest_of_an_aborted_transaction_stays_filtered_when_its_beginning_is_deleted"]},
     ),
     Behaviour(
         "1.5",

@@ -1,4 +1,4 @@
-"""Behaviours 50 to 72, 82 and 83: producer state and the log of a partition, and the tests that show them here.
+"""Behaviours 50 to 72 and 80 to 83: producer state and the log of a partition, and the tests that show them here.
 
 There are no replicas and no local files: what is in the partition log is durable, and producer state is a fold of it.
 """
@@ -9,15 +9,18 @@ from tests.kafka.behaviour import Behaviour
 
 CALLS = "unit/client/test_producer_calls.py"
 COMMIT = "unit/log/test_commit.py"
+DELETION = "unit/client/test_delete_records.py"
 DELIVERY = "unit/client/test_delivery.py"
 EXPIRATION = "unit/partition/test_expiration.py"
 EXPIRY = "unit/client/test_coordinator_expiry.py"
 HANGING = "unit/client/test_transaction_admin.py"
 JOB = "unit/client/test_coordinator_job.py"
+LOG_START = "unit/partition/test_log_start.py"
 LOG_STATE = "unit/log/test_state.py"
 PARTITION_LOG = "unit/partition/test_partition_log.py"
 PRODUCER = "unit/client/test_producer.py"
 PRODUCER_STATE = "unit/partition/test_producer_state.py"
+RETENTION = "unit/client/test_retention.py"
 RETRIES = "unit/client/test_producer_retries.py"
 ROWS = "unit/partition/test_rows_of_segments.py"
 SEQUENCES = "unit/partition/test_sequences.py"
@@ -235,6 +238,31 @@ BEHAVIOURS = (
         "72",
         "A zombie coordinator is fenced even for a transaction without data.",
         {JOB: ["test_job_that_lost_its_lease_while_idle_stops_before_any_write"]},
+    ),
+    Behaviour(
+        "80",
+        "Retention, DeleteRecords and compaction delete obsolete snapshots; producer ids go with their segments.",
+        {
+            LOG_START: [
+                "test_producer_is_remembered_without_its_data",
+                "test_any_history_without_its_beginning_is_the_same_for_everyone",
+            ],
+            RETENTION: ["test_producers_are_answered_as_before_when_their_data_is_gone"],
+            DELETION: ["test_later_producers_and_transactions_go_on"],
+        },
+        "Producers do not go with their segments: the commit that removes data carries their state on, and they go "
+        "when they are idle for producer.id.expiration.ms.",
+    ),
+    Behaviour(
+        "81",
+        "The log start offset never passes the high watermark.",
+        {
+            DELETION: ["test_deletion_is_refused_before_any_partition_is_changed"],
+            LOG_START: [
+                "test_log_starts_at_the_high_watermark_when_nothing_is_left",
+                "test_any_history_without_its_beginning_is_the_same_for_everyone",
+            ],
+        },
     ),
     Behaviour(
         "82",

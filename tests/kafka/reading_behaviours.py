@@ -42,7 +42,11 @@ BEHAVIOURS = (
             STABLE_OFFSET: [
                 "test_never_below_the_log_start_and_the_same_for_who_opens_the_log_anew",
                 "test_data_that_retention_took_whole_holds_back_no_partition_any_more",
-            ]
+            ],
+            "unit/partition/test_log_start.py": [
+                "test_open_transaction_does_not_block_retention_and_the_stable_offset_is_the_log_start"
+            ],
+            "unit/client/test_delete_records.py": ["test_stable_offset_is_never_below_the_log_start"],
         },
     ),
     Behaviour(

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 
 from tests.simulation import test_admin_crashes as administer
+from tests.simulation import test_compaction_crashes as rewrite
 from tests.simulation import test_crashes as operate
 from tests.simulation import test_group_crashes as group
+from tests.simulation import test_retention_crashes as retain
 from tests.simulation.crash_points import crash_point
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.log.keyed_table import find_row, keyed_remove
@@ -90,6 +92,10 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "delete a topic": (operate.prepared, delete_topic),
     "add columns": (operate.prepared, add_columns),
     "create partitions": (operate.prepared, create_partitions),
+    "alter settings": (retain.site_with_old_records, retain.alter_configs),
+    "delete records": (retain.site_with_old_records, retain.delete_records),
+    "expire records": (retain.site_with_old_records, retain.expire),
+    "compact": (rewrite.site_to_compact, rewrite.compact_all),
     "commit": (operate.prepared, operate.transfer),
     "abort": (operate.prepared, operate.abort),
     "take over": (lambda: operate.prepared(open_transaction=True), operate.take_over),
@@ -153,6 +159,10 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert {"S APPEND", "P PROJECT"} <= found["append without a transaction"]
     assert {"S ADD COLUMNS", "P PROJECT"} <= found["add columns"]
     assert {"S CREATE PARTITIONS", "P PROJECT"} <= found["create partitions"]
+    assert {"S ALTER CONFIGS", "P PROJECT"} <= found["alter settings"]
+    assert {"S DELETE RECORDS", "a segment", "S COMPACT", "P PROJECT"} <= found["delete records"]
+    assert {"S RETENTION", "a constant file", "P PROJECT"} <= found["expire records"]
+    assert {"a segment", "S COMPACT", "a constant file", "P PROJECT"} <= found["compact"]
     assert "T PREPARE" in found["commit in two phases"]
     assert {"O SEND OFFSETS", "T COMMIT", "O SETTLE", "T COMPLETE"} <= found["commit with offsets"]
     assert {"a heartbeat", "O JOIN"} <= found["join a group"]

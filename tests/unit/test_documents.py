@@ -76,7 +76,7 @@ def test_json_examples_of_the_protocol_are_what_the_golden_logs_say() -> None:
     examples = re.findall(r"`([\w/]+)`, version (\d+)\n\n```json\n(.*?)```", text, re.DOTALL)
 
     for log, version, example in examples:
-        entry = ROOT / "tests/golden/format-0" / log / "_delta_log" / f"{int(version):020d}.json"
+        entry = ROOT / "tests/golden/format-1" / log / "_delta_log" / f"{int(version):020d}.json"
         assert json.loads(example.replace("\n", " ")) == json.loads(entry.read_text().splitlines()[1])
     assert len(examples) == 4
 

@@ -1,4 +1,4 @@
-"""The logs of format 0, as they were written once (tests/golden/README.md)."""
+"""The logs of format 1, as they were written once (tests/golden/README.md)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from coordinator.transaction_state import TransactionState
 from tests.simulation.site import Site
 from txntable.errors import DamagedDataError, TransactionAbortableError, UnsupportedFormatError
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
+from txntable.partition.batch import ProducerEpoch, batch_of
 from txntable.partition.markers import Control
 from txntable.partition.offsets import decided_through, merged_through, next_offset
 from txntable.partition.producer_state import BatchMetadata, ProducerEntry
 from txntable.partition.projection import project
 from txntable.partition.stable_offset import last_stable_offset
+from txntable.partition.state_entry import Cleaning
 from txntable.segment import StagedSegment
 from txntable.warehouse import Warehouse
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "format-0"
-GROUPS = GOLDEN.parent / "format-0-groups"
+GOLDEN = Path(__file__).parent.parent / "golden" / "format-1"
+GROUPS = GOLDEN.parent / "format-1-groups"
+MAINTAINED = GOLDEN.parent / "format-1-maintained"
 TOPIC_ID = "bd82a28b1f088b3a186737712fb16fe7"
 
 
@@ -131,7 +134,7 @@ def test_offset_log_folds_to_the_same_rows(warehouse: Warehouse) -> None:
         ("topics/orders/_segments", '"records":1', '"recordz":1'),
         ("topics/orders/_segments", '{\\"v\\":1,\\"records', '{\\"v\\":2,\\"records'),
         ("topics/orders/_segments", '"_control":"COMMIT"', '"_control":"MAYBE"'),
-        ("topics/orders/_segments", '"txntable.format":"0"', '"txntable.format":"9"'),
+        ("topics/orders/_segments", '"txntable.format":"1"', '"txntable.format":"9"'),
         ("topics/orders/_segments", '"tags":{"txntable"', '"tags":{"other"'),
         ("system/transaction_log", '"_kind":"id"', '"_kind":"what"'),
         ("system/transaction_log", '"_producer_epoch":"0"', '"_producer_epoch":"5"'),
@@ -215,3 +218,71 @@ def test_old_group_goes_on(of_groups: Warehouse) -> None:
 
     (found,) = of_groups.admin().describe_consumer_groups(["readers"]).values()
     assert [(member.member_id, len(member.assignment)) for member in found.members] == [("b", 2)]
+
+
+# -- after maintenance --------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["entries", "checkpoints"])
+def maintained(request: pytest.FixtureRequest) -> Warehouse:
+    site = Site()
+    for path in MAINTAINED.rglob("*.json"):
+        site.objects.put(str(path.relative_to(MAINTAINED)), path.read_bytes())
+    # The last of these entries was written nine days after the first.
+    site.advance_ms(10 * 86_400_000)
+    found = site.open()
+    for name in ("ledger", "accounts"):
+        topic = found.topic_log(name)
+        topic.settings()
+        topic.public.refresh()
+        if request.param == "checkpoints":
+            topic.segments.write_checkpoint()
+            topic.public.write_checkpoint()
+    found = site.open()
+    for name in ("ledger", "accounts"):
+        found.topic_log(name).settings()
+        found.topic_log(name).public.refresh()
+    return found
+
+
+def test_merged_and_cut_partition_folds_to_the_same_state(maintained: Warehouse) -> None:
+    logs, table = maintained.topic_log("ledger").segments.fold, maintained.topic_log("ledger").segments.table
+    rows = {
+        int(add.partition_values["_base_offset"] or ""): batch_of(add)
+        for add in table.files
+        if add.partition_values["_control"] is None
+    }
+
+    assert {name.partition("/")[0]: number for name, number in table.numbers.items()} == {
+        "next_offset": 16,
+        "decided_through": 25,
+        "merged_through": 25,
+        "log_start": 2,
+    }
+    assert {base: (b.last_offset, b.records, b.producer, b.decided) for base, b in rows.items()} == {
+        3: (12, 6, None, (0, 25)),
+        14: (14, 1, ProducerEpoch(1001, 0), None),
+        15: (15, 1, ProducerEpoch(2001, 0), None),
+    }
+    assert logs.markers == {}
+    assert logs.producers[0, 0] == ProducerEntry(8, (), 1_700_007_200_004, 0, 13)
+    assert logs.producers[0, 1] == ProducerEntry(0, (BatchMetadata(0, 0, 11, 11),), 1_700_000_000_000, None, 11)
+    assert {key: t.first_offsets for key, t in logs.open.items()} == {(2001, 0): {0: 15}}
+
+
+def test_name_that_vacuum_condemned_is_remembered(maintained: Warehouse) -> None:
+    tombstones = maintained.topic_log("ledger").segments.table.tombstones
+
+    assert [path for path in tombstones if path.endswith(f"x-x-{'e' * 32}.parquet")] == [
+        f"p00001/{TOPIC_ID}-x-x-{'e' * 32}.parquet"
+    ]
+
+
+def test_partition_compacted_by_key_folds_to_the_same_state(maintained: Warehouse) -> None:
+    topic = maintained.topic_log("accounts")
+    public = sorted(tuple(dict(add.partition_values).values()) for add in topic.public.table.files)
+
+    assert topic.segments.fold.cleanings == {0: (Cleaning(13, 1_700_007_200_000),)}
+    assert topic.segments.fold.markers == {}
+    assert public == [("0", "13", "13", "22"), ("0", "4", "11", "18")]
+    assert project(topic.segments.fold, topic.segments.table, topic.public.table, 0) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from txntable.errors import InvalidConfigError
-from txntable.topic_config import LARGEST_LONG, TOPIC_CONFIG, config_value, validate
+from txntable.topic_config import LARGEST_LONG, TOPIC_CONFIG, altered, config_value, validate
 
 
 @pytest.mark.parametrize("name", TOPIC_CONFIG)
@@ -20,7 +20,6 @@ def test_the_default_is_allowed_for_each_setting(name):
     ("name", "default"),
     [
         ("cleanup.policy", ("delete",)),
-        ("retention.ms", 604_800_000),
         ("retention.bytes", -1),
         ("delete.retention.ms", 86_400_000),
         ("min.compaction.lag.ms", 0),
@@ -33,6 +32,11 @@ def test_the_default_is_allowed_for_each_setting(name):
 )
 def test_kafkas_default_holds_where_nothing_is_set(name, default):
     assert config_value(name, {}) == default
+
+
+def test_records_are_kept_for_ever_where_no_retention_is_set():
+    """Kafka's default is seven days: a table that loses its rows unasked would be no table."""
+    assert config_value("retention.ms", {}) == -1
 
 
 @pytest.mark.parametrize(
@@ -100,6 +104,27 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(name, nearest):
     assert refused.value.facts["nearest"] == nearest
 
 
-def test_compaction_lags_are_refused_when_they_contradict_each_other():
-    with pytest.raises(InvalidConfigError, match="above the greatest"):
-        validate({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"})
+SET = {"cleanup.policy": "compact", "retention.ms": "3600000"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "stored"),
+    [
+        ({}, SET),
+        ({"retention.ms": 7_200_000}, {"cleanup.policy": "compact", "retention.ms": "7200000"}),
+        ({"retention.ms": None}, {"cleanup.policy": "compact"}),
+        ({"segment.bytes": None}, SET),
+        (
+            {"cleanup.policy": ["delete"], "retention.bytes": -1},
+            {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "3600000"},
+        ),
+    ],
+)
+def test_altered_settings_are_those_that_were_set_with_the_changes(changes, stored):
+    assert altered(SET, changes) == stored
+
+
+@pytest.mark.parametrize("changes", [{"retention": None}, {"retention": 1}, {"retention.ms": "long"}, {5: None}])
+def test_a_change_that_is_none_is_refused(changes):
+    with pytest.raises(InvalidConfigError):
+        altered(SET, changes)

@@ -96,9 +96,10 @@ def test_opening_says_where_there_is_no_warehouse(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda fields: fields | {"format": "1"}, UnsupportedFormatError),
+        (lambda fields: fields | {"format": "2"}, UnsupportedFormatError),
+        (lambda fields: fields | {"format": "0"}, UnsupportedFormatError),
         (lambda fields: fields | {"surprise": 1}, DamagedDataError),
-        (lambda fields: {"format": "0"}, DamagedDataError),
+        (lambda fields: {"format": "1"}, DamagedDataError),
     ],
 )
 def test_opening_refuses_an_identity_that_it_does_not_know(site: Site, change, error: type[Exception]) -> None:
@@ -137,7 +138,15 @@ def test_opening_refuses_a_warehouse_that_has_topics_and_has_lost_a_log(site: Si
     assert site.objects.snapshot() == before
 
 
-@pytest.mark.parametrize("settings", [{"vacuum_retention_ms": 1}, {"transaction_max_timeout_ms": 0}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"vacuum_retention_ms": 1},
+        {"transaction_max_timeout_ms": 0},
+        {"snapshot_retention_ms": 59_999},
+        {"snapshot_retention_ms": 2 * 86_400_000 + 1, "vacuum_retention_ms": 2 * 86_400_000},
+    ],
+)
 def test_settings_out_of_bounds_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(InvalidConfigError):
         WarehouseSettings(**settings)
@@ -148,13 +157,13 @@ def test_settings_out_of_bounds_are_refused(settings: dict[str, int]) -> None:
 
 def test_created_topic_is_described_as_it_was_asked_for(site: Site) -> None:
     admin = admin_of(site)
-    admin.create_topic("t", partitions=3, schema=TWO_COLUMNS, key=["account"], config={"retention.ms": 5000})
+    admin.create_topic("t", partitions=3, schema=TWO_COLUMNS, key=["account"], config={"retention.ms": 3_600_000})
 
     (found,) = admin.describe_topics(["t"])
 
     assert (found.settings.partitions, found.settings.key) == (3, ("account",))
     assert found.settings.schema == TWO_COLUMNS
-    assert dict(found.settings.config) == {"retention.ms": "5000"}
+    assert dict(found.settings.config) == {"retention.ms": "3600000"}
     assert [p.high_watermark for p in found.partitions] == [0, 0, 0]
 
 
@@ -189,6 +198,8 @@ def test_existing_topic_is_refused_and_what_differs_is_named(site: Site) -> None
         ("t", {"partitions": True}, InvalidPartitionsError),
         ("t", {"config": {"retention.mss": 1}}, InvalidConfigError),
         ("t", {"config": {"retention.ms": "long"}}, InvalidConfigError),
+        ("t", {"config": {"retention.ms": 899_999}}, InvalidConfigError),
+        ("t", {"schema": TWO_COLUMNS, "config": {"cleanup.policy": "compact"}}, InvalidConfigError),
         ("t", {"schema": {"x": "long"}}, SchemaMismatchError),
         ("t", {"schema": pa.schema([])}, SchemaMismatchError),
         ("t", {"schema": TWO_COLUMNS, "key": "account"}, InvalidRequestError),

@@ -1,4 +1,4 @@
-"""``txntable topics``: create, list, describe, alter, add columns, delete; Kafka's words and columns."""
+"""``txntable topics``: create, list, describe, add columns, delete; Kafka's words and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import typer
 
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, note, tell
+from txntable.cli.output import Rows, note
+from txntable.cli.topic_changes import alter, delete_records
+from txntable.client.config_admin import config_entries
 from txntable.client.topic_description import TopicDescription
 from txntable.topic import TopicSettings
 
@@ -33,13 +35,7 @@ PARTITION_HEADERS = {
     "appended_records": "AppendedRecords",
     "bytes": "Bytes",
 }
-CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value"}
-ALTER_HEADERS = {
-    "topic": "Topic",
-    "partition_count": "PartitionCount",
-    "new_partition_count": "NewPartitionCount",
-    "executed": "Executed",
-}
+CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value", "source": "Source"}
 COUNTS = ("segments", "appended_records", "bytes")
 COLUMN_HEADERS = {"topic": "Topic", "column": "Column", "type": "Type", "nullable": "Nullable", "key": "Key"}
 
@@ -107,6 +103,9 @@ def _summary(topic: TopicDescription) -> tuple[object, ...]:
 def describe(
     connection: Connection,
     names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
+    all_configs: Annotated[
+        bool, typer.Option("--all-configs", help="All settings, also those that have their defaults.")
+    ] = False,
 ) -> None:
     """Describe topics: columns and settings, and each partition's offsets and size."""
     topics = connection.open().admin().describe_topics(names or None)
@@ -116,7 +115,7 @@ def describe(
         "partitions": Rows(
             PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions", COUNTS
         ),
-        "configs": Rows(CONFIG_HEADERS, [row for topic in topics for row in _configs(topic)], "Settings"),
+        "configs": Rows(CONFIG_HEADERS, [row for topic in topics for row in _configs(topic, all_configs)], "Settings"),
     }
     connection.output.report(sections)
 
@@ -131,24 +130,6 @@ def add_column(
     """Add nullable columns to a topic: null in the records that are there."""
     wanted = [column_from_text(text) for text in columns]
     connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted)))
-
-
-def alter(
-    connection: Connection,
-    name: Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")],
-    partitions: Annotated[int, typer.Option("--partitions", help="How many it has then, in all: only more.")],
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: check, and say what is.")] = False,
-) -> None:
-    """Give a topic more partitions, which it keeps: without --execute only check."""
-    admin = connection.open().admin()
-    settings = admin.create_partitions({name: partitions}, validate_only=True)[name]
-    if settings.key:
-        tell("warning: keys map to other partitions from then on; the records that are there stay where they are")
-    if execute:
-        admin.create_partitions({name: partitions})
-    else:
-        note("a dry run: nothing is changed; say --execute to alter")
-    connection.output.rows(Rows(ALTER_HEADERS, [(name, settings.partitions, partitions, execute)]))
 
 
 def delete(
@@ -192,8 +173,12 @@ def _partitions(topic: TopicDescription) -> list[tuple[object, ...]]:
     ]
 
 
-def _configs(topic: TopicDescription) -> list[tuple[object, ...]]:
-    return [(topic.settings.name, name, value) for name, value in sorted(topic.settings.config.items())]
+def _configs(topic: TopicDescription, all_configs: bool) -> list[tuple[object, ...]]:
+    return [
+        (topic.settings.name, entry.name, entry.value, entry.source.value)
+        for entry in config_entries(topic.settings).values()
+        if all_configs or not entry.is_default
+    ]
 
 
 application.command("create")(on_warehouse(create))
@@ -201,4 +186,5 @@ application.command("list")(on_warehouse(list_topics))
 application.command("describe")(on_warehouse(describe))
 application.command("add-column")(on_warehouse(add_column))
 application.command("alter")(on_warehouse(alter))
+application.command("delete-records")(on_warehouse(delete_records))
 application.command("delete")(on_warehouse(delete))

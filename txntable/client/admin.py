@@ -1,4 +1,4 @@
-"""The admin client: topics, offsets, consumer groups and transactions, in Kafka's words.
+"""The admin client: topics and their settings, records, offsets, groups and transactions, in Kafka's words.
 
 Owns no rule: every change is a decision of the layers below.
 """
@@ -9,9 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
+from txntable.client.config_admin import ConfigAdmin
 from txntable.client.coordinator_client import CoordinatorClient
 from txntable.client.group_admin import GroupAdmin
 from txntable.client.offset_listing import ListedOffset, OffsetSpec, list_offsets
+from txntable.client.record_admin import RecordAdmin
 from txntable.client.records import TopicPartition
 from txntable.client.topic_admin import TopicAdmin
 from txntable.client.transaction_abort import AbortedTransaction, AbortTarget, TransactionAborter
@@ -29,7 +31,7 @@ from txntable.topic_reader import TopicReader
 from txntable.warehouse_settings import WarehouseSettings
 
 
-class Admin(TopicAdmin, GroupAdmin):
+class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin):
     """Made by :meth:`txntable.Warehouse.admin`."""
 
     def __init__(
@@ -42,6 +44,8 @@ class Admin(TopicAdmin, GroupAdmin):
             return topic_reader(name).topic
 
         TopicAdmin.__init__(self, completer.offsets, topic_log, settings)
+        ConfigAdmin.__init__(self, topic_log, settings)
+        RecordAdmin.__init__(self, topic_log)
         GroupAdmin.__init__(self, completer, topic_log)
         self._topic_reader = topic_reader
         self._shown = TransactionAdmin(completer.transactions, topic_log)

@@ -14,12 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from typing import Any
 
 from txntable.client.group_client import GroupClient
 from txntable.completion import Completer
 from txntable.errors import TransactionCoordinatorFencedError, TxnTableError, UnknownTopicOrPartitionError
-from txntable.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.layout import TOPICS_FOLDER
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, clean_up
+from txntable.log.delta_log import DeltaLog
 from txntable.offset_expiration import (
     Swept,
     expire_offsets_part,
@@ -34,6 +36,9 @@ from txntable.transaction_log import TransactionLog
 from txntable.warehouse_settings import WarehouseSettings
 
 logger = logging.getLogger(__name__)
+
+# Entries above a log's newest checkpoint at which the job writes one: who opens the log reads them one by one.
+_LONGEST_TAIL = 10
 
 
 class Task(Enum):
@@ -247,12 +252,15 @@ class CoordinatorRound:
         public_ms = self._settings.vacuum_retention_ms
         # Nobody travels through S: it is kept for as long as a transaction may need it.
         segments_ms = max(SMALLEST_RETENTION_MS, 2 * self._settings.transaction_max_timeout_ms)
-        retentions_ms = {TRANSACTION_LOG_ROOT: public_ms, OFFSET_LOG_ROOT: public_ms}
-        for name in self._topics():
-            retentions_ms |= {public_root(name): public_ms, segments_root(name): segments_ms}
-        for root, retention_ms in retentions_ms.items():
-            with self._left_to_the_next_round(f"clean up log={root}"):
-                self._counts["cleaned_log_files"] += len(clean_up(self._context, root, retention_ms).paths)
+        logs: list[tuple[DeltaLog[Any], int]] = [(self._transactions.log, public_ms), (self._offsets.log, public_ms)]
+        for topic in map(self._topic_log, self._topics()):
+            logs += [(topic.public, public_ms), (topic.segments, segments_ms)]
+        for log, retention_ms in logs:
+            with self._left_to_the_next_round(f"clean up log={log.root}"):
+                cleaned = clean_up(self._context, log.root, retention_ms)
+                self._counts["cleaned_log_files"] += len(cleaned.paths)
+                if cleaned.tail > _LONGEST_TAIL:
+                    log.write_checkpoint()
 
     def _topics(self) -> list[str]:
         return list(self._context.store.folders(TOPICS_FOLDER))

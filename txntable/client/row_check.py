@@ -21,6 +21,7 @@ from txntable.conform import conform
 from txntable.delta_types import nullable_type
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.topic import TopicSettings
+from txntable.topic_policy import required_key_column
 
 # A value as it is kept, and its bytes; None: Arrow has to look at it.
 _Taken = tuple[Any, int] | None
@@ -58,13 +59,14 @@ class RowCheck:
     def __init__(self, settings: TopicSettings) -> None:
         self._settings = settings
         self._names = frozenset(settings.schema.names)
+        key = required_key_column(settings)
         self._columns = [
             _Column(
                 field.name,
                 nullable_type(field.type),
-                field.nullable,
+                field.nullable and field.name != key,
                 _quick_check(field.type),
-                replace(settings, schema=pa.schema([field]), key=()),
+                replace(settings, schema=pa.schema([field]), key=(field.name,) if field.name == key else ()),
             )
             for field in settings.schema
         ]
@@ -80,7 +82,8 @@ class RowCheck:
         Raises
         ------
         SchemaMismatchError
-            A column is unknown or missing, or a value is of another type.
+            A column is unknown or missing, a value is of another type, or the topic is compacted and the record
+            has no key.
         InvalidRequestError
             The row is no mapping.
         """

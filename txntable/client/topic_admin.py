@@ -26,6 +26,7 @@ from txntable.topic_config import validate
 from txntable.topic_creation import check_partitions, decide_creation, decide_deletion, differences
 from txntable.topic_evolution import decide_more_partitions, decide_new_columns
 from txntable.topic_log import TopicLog, known
+from txntable.topic_policy import check_policy
 from txntable.warehouse_settings import WarehouseSettings
 
 
@@ -111,7 +112,9 @@ class TopicAdmin:
         schema = check_topic_schema(schema)
         check_key(schema, list(key))
         topic_id = self._context.environment.new_id()
-        return TopicSettings(check_topic_name(name), topic_id, partitions, schema, key, validate(config))
+        wanted = TopicSettings(check_topic_name(name), topic_id, partitions, schema, key, validate(config))
+        check_policy(wanted, self._settings)
+        return wanted
 
     def add_columns(self, topic: str, columns: pa.Schema | Sequence[pa.Field]) -> TopicSettings:
         """Add columns to a topic: its old records have null there; the same call again changes nothing.

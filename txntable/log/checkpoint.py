@@ -79,15 +79,13 @@ def is_due(version: int, live_files: int) -> bool:
     return version > 0 and version % max(SMALLEST_INTERVAL, live_files // 50) == 0
 
 
-def encode_checkpoint(state: TableState, tombstones_since_ms: int) -> bytes:
+def encode_checkpoint(state: TableState) -> bytes:
     """Return the Parquet bytes of the state's checkpoint.
 
     Parameters
     ----------
     state : TableState
         At a version, with protocol and metadata.
-    tombstones_since_ms : int
-        Removals before this time (ms since 1970) are left out.
     """
     if state.protocol is None or state.metadata is None:
         raise DamagedDataError("a table without protocol or metadata has no checkpoint", version=state.version)
@@ -96,7 +94,7 @@ def encode_checkpoint(state: TableState, tombstones_since_ms: int) -> bytes:
         _column("metaData", [_metadata_row(state.metadata)]),
         _column("txn", [{"appId": name, "version": number} for name, number in sorted(state.numbers.items())]),
         _add_column(state.files.to_table()),
-        _column("remove", [_remove_row(t) for t in state.tombstones.values() if t.deletion_ms >= tombstones_since_ms]),
+        _column("remove", [_remove_row(tombstone) for tombstone in state.tombstones.values()]),
     ]
     sink = io.BytesIO()
     pq.write_table(pa.concat_tables(parts), sink, compression="zstd")

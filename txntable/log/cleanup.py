@@ -41,10 +41,13 @@ class CleanupSpec:
         Oldest version first; of one version the checkpoint before the entry.
     oldest_kept : int or None
         The checkpoint that reading may start from afterwards; ``None``: nothing goes.
+    tail : int
+        How many entries stand above the newest checkpoint: each is a request of whoever opens the log.
     """
 
     paths: tuple[str, ...]
     oldest_kept: int | None
+    tail: int = 0
 
 
 def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> CleanupSpec:
@@ -61,19 +64,21 @@ def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> Cleanu
     """
     horizon_ms = now_ms - retention_ms
     entries = sorted((f for f in files if not f.is_checkpoint), key=lambda f: f.version)
+    newest = max((f.version for f in files if f.is_checkpoint), default=-1)
+    tail = sum(1 for f in entries if f.version > newest)
     # A version stays readable as long as its successor is younger than the retention.
     replaced = [f.version for f in entries if f.meta.last_modified_ms < horizon_ms]
     if not replaced:
-        return CleanupSpec((), None)
+        return CleanupSpec((), None, tail)
     starts = [f.version for f in files if f.is_checkpoint and f.version <= replaced[-1]]
     have = {f.version for f in entries}
     starts = [version for version in starts if version in have]
     if not starts:
-        return CleanupSpec((), None)
+        return CleanupSpec((), None, tail)
     start = max(starts)
     going = [f for f in files if f.version < start]
     going.sort(key=lambda f: (f.version, not f.is_checkpoint))
-    return CleanupSpec(tuple(f.meta.path for f in going), start)
+    return CleanupSpec(tuple(f.meta.path for f in going), start, tail)
 
 
 def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:

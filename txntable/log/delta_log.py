@@ -32,6 +32,7 @@ from txntable.log.checkpoint import encode_checkpoint, encode_hint, is_due
 from txntable.log.cold_start import load_newest
 from txntable.log.fairness import Fairness
 from txntable.log.outcome import Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
+from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
 from txntable.storage.store_clock import StoreClock
@@ -77,8 +78,6 @@ class LogContext:
         Age beyond which a view is not trusted (log rule 3).
     engine : str
         Name and version, for ``commitInfo``.
-    tombstone_retention_ms : int
-        How long a checkpoint remembers removed files.
     """
 
     store: ObjectStore
@@ -86,7 +85,6 @@ class LogContext:
     clock: StoreClock
     guard_ms: int = 300_000
     engine: str = "txntable"
-    tombstone_retention_ms: int = 30 * 86_400_000
 
 
 class DeltaLog(Generic[F]):
@@ -378,7 +376,15 @@ class DeltaLog(Generic[F]):
             version = self.ensure_fresh().version
             if version is None:
                 raise DamagedDataError("there is no table to write a checkpoint of", log=self.root)
-            since_ms = self.table.timestamp_ms - self.context.tombstone_retention_ms
-            self._store.put_if_absent(checkpoint_path(self.root, version), encode_checkpoint(self.table, since_ms))
+            self.table.forget_tombstones(self._tombstones_since_ms())
+            self._store.put_if_absent(checkpoint_path(self.root, version), encode_checkpoint(self.table))
             self._store.put(last_checkpoint_path(self.root), encode_hint(version, len(self.table.files)))
             return version
+
+    def _tombstones_since_ms(self) -> int:
+        """Return the time from which on removals are remembered: what still may be read, and a guard's margin.
+
+        A commit takes its time before its put, which may be answered a guard later.
+        """
+        configuration = {} if self.table.metadata is None else self.table.metadata.configuration
+        return self.table.timestamp_ms - deleted_files_retention_ms(configuration) - self.context.guard_ms

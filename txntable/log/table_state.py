@@ -182,6 +182,10 @@ class TableState:
         """Return the named number, or `default` when it was never written."""
         return self.numbers.get(name, default)
 
+    def forget_tombstones(self, since_ms: int) -> None:
+        """Forget what was removed before a time (ms since 1970), as whoever starts from the next checkpoint has."""
+        self.tombstones = {path: gone for path, gone in self.tombstones.items() if gone.deletion_ms >= since_ms}
+
     def apply(self, commit: Commit) -> None:
         """Fold one commit.
 

@@ -18,6 +18,7 @@ from txntable.errors import (
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
+from txntable.partition.condemnation import check_registrable
 from txntable.partition.offsets import NEXT_OFFSET, next_offset, per_partition
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.producer_state import IncomingBatch, ProducerEntry, after_append, check_append
@@ -118,7 +119,7 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
         The topic or a partition is not there, or it is another topic by now.
     TransactionAbortableError
         Keys were mapped to another number of partitions than the topic has now, or a segment's file was condemned
-        (PROTOCOL.md §5.7): abort, and write again.
+        or is too old (:func:`txntable.partition.condemnation.check_registrable`): abort, and write again.
     InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError
         See :func:`txntable.partition.producer_state.check_append`.
     """
@@ -126,7 +127,6 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
     log = _Appending(logs, table, request, settings)
     for item in request.segments:
         _check_segment(settings, item.segment)
-        _check_not_condemned(settings, table, item.segment)
         log.take(item, now_ms)
     return log.decision(settings.topic_id)
 
@@ -152,16 +152,6 @@ def _check_mapping(settings: TopicSettings, segment: StagedSegment) -> None:
         )
 
 
-def _check_not_condemned(settings: TopicSettings, table: TableState, segment: StagedSegment) -> None:
-    # Live again would be worse than refused: the file is about to be deleted, or is gone already.
-    if segment.path in table.tombstones and segment.path not in table.files:
-        raise TransactionAbortableError(
-            "the segment's file was condemned or removed before it was appended; abort and write it again",
-            topic=settings.name,
-            path=segment.path,
-        )
-
-
 class _Appending:
     """The state while one append is decided: producer entries and offsets on a copy."""
 
@@ -184,8 +174,9 @@ class _Appending:
         if known is not None:
             self._base_offsets.append(known)
             return
-        # Not before: what is registered already was mapped rightly when it was, and is answered.
+        # Not before: what is registered already is answered, also when its segment was merged away since.
         _check_mapping(self._settings, segment)
+        check_registrable(self._table, segment, now_ms)
         base = self._next_offset(segment.partition)
         batch = Batch(
             path=segment.path,

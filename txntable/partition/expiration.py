@@ -11,10 +11,9 @@ from collections.abc import Collection
 
 from txntable.log.actions import Add
 from txntable.log.table_state import TableState
-from txntable.partition.offsets import next_offset
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.producer_state import ProducerEntry
-from txntable.partition.state_entry import StateEntry, state_add
+from txntable.partition.removal import state_entries
+from txntable.partition.state_entry import state_add
 
 
 def idle_producers(logs: PartitionLogs, now_ms: int, expiration_ms: int) -> set[tuple[int, int]]:
@@ -60,15 +59,5 @@ def decide_expiry(
     list of Add
         One for each partition that forgets a producer; empty: nothing to write.
     """
-    settings = logs.settings
-    forgetting = {partition for partition, _ in expired}
-    if settings is None or not forgetting:
-        return []
-    kept: dict[int, dict[int, ProducerEntry]] = {partition: {} for partition in sorted(forgetting)}
-    for (partition, producer_id), entry in logs.producers.items():
-        if partition in kept and (partition, producer_id) not in expired:
-            kept[partition][producer_id] = entry
-    return [
-        state_add(StateEntry(partition, next_offset(table.numbers, settings.topic_id, partition), producers), now_ms)
-        for partition, producers in kept.items()
-    ]
+    entries = state_entries(logs, table, {partition for partition, _ in expired}, forgotten=expired)
+    return [state_add(entry, now_ms) for entry in entries]

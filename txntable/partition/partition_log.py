@@ -20,7 +20,7 @@ from txntable.partition.batch import Batch, ProducerEpoch, batch_of
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import ProducerEntry, after_append, after_marker
 from txntable.partition.replay import replay
-from txntable.partition.state_entry import StateEntry, state_entry_of
+from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
 from txntable.topic import TopicSettings
 from txntable.topic_metadata import settings_of
 
@@ -82,6 +82,8 @@ class PartitionLogs:
         (producer id, epoch) -> :class:`OpenTransaction`.
     markers : dict
         (producer id, ended epoch) -> :class:`Marker`, as long as its row lives.
+    cleanings : dict
+        Partition -> its compactions by key, the oldest first.
     """
 
     def __init__(self, name: str) -> None:
@@ -93,6 +95,7 @@ class PartitionLogs:
         self.producers: dict[tuple[int, int], ProducerEntry] = {}
         self.open: dict[TransactionKey, OpenTransaction] = {}
         self.markers: dict[TransactionKey, Marker] = {}
+        self.cleanings: dict[int, tuple[Cleaning, ...]] = {}
         # (version, paths whose visibility that commit may have changed), oldest first.
         self._journal: deque[tuple[int, list[str]]] = deque()
         self._journal_paths = 0
@@ -106,6 +109,7 @@ class PartitionLogs:
             self.settings = settings_of(self.name, table.metadata)
             replayed = replay(table.files.to_table())
             self.producers, self.markers = replayed.producers, replayed.markers
+            self.cleanings = replayed.cleanings
             for producer, batch in replayed.undecided:
                 self._open(producer, batch)
 
@@ -126,7 +130,7 @@ class PartitionLogs:
                     self._apply_remove(action, table, touched)
                 case Add():
                     self._sort_add(action, batches, markers, touched)
-        # Of one commit every batch comes before every marker: a commit holds only one of the kinds.
+        # A commit holds batches of producers or markers, never both; settled and merged rows are nobody's batches.
         for batch in sorted(batches, key=lambda b: (b.partition, b.base_offset)):
             self._apply_batch(batch)
         for marker in sorted(markers, key=lambda m: m.position):
@@ -137,7 +141,7 @@ class PartitionLogs:
         settings = settings_of(self.name, metadata)
         if self.settings is not None and settings.topic_id != self.settings.topic_id:
             # A re-created topic shares the log and nothing else.
-            self.producers, self.open, self.markers = {}, {}, {}
+            self.producers, self.open, self.markers, self.cleanings = {}, {}, {}, {}
         self.settings = settings
 
     def _apply_remove(self, remove: Remove, table: TableState, touched: list[str]) -> None:
@@ -181,6 +185,9 @@ class PartitionLogs:
             del self.producers[key]
         for producer_id, entry in state.producers.items():
             self.producers[state.partition, producer_id] = entry
+        self.cleanings.pop(state.partition, None)
+        if state.cleaned:
+            self.cleanings[state.partition] = state.cleaned
 
     def _apply_batch(self, batch: Batch) -> None:
         if batch.producer is None:

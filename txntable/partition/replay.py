@@ -20,7 +20,7 @@ from txntable.log.partition_values import partition_column
 from txntable.partition.batch import Batch, ProducerEpoch, decode_batch
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
-from txntable.partition.state_entry import StateEntry, state_entry_of
+from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
 from txntable.schema import SEGMENTS_PARTITION_COLUMNS
 
 _COLUMNS = {column.name for column in SEGMENTS_PARTITION_COLUMNS}
@@ -36,6 +36,7 @@ class Replayed:
     producers: dict[tuple[int, int], ProducerEntry] = field(default_factory=dict)
     markers: dict[tuple[int, int], Marker] = field(default_factory=dict)
     undecided: list[tuple[ProducerEpoch, Batch]] = field(default_factory=list)
+    cleanings: dict[int, tuple[Cleaning, ...]] = field(default_factory=dict)
 
 
 def replay(rows: pa.Table) -> Replayed:
@@ -62,6 +63,7 @@ def replay(rows: pa.Table) -> Replayed:
     states = [_state(row) for row in rows.filter(_mask(pc.equal(control, Control.STATE.value))).to_pylist()]
     data = rows.filter(pc.is_null(control))
     replayed = Replayed(markers={(m.producer_id, m.ends): m for m in markers})
+    replayed.cleanings = {state.partition: state.cleaned for state in states if state.cleaned}
     replayed.undecided = _undecided(data, replayed.markers)
     _replay_producers(replayed, states, markers, _last_batches(data))
     return replayed

@@ -1,14 +1,14 @@
 """State entries: producer state that outlives the segments it came from (PROTOCOL.md §5.5).
 
 ``state/p00003.parquet`` holds, in its tag, the complete producer state of all offsets below
-`through` of one partition.  It is written anew only by commits that remove segments or markers.
-Pure.
+`through` of one partition, and which compactions by key there were.  It is written anew only by
+commits that remove segments or markers, settle rows, or let producers expire.  Pure.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from txntable.errors import DamagedDataError
@@ -19,14 +19,60 @@ from txntable.partition.batch import TAG_VERSION, decode_tag
 from txntable.partition.markers import Control
 from txntable.partition.producer_state import BatchMetadata, ProducerEntry
 
+# More are told apart no longer: of two neighbours the later time counts for both.
+MOST_CLEANINGS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """One compaction by key: of every offset below `through`, at the store's time `at_ms` (ms since 1970)."""
+
+    through: int
+    at_ms: int
+
 
 @dataclass(frozen=True, slots=True)
 class StateEntry:
-    """Producer state of one partition, complete below `through`."""
+    """Producer state of one partition, complete below `through`, and its cleanings, the oldest first."""
 
     partition: int
     through: int
     producers: Mapping[int, ProducerEntry]
+    cleaned: tuple[Cleaning, ...] = ()
+
+
+def expired_through(cleaned: Sequence[Cleaning], horizon_ms: int) -> int:
+    """Return the offset below which tombstones were first compacted at or before a time.
+
+    Parameters
+    ----------
+    cleaned : sequence of Cleaning
+        Of a partition, the oldest first.
+    horizon_ms : int
+        The store's time less ``delete.retention.ms``.
+    """
+    return max((one.through for one in cleaned if one.at_ms <= horizon_ms), default=0)
+
+
+def after_cleaning(cleaned: Sequence[Cleaning], new: Cleaning, horizon_ms: int) -> tuple[Cleaning, ...]:
+    """Return a partition's cleanings once there was one more; what no tombstone needs any more is left out.
+
+    Parameters
+    ----------
+    cleaned : sequence of Cleaning
+        So far, the oldest first.
+    new : Cleaning
+        One that goes no further than the last changes nothing.
+    horizon_ms : int
+        See :func:`expired_through`.
+    """
+    if cleaned and new.through <= cleaned[-1].through:
+        return tuple(cleaned)
+    expired = [one for one in cleaned if one.at_ms <= horizon_ms]
+    kept = [*expired[-1:], *(one for one in cleaned if one.at_ms > horizon_ms), new]
+    if len(kept) > MOST_CLEANINGS:
+        del kept[1]
+    return tuple(kept)
 
 
 def state_add(entry: StateEntry, modification_ms: int) -> Add:
@@ -42,7 +88,9 @@ def state_add(entry: StateEntry, modification_ms: int) -> Add:
         }
         for producer_id, producer in sorted(entry.producers.items())
     ]
-    tag = {"v": TAG_VERSION, "through": entry.through, "producers": producers}
+    tag: dict[str, object] = {"v": TAG_VERSION, "through": entry.through, "producers": producers}
+    if entry.cleaned:
+        tag["cleaned"] = [[one.through, one.at_ms] for one in entry.cleaned]
     values: dict[str, str | None] = {
         "_partition": str(entry.partition),
         "_base_offset": None,
@@ -73,7 +121,7 @@ def state_entry_of(path: str, values: Mapping[str, str | None], tag_text: str | 
     UnsupportedFormatError
         It is of a newer version.
     """
-    tag = decode_tag(path, tag_text, {"v", "through", "producers"}, set())
+    tag = decode_tag(path, tag_text, {"v", "through", "producers"}, {"cleaned"})
     try:
         producers = {
             row["id"]: ProducerEntry(
@@ -85,6 +133,7 @@ def state_entry_of(path: str, values: Mapping[str, str | None], tag_text: str | 
             )
             for row in tag["producers"]
         }
-        return StateEntry(int(values["_partition"] or ""), tag["through"], producers)
+        cleaned = tuple(Cleaning(*numbers) for numbers in tag.get("cleaned", ()))
+        return StateEntry(int(values["_partition"] or ""), tag["through"], producers, cleaned)
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedDataError("a state entry can not be read; restore the log from a backup", path=path) from error

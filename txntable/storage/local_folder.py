@@ -106,8 +106,11 @@ class LocalFolder(ObjectStore):
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
+        return self._meta_at(check_path(path))
+
+    def _meta_at(self, path: str) -> ObjectMeta | None:
         try:
-            status = self._calls.stat(f"{self._root}/{check_path(path)}")
+            status = self._calls.stat(f"{self._root}/{path}")
         except _ABSENT:
             return None
         except OSError as error:
@@ -158,12 +161,7 @@ class LocalFolder(ObjectStore):
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects one after the other; an absent one is no error."""
         for path in paths:
-            try:
-                self._calls.unlink(f"{self._root}/{check_path(path)}")
-            except _ABSENT:
-                continue
-            except OSError as error:
-                raise _failure(error, path) from error
+            self._unlink(check_path(path))
         for folder in dict.fromkeys(parent_of(path) for path in paths):
             with contextlib.suppress(*_ABSENT):
                 self._folders.sync(folder)
@@ -176,6 +174,26 @@ class LocalFolder(ObjectStore):
         except OSError as error:
             raise _failure(error, path) from error
         return open_writer(_LocalSink(file, path, self._replace))
+
+    def unfinished(self) -> Iterator[ObjectMeta]:
+        """Yield the files that were never linked or renamed into place, by their paths."""
+        return self._walk("", unfinished=True)
+
+    def discard(self, paths: Sequence[str]) -> None:
+        """Take the names of such files away: one that is another name of an object is no loss to it."""
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if not _is_unfinished(name):
+                raise InvalidRequestError("only an unfinished file is discarded; delete objects", path=path)
+            self._unlink(f"{check_folder(folder)}/{name}")
+
+    def _unlink(self, path: str) -> None:
+        try:
+            self._calls.unlink(f"{self._root}/{path}")
+        except _ABSENT:
+            return
+        except OSError as error:
+            raise _failure(error, path) from error
 
     def _create_file(self, folder: str) -> UnfinishedFile:
         retried = False
@@ -222,7 +240,7 @@ class LocalFolder(ObjectStore):
         self._calls.rename(file.place, f"{self._root}/{path}")
         self._folders.sync(parent_of(path))
 
-    def _walk(self, folder: str) -> Iterator[ObjectMeta]:
+    def _walk(self, folder: str, *, unfinished: bool = False) -> Iterator[ObjectMeta]:
         place = f"{self._root}/{folder}" if folder else self._root
         try:
             entries = self._calls.entries(place)
@@ -234,8 +252,8 @@ class LocalFolder(ObjectStore):
         for name in sorted(f"{name}/" if is_folder else name for name, is_folder in entries):
             path = f"{folder}/{name}" if folder else name
             if name.endswith("/"):
-                yield from self._walk(path[:-1])
-            elif not name.startswith(TEMPORARY_PREFIX) and (meta := self.head(path)) is not None:
+                yield from self._walk(path[:-1], unfinished=unfinished)
+            elif _is_unfinished(name) is unfinished and (meta := self._meta_at(path)) is not None:
                 yield meta
 
 
@@ -261,6 +279,10 @@ class _LocalSink:
 
     def discard(self) -> None:
         self._file.remove()
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.startswith(TEMPORARY_PREFIX)
 
 
 def _meta(path: str, status: FileStatus) -> ObjectMeta:

@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import BinaryIO
 
+from txntable.errors import InvalidRequestError
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
@@ -169,3 +171,21 @@ class ObjectStore(ABC):
         The object appears, durable, when ``close()`` returns.  As a context manager an
         exception inside discards it instead.
         """
+
+    def unfinished(self) -> Iterator[ObjectMeta]:
+        """Yield what writers have begun and not finished, the living and the killed ones; of some stores nothing.
+
+        None of it is an object.  A remote store's own rules do away with uploads that were never completed.
+        """
+        return iter(())
+
+    def discard(self, paths: Sequence[str]) -> None:
+        """Do away with what :meth:`unfinished` has yielded; a writer that still lives fails.
+
+        Raises
+        ------
+        InvalidRequestError
+            A path is none of those.
+        """
+        if paths:
+            raise InvalidRequestError("this store shows no unfinished files; delete objects", path=paths[0])

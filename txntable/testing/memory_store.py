@@ -6,7 +6,7 @@ One :class:`MemoryObjects` is the store; each :class:`MemoryStore` is one proces
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from txntable.storage.object_path import check_folder, check_path
@@ -57,6 +57,11 @@ class MemoryObjects:
         with self._lock:
             return dict(self._objects)
 
+    def restore(self, objects: Mapping[str, StoredObject]) -> None:
+        """Hold what a snapshot says, and nothing else."""
+        with self._lock:
+            self._objects = dict(objects)
+
 
 class MemoryStore(ObjectStore):
     """One process's view of some objects.
@@ -93,8 +98,8 @@ class MemoryStore(ObjectStore):
         """Yield the objects in and below the folder `prefix`, sorted by path."""
         folder = check_folder(prefix)
         start = f"{folder}/" if folder else ""
-        found = sorted(self.objects.snapshot().items())
-        return iter([ObjectMeta(p, len(o.data), o.last_modified_ms) for p, o in found if p.startswith(start)])
+        found = sorted(item for item in self.objects.snapshot().items() if item[0].startswith(start))
+        return iter([ObjectMeta(p, len(o.data), o.last_modified_ms) for p, o in found])
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects one after the other; an absent one is no error."""

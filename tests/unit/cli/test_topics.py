@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.cli.conftest import Call
+from txntable.topic_config import TOPIC_CONFIG
 from txntable.warehouse import Warehouse
 
 FLIGHTS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("delay", pa.int32())])
@@ -16,7 +17,7 @@ FLIGHTS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field(
 @pytest.fixture
 def topic(warehouse: Warehouse) -> str:
     warehouse.admin().create_topic(
-        "flights", partitions=2, schema=FLIGHTS, key=["carrier"], config={"retention.ms": 60_000}
+        "flights", partitions=2, schema=FLIGHTS, key=["carrier"], config={"retention.ms": 3_600_000}
     )
     return "flights"
 
@@ -24,7 +25,7 @@ def topic(warehouse: Warehouse) -> str:
 def test_create_makes_the_topic_that_the_options_say(call: Call, warehouse: Warehouse) -> None:
     result = call(
         "topics", "create", "flights", "--partitions", "3", "--column", "carrier string not null",
-        "--column", "price decimal(10, 2)", "--key", "carrier", "--config", "retention.ms=5",
+        "--column", "price decimal(10, 2)", "--key", "carrier", "--config", "retention.ms=3600000",
     )  # fmt: skip
 
     (topic,) = warehouse.admin().describe_topics()
@@ -33,7 +34,7 @@ def test_create_makes_the_topic_that_the_options_say(call: Call, warehouse: Ware
         [pa.field("carrier", pa.string(), nullable=False), pa.field("price", pa.decimal128(10, 2))]
     )
     assert (topic.settings.partitions, topic.settings.key) == (3, ("carrier",))
-    assert topic.settings.config == {"retention.ms": "5"}
+    assert topic.settings.config == {"retention.ms": "3600000"}
 
 
 def test_create_makes_kafkas_columns_without_options(call: Call, warehouse: Warehouse) -> None:
@@ -53,6 +54,7 @@ def test_create_makes_kafkas_columns_without_options(call: Call, warehouse: Ware
         (("new", "--config", "retention.msec=1"), "INVALID_CONFIG", "retention.msec"),
         (("a/b",), "INVALID_TOPIC_EXCEPTION", "a/b"),
         (("new", "--partitions", "0"), "INVALID_PARTITIONS", "0"),
+        (("new", "--column", "a int", "--config", "cleanup.policy=compact"), "INVALID_CONFIG", "no key columns"),
     ],
 )
 def test_create_fails_in_one_line_when_it_is_refused(
@@ -107,7 +109,17 @@ def test_describe_tells_offsets_columns_and_settings(call: Call, warehouse: Ware
     assert described["columns"][0] == {
         "topic": topic, "column": "carrier", "type": "string", "nullable": False, "key": True
     }  # fmt: skip
-    assert described["configs"] == [{"topic": topic, "name": "retention.ms", "value": "60000"}]
+    assert described["configs"] == [
+        {"topic": topic, "name": "retention.ms", "value": "3600000", "source": "DYNAMIC_TOPIC_CONFIG"}
+    ]
+
+
+def test_describe_tells_defaults_too_when_it_is_asked_for_all(call: Call, topic: str) -> None:
+    result = call("topics", "describe", topic, "--all-configs", "--output", "json")
+
+    configs = {each["name"]: each for each in json.loads(result.stdout)["configs"]}
+    assert list(configs) == sorted(TOPIC_CONFIG)
+    assert (configs["cleanup.policy"]["value"], configs["cleanup.policy"]["source"]) == ("delete", "DEFAULT_CONFIG")
 
 
 def test_describe_fails_when_there_is_no_such_topic(call: Call) -> None:

@@ -55,10 +55,15 @@ def offsets(polled: Polled, partition: TopicPartition = FIRST) -> list[int]:
 
 
 def poll_all(consumer: Consumer) -> list[str]:
+    """The values of everything that polls return until one returns nothing."""
+    return [(record.value or b"").decode() for record in poll_records(consumer)]
+
+
+def poll_records(consumer: Consumer) -> list[ConsumerRecord]:
     """Everything that polls return until one returns nothing."""
-    found: list[str] = []
+    found: list[ConsumerRecord] = []
     while polled := consumer.poll():
-        found += values(polled)
+        found += [record for records in polled.values() for record in records]
     return found
 
 

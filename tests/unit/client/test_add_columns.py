@@ -67,7 +67,9 @@ def test_columns_added_by_two_admins_are_both_there() -> None:
 
 def test_topic_keeps_all_else_that_it_is() -> None:
     site, warehouse = site_with_topic()
-    warehouse.admin().create_topic("k", partitions=3, schema=TWO_COLUMNS, key=["account"], config={"retention.ms": 5})
+    warehouse.admin().create_topic(
+        "k", partitions=3, schema=TWO_COLUMNS, key=["account"], config={"segment.bytes": 2**20}
+    )
     before = warehouse.topic_log("k").segments.table.metadata
     settings = warehouse.topic_log("k").settings()
 
@@ -76,7 +78,7 @@ def test_topic_keeps_all_else_that_it_is() -> None:
     after = site.open().topic_log("k")
     assert after.settings() == added
     assert added == TopicSettings(
-        "k", settings.topic_id, 3, pa.schema([*TWO_COLUMNS, NOTE]), ("account",), {"retention.ms": "5"}
+        "k", settings.topic_id, 3, pa.schema([*TWO_COLUMNS, NOTE]), ("account",), {"segment.bytes": "1048576"}
     )
     metadata = after.segments.table.metadata
     assert before is not None

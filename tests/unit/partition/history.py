@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 
 from tests.unit.log.world import World
 from txntable.errors import TxnTableError
-from txntable.log.actions import Action, Add, Remove
-from txntable.log.outcome import Committed
+from txntable.log.actions import Action, Add
+from txntable.log.outcome import Committed, Unchanged
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.completion import OwedMarker, decide_markers
 from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.markers import Control
-from txntable.partition.offsets import next_offset
 from txntable.partition.projection import project
+from txntable.partition.rewriting import MergedSegment, Rewrite, RewriteDecision, RewriteRequest, decide_rewrite
 from txntable.partition.stable_offset import last_stable_offset
-from txntable.partition.state_entry import StateEntry, state_add
 from txntable.segment import StagedSegment
 from txntable.topic import TopicSettings
 from txntable.topic_creation import decide_creation
@@ -33,7 +32,9 @@ RETENTION_MS = 30 * 86_400_000
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["append", "append", "commit", "abort", "plain", "once", "compact", "expire", "publish"]),
+        st.sampled_from(
+            ["append", "append", "commit", "abort", "plain", "once", "compact", "clean", "expire", "publish"]
+        ),
         st.integers(0, 2),
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=3),
     ),
@@ -48,7 +49,7 @@ def topic_settings(partitions: int = 3, topic_id: str = TOPIC_ID) -> TopicSettin
 
 @dataclass
 class History:
-    """Appends, markers and removals on one topic, and what a naive reader expects of them."""
+    """Appends, markers and compactions on one topic, and what a naive reader expects of them."""
 
     topic: TopicLog
     position: int = 0
@@ -56,9 +57,14 @@ class History:
     tick_ms: int = 0
     names: int = 0
     segments: dict[str, tuple[ProducerEpoch | None, bool]] = field(default_factory=dict)
+    # Of each segment: its partition and its offsets; of merged and settled ones also the highest decision inside.
+    records: dict[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
+    settled: dict[str, int] = field(default_factory=dict)
     outcomes: dict[tuple[int, int], tuple[Control, int]] = field(default_factory=dict)
     owed: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
     sequences: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=lambda: {7: 0, 8: 0, 9: 0})
+    _left: dict[str, frozenset[int]] = field(default_factory=dict)
 
     def create(self, settings: TopicSettings | None = None) -> None:
         """Create the topic."""
@@ -76,7 +82,7 @@ class History:
         """An uploaded segment."""
         self.names += 1
         path = f"p{partition:05d}/{TOPIC_ID}-n-{self.names}.parquet"
-        return StagedSegment(path, partition, records, 100, f'{{"numRecords":{records}}}', 1, 2, None, 3)
+        return StagedSegment(path, partition, records, 100, f'{{"numRecords":{records}}}', 1, 2, None, self.time_ms)
 
     def append(self, producer: ProducerEpoch | None, parts: Sequence[tuple[int, int]], *, transactional: bool) -> None:
         """Append segments of (partition, records); the next sequences of the producer."""
@@ -91,7 +97,12 @@ class History:
         request = AppendRequest(TOPIC_ID, producer, transactional, tuple(segments))
         self.commit(lambda table: decide_append(self.topic.segments.fold, table, request, self.time_ms).actions)
         for item in segments:
-            self.segments[item.segment.path] = (producer, transactional)
+            path = item.segment.path
+            add = self.topic.segments.table.files.get(path)
+            assert add is not None
+            first, last = (int(add.partition_values[name] or "") for name in ("_base_offset", "_last_offset"))
+            self.segments[path] = (producer, transactional)
+            self.records[path] = (item.segment.partition, frozenset(range(first, last + 1)))
         if transactional and producer is not None:
             owner = (producer.producer_id, producer.epoch)
             self.owed[owner] = self.owed.get(owner, frozenset()) | {partition for partition, _ in parts}
@@ -105,20 +116,83 @@ class History:
         self.commit(lambda table: decide_markers(self.topic.segments.fold, table, TOPIC_ID, [owed], self.position))
         self.outcomes[key] = (control, self.position)
 
-    def compact(self, path: str) -> None:
-        """Remove a decided segment, carrying the producer state of its partition."""
+    # -- compaction -----------------------------------------------------------------------------
+
+    def ripe(self, partition: int) -> list[str]:
+        """The visible segments of a partition below its last stable offset, in offset order."""
         logs = self.topic.segments
+        end = last_stable_offset(logs.fold, logs.table, TOPIC_ID, partition)
+        mine = {path: offsets for path, (p, offsets) in self.records.items() if p == partition}
+        below = [path for path in self.visible() if path in mine and min(mine[path]) < end]
+        return sorted(below, key=lambda path: min(mine[path]))
+
+    def aborted(self) -> list[str]:
+        """The segments of aborted transactions."""
+        return [
+            path
+            for path, (producer, transactional) in self.segments.items()
+            if transactional
+            and producer is not None
+            and self.outcomes.get((producer.producer_id, producer.epoch), (None, 0))[0] is Control.ABORT
+        ]
+
+    def rewrite(self, request: RewriteRequest) -> RewriteDecision:
+        """Write a compaction as any compactor does, and take note of what it does to segments."""
+        logs = self.topic.segments
+        found = RewriteDecision()
 
         def decide(table: TableState) -> Sequence[Action]:
-            add = table.files.get(path)
-            assert add is not None
-            partition = int(add.partition_values["_partition"] or "")
-            producers = {pid: e for (p, pid), e in logs.fold.producers.items() if p == partition}
-            entry = StateEntry(partition, next_offset(table.numbers, TOPIC_ID, partition), producers)
-            return [Remove(path, 9, False, add.partition_values, add.size), state_add(entry, 9)]
+            nonlocal found
+            found = decide_rewrite(logs.fold, table, self.topic.public.table, request, self.time_ms)
+            return found.actions
 
-        self.commit(decide)
-        del self.segments[path]
+        self.time_ms += self.tick_ms
+        assert isinstance(logs.commit("COMPACT", decide), Committed | Unchanged)
+        positions = self.visible()
+        for rewrite in found.done:
+            self._note_rewrite(rewrite, positions)
+        live = logs.table.files
+        for path in request.settled:
+            if path in live:
+                self.settled[path] = positions[path]
+        for path in [path for path in self.segments if path not in live]:
+            del self.segments[path], self.records[path]
+            self.settled.pop(path, None)
+        return found
+
+    def _note_rewrite(self, rewrite: Rewrite, positions: dict[str, int]) -> None:
+        there = sorted(offset for path in rewrite.sources for offset in self.records[path][1])
+        for output in rewrite.outputs:
+            path = output.segment.path
+            mine = frozenset(o for o in there if output.base_offset <= o <= output.last_offset)
+            chosen = self._left.pop(path, mine)
+            self.records[path] = (rewrite.partition, chosen)
+            self.segments[path] = (None, False)
+            self.settled[path] = max(positions[source] for source in rewrite.sources)
+
+    def merged(self, partition: int, sources: Sequence[str], kept: int = 1_000_000) -> Rewrite:
+        """The rewrite that a worker would hand in; of the records the newest `kept` stay."""
+        there = sorted(offset for path in sources for offset in self.records[path][1])
+        stay = there[-kept:] if kept else []
+        if not stay:
+            return Rewrite(partition, tuple(sources), (), left_out_for=self.position)
+        staged = self.staged(partition, len(stay))
+        self._left[staged.path] = frozenset(stay)
+        left_out_for = self.position if len(stay) < len(there) else 0
+        output = MergedSegment(staged, stay[0], stay[-1])
+        return Rewrite(partition, tuple(sources), (output,), left_out_for=left_out_for)
+
+    def compact(self, partition: int, count: int, *, kept: int = 1_000_000) -> None:
+        """Merge neighbours of a partition, settle the others, and take away what was aborted."""
+        self.publish()
+        ripe = self.ripe(partition)
+        sources = ripe[count - 1 :][: count + 1]
+        others = tuple(path for path in ripe if path not in sources)
+        rewrites = (self.merged(partition, sources, kept),) if sources else ()
+        if kept < 1_000_000 and sources:
+            end = max(self.records[sources[-1]][1]) + 1
+            rewrites = (*rewrites, Rewrite(partition, (), (), by_key=end))
+        self.rewrite(RewriteRequest(TOPIC_ID, rewrites, tuple(self.aborted()), others))
 
     def expire(self, expiration_ms: int) -> int:
         """Let the partitions forget who is idle; how many producers that were."""
@@ -135,6 +209,9 @@ class History:
         """What the public table must hold: a naive comparison of sets."""
         wanted = {}
         for path, (producer, transactional) in self.segments.items():
+            if path in self.settled:
+                wanted[path] = self.settled[path]
+                continue
             if not transactional or producer is None:
                 wanted[path] = 0
                 continue
@@ -153,7 +230,7 @@ def new_history(partitions: int = 3) -> History:
 
 def play(history: History, moves: list, epochs: dict[int, int] | None = None) -> None:
     """Make the moves of `steps`, by three producers with transactions and three without."""
-    epochs = {7: 0, 8: 0, 9: 0} if epochs is None else epochs
+    epochs = history.epochs if epochs is None else epochs
     for move, who, parts in moves:
         producer = ProducerEpoch(7 + who, epochs[7 + who])
         match move:
@@ -171,18 +248,9 @@ def play(history: History, moves: list, epochs: dict[int, int] | None = None) ->
             case "expire":
                 history.expire(40)
             case "compact":
-                compact_first_decided(history)
-
-
-def compact_first_decided(history: History) -> None:
-    """Remove the lowest segment of the first partition that starts with a decided one."""
-    logs, table = history.topic.segments.fold, history.topic.segments.table
-    for add in sorted(data_rows(table), key=lambda a: int(a.partition_values["_base_offset"] or "")):
-        partition = int(add.partition_values["_partition"] or "")
-        last = int(add.partition_values["_last_offset"] or "")
-        if last < last_stable_offset(logs, table, TOPIC_ID, partition):
-            history.compact(add.path)
-            return
+                history.compact(*parts[0])
+            case "clean":
+                history.compact(*parts[0], kept=who)
 
 
 def data_rows(table: TableState) -> list[Add]:

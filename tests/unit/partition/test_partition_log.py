@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 
@@ -39,7 +42,7 @@ def reopened(history: History, *, through_checkpoint: bool) -> tuple[PartitionLo
 
 def picture(logs: PartitionLogs) -> tuple:
     opened = {key: (t.first_offsets, sorted(t.batches)) for key, t in logs.open.items()}
-    return (logs.settings, logs.producers, opened, logs.markers)
+    return (logs.settings, logs.producers, opened, logs.markers, logs.cleanings)
 
 
 TRANSACTION = ProducerEpoch(7, 0)
@@ -75,21 +78,22 @@ def test_projection_is_exactly_what_is_committed_or_plain(moves: list) -> None:
 @given(steps)
 def test_projection_by_a_fresh_client_equals_the_incremental_one(moves: list) -> None:
     history = new_history()
-    history.publish()
-    play(history, [move for move in moves if move[0] != "publish"])
-    public = history.topic.public.table
-
-    fresh = {a.path: a for a in full_projection(history.topic, public) if isinstance(a, Add)}
+    play(history, moves)
     history.publish()
 
-    assert set(fresh) == {add.path for add in public.files}
+    fresh = [action for action in full_projection(history.topic, TableState()) if isinstance(action, Add)]
+
+    public = history.topic.public.table.files
+    assert {(a.path, *sorted(a.partition_values.items())) for a in fresh} == {
+        (a.path, *sorted(a.partition_values.items())) for a in public
+    }
 
 
 @settings(max_examples=60, deadline=None)
 @given(steps)
 def test_offsets_are_contiguous_and_the_lso_is_safe(moves: list) -> None:
     history = new_history()
-    play(history, [move for move in moves if move[0] != "compact"])
+    play(history, [move for move in moves if move[0] not in {"compact", "clean"}])
     logs, table = history.topic.segments.fold, history.topic.segments.table
 
     for partition in range(3):
@@ -105,6 +109,59 @@ def test_offsets_are_contiguous_and_the_lso_is_safe(moves: list) -> None:
         lso = last_stable_offset(logs, table, TOPIC_ID, partition)
         opened = [t.first_offsets[partition] for t in logs.open.values() if partition in t.first_offsets]
         assert lso == min([*opened, high_watermark(table, TOPIC_ID, partition)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps)
+def test_compaction_changes_nothing_that_producers_and_bounds_are_decided_on(moves: list) -> None:
+    """The same moves with and without it: producer state, open transactions, offsets, and what is visible."""
+    compacted, plain = new_history(), new_history()
+    for move in moves:
+        if move[0] != "clean":
+            play(compacted, [move])
+            play(plain, [move] if move[0] != "compact" else [])
+            plain.time_ms = compacted.time_ms
+
+    with_it, without = compacted.topic.segments, plain.topic.segments
+    assert with_it.fold.producers == without.fold.producers
+    assert records_of(compacted, compacted.visible()) == records_of(plain, plain.visible())
+    assert firsts_of(with_it.fold) == firsts_of(without.fold)
+    for partition in range(3):
+        assert last_stable_offset(with_it.fold, with_it.table, TOPIC_ID, partition) == last_stable_offset(
+            without.fold, without.table, TOPIC_ID, partition
+        )
+
+
+def firsts_of(logs: PartitionLogs) -> dict:
+    return {key: transaction.first_offsets for key, transaction in logs.open.items()}
+
+
+def records_of(history: History, paths: Iterable[str]) -> list[tuple[int, int]]:
+    found = [history.records[path] for path in paths]
+    return sorted((partition, offset) for partition, mine in found for offset in mine)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps)
+def test_segments_of_a_partition_never_overlap_and_no_marker_is_left_without_need(moves: list) -> None:
+    history = new_history()
+    play(history, moves)
+    before = set(history.topic.segments.fold.markers)
+
+    history.compact(0, 1)
+
+    logs, rows = history.topic.segments.fold, data_rows(history.topic.segments.table)
+    bounds = sorted(
+        tuple(int(row.partition_values[name] or "") for name in ("_partition", "_base_offset", "_last_offset"))
+        for row in rows
+    )
+    assert all(a[0] != b[0] or a[2] < b[1] for a, b in pairwise(bounds))
+    waiting = {
+        (int(row.partition_values["_producer_id"] or ""), int(row.partition_values["_producer_epoch"] or ""))
+        for row in rows
+        if row.partition_values["_producer_id"] is not None
+    }
+    assert set(logs.markers) == before & waiting
 
 
 # -- single rules -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.partition.history import TOPIC_ID, History, data_rows, new_history, play, steps, topic_settings
+from tests.unit.partition.history import TOPIC_ID, History, new_history, play, steps, topic_settings
 from txntable.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from txntable.isolation import IsolationLevel
 from txntable.log.actions import Txn
@@ -36,26 +36,20 @@ def uncommitted(history: History) -> TopicView:
     return uncommitted_view(topic_settings(), segments.table, columns, first_unstable_offsets(segments.fold))
 
 
-def offsets(planned: Iterator[PlannedSegment]) -> list[Place]:
-    """The offsets that a plan reads; every segment here is full."""
+def offsets(history: History, planned: Iterator[PlannedSegment]) -> list[Place]:
+    """The offsets that a plan reads; merged segments have gaps."""
     return [
         (segment.partition, offset)
         for segment in planned
-        for offset in range(segment.base_offset, segment.last_offset + 1)
+        for offset in sorted(history.records[segment.path.removeprefix("_segments/")][1])
         if segment.start <= offset < segment.end
     ]
 
 
 def naive(history: History, paths: set[str]) -> list[Place]:
     """Every offset of the segments of these paths, in order."""
-    found = []
-    for add in data_rows(history.topic.segments.table):
-        if add.path in paths:
-            partition, first, last = (
-                int(add.partition_values[name] or "") for name in ("_partition", "_base_offset", "_last_offset")
-            )
-            found += [(partition, offset) for offset in range(first, last + 1)]
-    return sorted(found)
+    found = [history.records[path] for path in paths]
+    return sorted((partition, offset) for partition, mine in found for offset in mine)
 
 
 def stable_offsets(history: History) -> dict[int, int]:
@@ -72,9 +66,9 @@ def test_each_level_plans_exactly_what_a_naive_reader_finds(moves: list) -> None
     visible, stable = history.visible(), stable_offsets(history)
 
     all_committed = naive(history, set(visible))
-    assert offsets(uncommitted(history).plan()) == naive(history, set(history.segments))
-    assert offsets(committed(history).plan()) == [(p, o) for p, o in all_committed if o < stable[p]]
-    assert offsets(committed(history, history.position).plan()) == all_committed
+    assert offsets(history, uncommitted(history).plan()) == naive(history, set(history.segments))
+    assert offsets(history, committed(history).plan()) == [(p, o) for p, o in all_committed if o < stable[p]]
+    assert offsets(history, committed(history, history.position).plan()) == all_committed
 
 
 @settings(max_examples=60)
@@ -87,7 +81,7 @@ def test_snapshot_shows_exactly_what_was_committed_at_or_below_each_position(mov
 
     for position in range(history.position + 1):
         then = {path for path, commit in visible.items() if commit <= position}
-        assert offsets(committed(history, position).plan()) == naive(history, then)
+        assert offsets(history, committed(history, position).plan()) == naive(history, then)
 
 
 @settings(max_examples=60)
@@ -100,9 +94,9 @@ def test_plan_with_offsets_is_the_whole_plan_between_them(moves: list, chosen: l
     starting = {p: min(chosen[p], view.bounds[p].end) for p in range(PARTITIONS)}
     ending = {p: min(chosen[3 + p], view.bounds[p].end) for p in range(PARTITIONS)}
 
-    cut = offsets(view.plan(starting, ending))
+    cut = offsets(history, view.plan(starting, ending))
 
-    assert cut == [(p, o) for p, o in offsets(view.plan()) if starting[p] <= o < ending[p]]
+    assert cut == [(p, o) for p, o in offsets(history, view.plan()) if starting[p] <= o < ending[p]]
 
 
 @settings(max_examples=60)
@@ -118,7 +112,7 @@ def test_read_committed_in_parts_is_the_whole_in_order_without_gaps_in_time(firs
         play(history, [move for move in moves if move[0] != "compact"], epochs)
         history.publish()
         view = committed(history)
-        read += offsets(view.plan(position))
+        read += offsets(history, view.plan(position))
         position = {p: bounds.end for p, bounds in view.bounds.items()}
 
     assert sorted(read) == naive(history, set(history.visible()))
@@ -157,7 +151,7 @@ def test_levels_differ_in_what_an_open_transaction_holds_back(level: IsolationLe
 
     bounds = view.bounds_of(0)
 
-    assert [offset for _, offset in offsets(view.plan())] == seen
+    assert [offset for _, offset in offsets(history, view.plan())] == seen
     assert (view.level, bounds.start, bounds.end) == (level, 1, end)
     assert (bounds.last_stable_offset, bounds.high_watermark) == (2, 6)
 
@@ -207,5 +201,5 @@ def test_view_of_a_snapshot_reads_a_merged_segment_by_its_highest_commit() -> No
     merged = type(old)(old.path, {**old.partition_values, "_commit": "9"}, old.size, 0, False, old.stats, None)
     assert isinstance(public.commit("TEST", lambda table: [merged]), Committed)
 
-    assert offsets(committed(history, 8).plan()) == []
-    assert offsets(committed(history, 9).plan({0: 1}, {0: 4})) == [(0, 1), (0, 2), (0, 3)]
+    assert offsets(history, committed(history, 8).plan()) == []
+    assert offsets(history, committed(history, 9).plan({0: 1}, {0: 4})) == [(0, 1), (0, 2), (0, 3)]

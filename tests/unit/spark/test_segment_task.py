@@ -169,3 +169,19 @@ def test_a_null_in_a_required_column_is_refused_with_its_name():
 
     assert refused.value.facts["column"] == "number"
     assert list(store.list("")) == []
+
+
+@pytest.mark.parametrize(("policy", "refused"), [("compact", True), ("compact,delete", True), ("delete", False)])
+def test_record_without_a_key_is_refused_with_its_column_only_when_the_topic_is_compacted(policy, refused):
+    store = MemoryStore()
+    settings = TopicSettings("flights", "a" * 32, 4, SCHEMA, ("carrier",), {"cleanup.policy": policy})
+    plan = SegmentPlan(ROOT, settings, (7, 1), 1_000)
+    task = SegmentTask(store, plan, SystemEnvironment(), LARGE, 0)
+    batches = [batch_of(["UA", "AA"]), batch_of(["DL", None], 2)]
+
+    if refused:
+        with pytest.raises(SchemaMismatchError, match=r"compacted.*topic=flights column=carrier"):
+            list(task.run(batches))
+        assert list(store.list("")) == []
+    else:
+        assert sum(staged.records for staged in task.run(batches)) == 4

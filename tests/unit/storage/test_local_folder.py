@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import stat
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -218,3 +219,28 @@ def test_child_process_goes_on_after_fork(spec):
     assert os.waitpid(child, 0)[1] == 0
     assert outcome is PutOutcome.CREATED
     assert store.get("a/1").data == b"child"
+
+
+def test_unfinished_files_are_told_and_discarded_and_objects_are_neither(spec):
+    store = LocalFolder(spec)
+    store.put("a/b", b"object")
+    for left in ("a/.unfinished-1-0", ".unfinished-1-1"):
+        Path(spec.url, left).write_bytes(b"abc")
+
+    told = [(meta.path, meta.size) for meta in store.unfinished()]
+    store.discard([path for path, _ in told] + ["a/.unfinished-gone"])
+
+    assert told == [(".unfinished-1-1", 3), ("a/.unfinished-1-0", 3)]
+    assert not list(store.unfinished())
+    assert [meta.path for meta in store.list("")] == ["a/b"]
+
+
+@pytest.mark.parametrize("path", ["a/b", "../.unfinished-1-0"])
+def test_discard_refuses_what_is_no_unfinished_file_of_the_store(spec, path):
+    store = LocalFolder(spec)
+    store.put("a/b", b"object")
+
+    with pytest.raises(InvalidRequestError):
+        store.discard([path])
+
+    assert store.get("a/b") is not None

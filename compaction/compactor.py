@@ -1,0 +1,228 @@
+"""Compacting the topics of a warehouse: retention, plan, rewrite, register (PROTOCOL.md §5.8).
+
+Owns the order of a run, and that what fails in one topic does not stop the others.  A run may die at any
+moment: what it registered holds, what it did not is named by no log, and the next run goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import takewhile
+
+from compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_topic
+from compaction.rewriter import Rewriter, TopicWork, rewriter_here
+from compaction.spec import RewriteResult, RewriteTask, TopicReport, TopicSpec
+from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.partition.log_start import decide_retention
+from txntable.partition.rewriting import Rewrite, RewriteRequest
+from txntable.retention import expire_records
+from txntable.segment import SegmentPlan
+from txntable.topic_log import TopicLog
+from txntable.topic_policy import config_number
+from txntable.warehouse import Warehouse
+
+logger = logging.getLogger(__name__)
+
+# Rows of S in one commit.
+_MOST_ROWS = 5_000
+
+# Topic, bytes rewritten so far, bytes to rewrite in all.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """How a run works.
+
+    Attributes
+    ----------
+    memory_bytes : int
+        How much memory the keys of a compaction by key may take at once, in each worker.
+    commit_bytes : int
+        Bytes of sources that are rewritten before what was done is registered.
+    stop : callable
+        Asked after each task and each topic; ``True``: what was done is registered, and the run ends.
+
+    Raises
+    ------
+    InvalidRequestError
+        A value is not positive.
+    """
+
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    commit_bytes: int = 1024 * 1024 * 1024
+    stop: Callable[[], bool] = lambda: False
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes < 1 or self.commit_bytes < 1:
+            raise InvalidRequestError(
+                "memory_bytes and commit_bytes are at least 1",
+                memory_bytes=self.memory_bytes,
+                commit_bytes=self.commit_bytes,
+            )
+
+
+def compact(  # noqa: PLR0913  how to run, by name
+    warehouse: Warehouse,
+    topics: Sequence[str] | None = None,
+    *,
+    rewriter: Rewriter | None = None,
+    options: CompactionOptions | None = None,
+    execute: bool = True,
+    progress: Progress | None = None,
+) -> list[TopicReport]:
+    """Let retention take what is too old, and rewrite what is worth it.
+
+    Parameters
+    ----------
+    warehouse : Warehouse
+        Open for writing.
+    topics : sequence of str, optional
+        Default: all.
+    rewriter : Rewriter, optional
+        What works on the tasks; default: this process.
+    options : CompactionOptions, optional
+        Memory and commits.
+    execute : bool
+        ``False``: nothing is written, the reports say what would be done (but for what only the keys tell).
+    progress : callable, optional
+        Told topic, bytes done, bytes in all.
+
+    Returns
+    -------
+    list of TopicReport
+        One for each topic that was begun.  What failed is in its `failures`; another run does it.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        One of `topics` does not exist.
+    InvalidRequestError
+        `topics` is a single name.
+    """
+    if isinstance(topics, str):
+        raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
+    names = warehouse.admin().list_topics() if topics is None else list(topics)
+    chosen = rewriter or rewriter_here(warehouse.store, warehouse.context.environment)
+    chosen_options = options or CompactionOptions()
+    runs = [_TopicRun(warehouse, name, chosen_options, progress) for name in names]
+    if topics is not None:
+        for run in runs:
+            run.topic.settings()
+    going = takewhile(lambda _: not chosen_options.stop(), runs)
+    return [run.run(chosen) if execute else run.preview() for run in going]
+
+
+class _TopicRun:
+    """The compaction of one topic."""
+
+    def __init__(self, warehouse: Warehouse, name: str, options: CompactionOptions, progress: Progress | None) -> None:
+        self.topic: TopicLog = warehouse.topic_log(name)
+        self._warehouse, self._options, self._progress = warehouse, options, progress
+        self._counts = Counter[str]()
+        self._failures: list[str] = []
+
+    def run(self, rewriter: Rewriter) -> TopicReport:
+        try:
+            self.topic.catch_up()
+            self._counts["expired_segments"] = expire_records(self.topic).segments
+            spec, work = self._plan()
+            self._take_away(spec)
+            self._rewrite(spec, work, rewriter)
+        except UnknownTopicOrPartitionError:
+            # Deleted since it was listed.
+            pass
+        except (TxnTableError, OSError) as error:
+            logger.warning("failed, and is left to the next run: topic=%s: %s", self.topic.name, error)
+            self._failures.append(str(error))
+        return self._report()
+
+    def preview(self) -> TopicReport:
+        topic = self.topic
+        with topic.segments.lock, topic.public.lock:
+            topic.settings()
+            table, public = topic.segments.table, topic.public.refresh()
+            expired = decide_retention(topic.segments.fold, table, public, topic.context.clock.now_ms())
+        self._counts["expired_segments"] = len(expired.segments)
+        spec, _ = self._plan()
+        self._counts["merged_segments"] = sum(len(task.sources) for task in spec.tasks)
+        self._counts["read_bytes"] = spec.size
+        self._counts["aborted_segments"], self._counts["settled_segments"] = len(spec.aborted), len(spec.settled)
+        return self._report()
+
+    def _report(self) -> TopicReport:
+        return TopicReport(self.topic.name, **self._counts, failures=tuple(self._failures))
+
+    def _plan(self) -> tuple[TopicSpec, TopicWork]:
+        topic, now_ms = self.topic, self.topic.context.clock.now_ms()
+        rules = PlanRules(self._warehouse.settings().snapshot_retention_ms, self._options.memory_bytes)
+        with topic.segments.lock, topic.public.lock:
+            settings = topic.settings()
+            spec = plan_topic(topic.segments.fold, topic.segments.table, topic.public.ensure_fresh(), rules, now_ms)
+        segment_bytes = config_number("segment.bytes", settings.config)
+        plan = SegmentPlan(topic.segments.root, settings, None, now_ms)
+        return spec, TopicWork(topic.context.store.spec, plan, segment_bytes)
+
+    def _take_away(self, spec: TopicSpec) -> None:
+        """Remove what was aborted, settle what stays: no file is touched.  And markers that nothing needs go."""
+        parts = [(path, True) for path in spec.aborted] + [(path, False) for path in spec.settled]
+        for start in range(0, max(len(parts), 1), _MOST_ROWS):
+            part = parts[start : start + _MOST_ROWS]
+            aborted = tuple(path for path, is_aborted in part if is_aborted)
+            settled = tuple(path for path, is_aborted in part if not is_aborted)
+            self.topic.rewrite(RewriteRequest(spec.topic_id, (), aborted, settled))
+            self._counts["aborted_segments"] += len(aborted)
+            self._counts["settled_segments"] += len(settled)
+
+    def _rewrite(self, spec: TopicSpec, work: TopicWork, rewriter: Rewriter) -> None:
+        """Register results as they come in: whoever works on several tasks at once goes on meanwhile."""
+        done = bytes_waiting = sources_waiting = 0
+        waiting: list[tuple[RewriteTask, RewriteResult]] = []
+        with closing(rewriter(work, spec.tasks)) as results:
+            for task, result in zip(spec.tasks, results, strict=False):
+                waiting.append((task, result))
+                done, bytes_waiting = done + task.size, bytes_waiting + task.size
+                sources_waiting += len(task.sources)
+                if self._progress is not None:
+                    self._progress(self.topic.name, done, spec.size)
+                if self._options.stop():
+                    break
+                if bytes_waiting >= self._options.commit_bytes or sources_waiting >= _MOST_ROWS:
+                    self._register(spec.topic_id, waiting)
+                    waiting, bytes_waiting, sources_waiting = [], 0, 0
+        self._register(spec.topic_id, waiting)
+
+    def _register(self, topic_id: str, worked: Sequence[tuple[RewriteTask, RewriteResult]]) -> None:
+        sizes = {source.path: source.size for task, _ in worked for source in task.sources}
+        lost: set[int] = set()
+        for part in _parts([rewrite for _, result in worked for rewrite in result.rewrites]):
+            asked = tuple(rewrite for rewrite in part if rewrite.partition not in lost)
+            held = self.topic.rewrite(RewriteRequest(topic_id, asked))
+            # What comes later in a partition rests on what came before: a tombstone on the values that it ended.
+            lost.update(rewrite.partition for rewrite in part if rewrite not in held)
+            self._counts["lost"] += sum(1 for rewrite in part if rewrite not in held)
+            for rewrite in held:
+                self._counts["merged_segments"] += len(rewrite.sources)
+                self._counts["written_segments"] += len(rewrite.outputs)
+                self._counts["read_bytes"] += sum(sizes[path] for path in rewrite.sources)
+                self._counts["written_bytes"] += sum(output.segment.size for output in rewrite.outputs)
+        self._counts["dropped_records"] += sum(result.dropped_records for _, result in worked)
+
+
+def _parts(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
+    """Yield the rewrites, in order, by as many as one commit bears."""
+    part: list[Rewrite] = []
+    rows = 0
+    for rewrite in rewrites:
+        size = len(rewrite.sources) + len(rewrite.outputs)
+        if part and rows + size > 2 * _MOST_ROWS:
+            yield part
+            part, rows = [], 0
+        part.append(rewrite)
+        rows += size
+    if part:
+        yield part

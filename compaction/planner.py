@@ -1,0 +1,137 @@
+"""Which segments of a topic a compaction rewrites, takes away or settles (PROTOCOL.md §5.8).
+
+Owns the choice.  A segment is *ripe* when it is visible, published, below the last stable offset, and was
+decided (without a transaction: appended) longer ago than ``snapshot.retention``.  Ripe neighbours are merged
+so that each record is written anew a number of times that grows with the logarithm of the data: from the
+newest on, an older segment joins those after it unless it is much larger than all of them.  Pure.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from compaction.cleaning import plan_cleaning
+from compaction.ripe import RipeSegment, ripe_segments
+from compaction.spec import RewriteTask, TopicSpec
+from txntable.log.table_state import TableState
+from txntable.partition.append import live_settings
+from txntable.partition.partition_log import PartitionLogs
+from txntable.topic_policy import config_number, is_compacted
+
+# Of one rewrite: a commit of S bears 10,000 actions and more, and each source is one.
+MOST_SOURCES = 5_000
+DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
+# An older segment is written anew with those after it when it is at most so many times as large as all of them:
+# the higher, the fewer segments are left, and the more often a record is written.
+_GROWTH = 2
+# Below this size a segment is little more than its own description.
+_TINY_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRules:
+    """What is not the topic's to say.
+
+    Attributes
+    ----------
+    snapshot_retention_ms : int
+        Nothing decided less long ago is merged, in milliseconds.
+    memory_bytes : int
+        How much memory the keys of a compaction by key may take at once.
+    """
+
+    snapshot_retention_ms: int
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+
+
+def plan_topic(logs: PartitionLogs, table: TableState, public: TableState, rules: PlanRules, now_ms: int) -> TopicSpec:
+    """Decide what a compaction of a topic is to do now.
+
+    Parameters
+    ----------
+    logs, table
+        S's state.
+    public : TableState
+        P's.
+    rules : PlanRules
+        Of the warehouse and of this run.
+    now_ms : int
+        The store's time, milliseconds since 1970.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        There is no such topic.
+    """
+    settings = live_settings(logs)
+    segment_bytes = config_number("segment.bytes", settings.config)
+    found = ripe_segments(logs, table, public, now_ms - rules.snapshot_retention_ms)
+    by_key = is_compacted(settings.config) and bool(settings.key)
+    tasks: list[RewriteTask] = []
+    for partition, stretch in sorted(found.partitions.items()):
+        cleaning = plan_cleaning(logs, stretch, rules.memory_bytes, now_ms) if by_key else None
+        if cleaning is not None:
+            tasks.append(cleaning)
+            continue
+        cleaned = logs.cleanings.get(partition, ())
+        boundary = cleaned[-1].through if cleaned else 0
+        tasks.extend(_merges(partition, stretch.segments, segment_bytes, boundary))
+    taken = {source.path for task in tasks for source in task.sources}
+    settled = tuple(
+        segment.planned.path
+        for stretch in found.partitions.values()
+        for segment in stretch.segments
+        if segment.is_unsettled and segment.planned.path not in taken
+    )
+    return TopicSpec(settings.topic_id, tuple(tasks), found.aborted, settled)
+
+
+def _merges(
+    partition: int, segments: Sequence[RipeSegment], segment_bytes: int, boundary: int
+) -> Iterator[RewriteTask]:
+    """Yield the merges of a partition; none crosses the offset `boundary`."""
+    small: list[RipeSegment] = []
+    for segment in segments:
+        is_large = segment.planned.size * 2 >= segment_bytes and segment.planned.is_whole
+        crosses = bool(small) and small[-1].planned.base_offset < boundary <= segment.planned.base_offset
+        if is_large or crosses:
+            # Nothing will come between these and what stands after them: they are merged as far as they can be.
+            yield from _binned(partition, small, segment_bytes)
+            small = []
+        elif segment.follows_gap:
+            # What stands between will be ripe soon, and joins one of the two.
+            yield from _binned(partition, _grown(small), segment_bytes)
+            small = []
+        if not is_large:
+            small.append(segment)
+    yield from _binned(partition, _grown(small), segment_bytes)
+
+
+def _grown(segments: Sequence[RipeSegment]) -> Sequence[RipeSegment]:
+    """Return the newest of the segments that are worth being written anew together."""
+    total, first = 0, len(segments)
+    while first and segments[first - 1].planned.size <= max(_GROWTH * total, _TINY_BYTES if total else sys.maxsize):
+        first -= 1
+        total += segments[first].planned.size
+    cut = [index for index, segment in enumerate(segments) if not segment.planned.is_whole]
+    return segments[min([first, *cut]) :]
+
+
+def _binned(partition: int, segments: Sequence[RipeSegment], segment_bytes: int) -> Iterator[RewriteTask]:
+    """Yield tasks of neighbours that fill one segment each; one segment alone is left, unless it is to be cut."""
+    waiting: list[RipeSegment] = []
+    size = 0
+    for segment in segments:
+        if waiting and (size + segment.planned.size > segment_bytes or len(waiting) >= MOST_SOURCES):
+            yield from _task(partition, waiting)
+            waiting, size = [], 0
+        waiting.append(segment)
+        size += segment.planned.size
+    yield from _task(partition, waiting)
+
+
+def _task(partition: int, segments: Sequence[RipeSegment]) -> Iterator[RewriteTask]:
+    if len(segments) > 1 or any(not segment.planned.is_whole for segment in segments):
+        yield RewriteTask(partition, tuple(segment.planned for segment in segments))

@@ -1,0 +1,93 @@
+"""Working on rewrite tasks: the same code in this process and in another's, such as a Spark executor's.
+
+Owns what a worker needs to know of a topic, and the order of results.  Whoever distributes tasks
+hands in a :data:`Rewriter`; :func:`rewriter_here` is the one of this process.  Must not know of Spark,
+nor register anything: what a worker leaves behind is named by no log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+from compaction.latest import LatestRecords
+from compaction.spec import RewriteResult, RewriteTask
+from txntable.environment import Environment
+from txntable.partition.rewriting import Rewrite
+from txntable.segment import SegmentPlan
+from txntable.segment_rewriting import RewritePlan, rewrite_segments
+from txntable.storage.object_store import ObjectStore, StoreSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWork:
+    """What all tasks of a topic have in common; it travels to other processes.
+
+    Attributes
+    ----------
+    store : StoreSpec
+        The warehouse's.
+    segments : SegmentPlan
+        What new segments are like.
+    segment_bytes : int
+        Size of a file at which the next one is begun.
+    """
+
+    store: StoreSpec
+    segments: SegmentPlan
+    segment_bytes: int
+
+
+# Of the tasks, in their order, the results: in their order too, as they come in.
+Rewriter = Callable[[TopicWork, Sequence[RewriteTask]], Generator[RewriteResult, None, None]]
+
+
+def rewriter_here(store: ObjectStore, environment: Environment) -> Rewriter:
+    """Return what works on tasks in this process, one after the other."""
+
+    def rewrite(work: TopicWork, tasks: Sequence[RewriteTask]) -> Generator[RewriteResult, None, None]:
+        for task in tasks:
+            yield run_task(store, environment, work, task)
+
+    return rewrite
+
+
+def run_task(store: ObjectStore, environment: Environment, work: TopicWork, task: RewriteTask) -> RewriteResult:
+    """Write the new segments of one task.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The warehouse's, open in this process.
+    environment : Environment
+        For the new segments' names.
+    work : TopicWork
+        The topic.
+    task : RewriteTask
+        What to rewrite.
+
+    Raises
+    ------
+    DamagedDataError
+        A source can not be read; the message names it.
+    StoreUnavailableError
+        Run the task again.
+    """
+    plan = RewritePlan(work.segments, work.segment_bytes, environment.new_id)
+    if task.by_key is None:
+        outputs = tuple(rewrite_segments(store, plan, task.sources))
+        rewrite = Rewrite(task.partition, tuple(source.path for source in task.sources), outputs)
+        return RewriteResult((rewrite,), sum(source.records or 0 for source in task.sources))
+    return _clean(store, plan, task, LatestRecords(store, work.segments, task))
+
+
+def _clean(store: ObjectStore, plan: RewritePlan, task: RewriteTask, latest: LatestRecords) -> RewriteResult:
+    rewrites = []
+    latest.find()
+    highest = max((source.commit or 0 for source in task.sources), default=0)
+    for group in latest.groups(plan.segment_bytes):
+        outputs = tuple(rewrite_segments(store, plan, group, latest.choose)) if group else ()
+        paths = tuple(source.path for source in group)
+        rewrites.append(Rewrite(task.partition, paths, outputs, left_out_for=highest))
+    last = Rewrite(task.partition, (), (), by_key=task.by_key.through if task.by_key else None)
+    return RewriteResult((*rewrites, last), latest.read_records, latest.dropped_records)

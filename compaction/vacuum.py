@@ -1,0 +1,240 @@
+"""Deleting what nothing needs any more: condemn, project, look again, delete (PROTOCOL.md §5.7).
+
+Owns the order, on which safety rests: T, S and P are read, then the folder is listed; every name that is to go
+gets a tombstone in S, so that nothing can make it live any more; P is brought to that version of S; then all is
+judged once more on the states as they are *then*, and what goes all the same is deleted.  Killed anywhere it
+leaves names that are condemned and files that are still there: the next vacuum goes on from that.
+
+A dry run writes nothing at all; it goes by this machine's clock, since asking for the store's time is a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from compaction.vacuum_plan import (
+    SMALLEST_AGE_MS,
+    Horizons,
+    ProducerStanding,
+    Reason,
+    TopicStates,
+    judge_file,
+    judge_heartbeat,
+)
+from compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
+from txntable.errors import UnknownTopicOrPartitionError
+from txntable.layout import (
+    HEARTBEATS_FOLDER,
+    PROBE_FOLDER,
+    TOPICS_FOLDER,
+    heartbeat_path,
+    public_root,
+    segments_root,
+)
+from txntable.log.actions import Action
+from txntable.log.retention import deleted_files_retention_ms
+from txntable.log.table_state import TableState
+from txntable.offset_log import OffsetLog
+from txntable.partition.condemnation import LARGEST_CONDEMNATION, decide_condemnation
+from txntable.storage.object_store import ObjectMeta
+from txntable.topic_log import TopicLog, known
+from txntable.transaction_log import TransactionLog
+from txntable.warehouse import Warehouse
+
+_DELETED_AT_ONCE = 1000
+
+Judge = Callable[[ObjectMeta], Reason]
+
+
+def vacuum(
+    warehouse: Warehouse,
+    *,
+    execute: bool = False,
+    topics: Iterable[str] | None = None,
+    progress: ShowProgress | None = None,
+) -> VacuumReport:
+    """Delete what no retained version, no open transaction and no upload under way needs.
+
+    Parameters
+    ----------
+    warehouse : Warehouse
+        Which one.
+    execute : bool
+        ``False``: only say what would go, and why; nothing is written, and no permission to write is needed.
+    topics : iterable of str, optional
+        Only these; default: all, and what lies beside the topics.
+    progress : callable, optional
+        Is told from time to time how far it is.
+
+    Returns
+    -------
+    VacuumReport
+        Objects and bytes, for each topic and reason.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        There never was such a topic: check the name.
+    CommitStateUnknownError, StoreUnavailableError
+        Call again: what is deleted is deleted, the rest is still there.
+    """
+    run = _Vacuum(warehouse, execute, progress)
+    if topics is not None:
+        named = [run.known_topic(name) for name in dict.fromkeys(topics)]
+        return VacuumReport(execute, tuple(line for topic in named for line in run.topic(topic)))
+    lines = [line for name in warehouse.store.folders(TOPICS_FOLDER) for line in run.topic(run.view_of(name))]
+    return VacuumReport(execute, (*lines, *run.beside_topics()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An object that is to go."""
+
+    meta: ObjectMeta
+    reason: Reason
+
+
+class _Vacuum:
+    """One run; everything is judged as of its beginning."""
+
+    def __init__(self, warehouse: Warehouse, execute: bool, progress: ShowProgress | None) -> None:
+        self._context, self._store = warehouse.context, warehouse.store
+        self._execute, self._progress = execute, progress
+        wall_ms = self._context.environment.instant().wall_ms
+        self._now_ms = self._context.clock.now_ms() if execute else wall_ms
+        self._offsets = warehouse.offsets
+        # Before anything is listed, and once: epochs only rise, so an older view lets too much stay at worst.
+        self._producers = _standings(warehouse.transactions)
+
+    def view_of(self, name: str) -> TopicLog:
+        """Return a view of a topic's logs that nobody else moves."""
+        topic = TopicLog(self._context, name)
+        topic.segments.refresh()
+        topic.public.refresh()
+        return topic
+
+    def known_topic(self, name: str) -> TopicLog:
+        """Return the view of a topic that exists, or did."""
+        topic = self.view_of(name)
+        if topic.segments.table.version is None:
+            raise UnknownTopicOrPartitionError("there never was such a topic; check its name", topic=name)
+        return topic
+
+    # -- a topic ----------------------------------------------------------------------------
+
+    def topic(self, topic: TopicLog) -> list[VacuumLine]:
+        """Vacuum a topic's folder, also when the topic was deleted."""
+        tally = Tally(topic.name, self._progress)
+        candidates = self._sorted(self._store.list(public_root(topic.name)), tally, self._judge_of(topic))
+        for first in range(0, len(candidates), LARGEST_CONDEMNATION):
+            part = candidates[first : first + LARGEST_CONDEMNATION]
+            if self._execute:
+                self._condemn(topic, part)
+                part = self._still_going(topic, part, tally)
+            self._delete(part, tally, self._store.delete)
+        return tally.lines()
+
+    def _judge_of(self, topic: TopicLog) -> Judge:
+        """Return what judges the topic's files on the states as they are now."""
+        segments, public = topic.segments.table, topic.public.table
+        if segments.version is None:
+            # Without its first version a topic was never there: what lies here is somebody else's.
+            return lambda meta: Reason.UNKNOWN
+        horizons = Horizons(
+            unnamed=self._now_ms - SMALLEST_AGE_MS,
+            segments=self._now_ms - _retention_ms(segments),
+            # A commit takes its time before its put, which may be answered a guard later.
+            public=self._now_ms - _retention_ms(public) - self._context.guard_ms,
+        )
+        states = TopicStates(segments, public, topic.segments.fold.open, self._producers, horizons)
+        root = f"{public_root(topic.name)}/"
+        return lambda meta: judge_file(states, meta.path.removeprefix(root), meta.last_modified_ms)
+
+    def _condemn(self, topic: TopicLog, going: Sequence[_Candidate]) -> None:
+        """Give every name that S might take a tombstone there, and let P reflect that version."""
+        root = f"{segments_root(topic.name)}/"
+        # What other software has left has none of our names.
+        names = [one.meta.path.removeprefix(root) for one in going if one.reason is not Reason.REFUSED_WRITE]
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return decide_condemnation(table, names, self._context.clock.now_ms())
+
+        if names:
+            known(topic.segments.commit("CONDEMN", decide), topic.segments.root)
+            topic.project()
+
+    def _still_going(self, topic: TopicLog, part: Sequence[_Candidate], tally: Tally) -> list[_Candidate]:
+        """Return what goes by the states as they are now; what was saved meanwhile is counted as staying."""
+        judge = self._judge_of(topic)
+        going = []
+        for one in part:
+            reason = judge(one.meta)
+            if reason.goes:
+                going.append(one)
+            else:
+                tally.count(reason, one.meta)
+        return going
+
+    # -- beside the topics ------------------------------------------------------------------
+
+    def beside_topics(self) -> list[VacuumLine]:
+        """Vacuum heartbeats, probes, and what killed writers have left."""
+        tally = Tally(None, self._progress)
+        old_ms = self._now_ms - SMALLEST_AGE_MS
+        members = _heartbeats(self._offsets)
+
+        def by_age(reason: Reason) -> Judge:
+            return lambda meta: reason if meta.last_modified_ms < old_ms else Reason.YOUNG
+
+        def judge_beat(meta: ObjectMeta) -> Reason:
+            return judge_heartbeat(members, meta.path, meta.last_modified_ms, old_ms)
+
+        beats = self._sorted(self._store.list(HEARTBEATS_FOLDER), tally, judge_beat)
+        probes = self._sorted(self._store.list(PROBE_FOLDER), tally, by_age(Reason.PROBE))
+        self._delete([*beats, *probes], tally, self._store.delete)
+        unfinished = self._sorted(self._store.unfinished(), tally, by_age(Reason.UNFINISHED))
+        self._delete(unfinished, tally, self._store.discard)
+        return tally.lines()
+
+    # -- any place --------------------------------------------------------------------------
+
+    def _sorted(self, found: Iterable[ObjectMeta], tally: Tally, judge: Judge) -> list[_Candidate]:
+        """Return what is to go; what stays is counted."""
+        going = []
+        for meta in found:
+            tally.listed()
+            reason = judge(meta)
+            if reason.goes:
+                going.append(_Candidate(meta, reason))
+            else:
+                tally.count(reason, meta)
+        return going
+
+    def _delete(self, going: Sequence[_Candidate], tally: Tally, delete: Callable[[Sequence[str]], None]) -> None:
+        for first in range(0, len(going), _DELETED_AT_ONCE):
+            part = going[first : first + _DELETED_AT_ONCE]
+            if self._execute:
+                delete([one.meta.path for one in part])
+            for one in part:
+                tally.count(one.reason, one.meta)
+
+
+def _retention_ms(table: TableState) -> int:
+    return deleted_files_retention_ms({} if table.metadata is None else table.metadata.configuration)
+
+
+def _standings(transactions: TransactionLog) -> dict[int, ProducerStanding]:
+    transactions.refresh()
+    return {
+        row.producer_id: ProducerStanding(row.producer_epoch, row.state.is_open or row.state.is_decided)
+        for row in transactions.rows()
+    }
+
+
+def _heartbeats(offsets: OffsetLog) -> set[str]:
+    """Return the paths of the heartbeats of all members of all groups."""
+    offsets.refresh()
+    with offsets.log.lock:
+        groups = list(offsets.log.fold.groups.values())
+    return {heartbeat_path(group.group, member_id) for group in groups for member_id in group.members}

@@ -1,0 +1,83 @@
+"""``txntable vacuum``: what would be deleted and why, and with ``--execute`` deleting it.
+
+Parses, runs one function, prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from compaction.vacuum import vacuum as run_vacuum
+from compaction.vacuum_report import ShowProgress, VacuumProgress, VacuumReport
+from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.output import Rows, error_console, note
+
+HEADERS = {
+    "topic": "Topic",
+    "action": "Action",
+    "reason": "Reason",
+    "objects": "Objects",
+    "bytes": "Bytes",
+    "example": "Example",
+    "executed": "Executed",
+}
+
+
+def vacuum(
+    connection: Connection,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", help="Only this topic's folder; may be repeated.")
+    ] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")] = False,
+) -> None:
+    """Delete files that no retained version, no open transaction and no upload under way needs.
+
+    A dry run until --execute: it then says what would go and why, what stays and why, and changes nothing.
+    """
+    with _shown(execute) as progress:
+        report = run_vacuum(connection.open(), execute=execute, topics=topic, progress=progress)
+    if not execute:
+        note("a dry run: nothing is deleted; say --execute to do it")
+    connection.output.rows(rows_of(report))
+
+
+def rows_of(report: VacuumReport) -> Rows:
+    """Return a vacuum's report as a table: one row for each topic and reason."""
+    rows = [
+        (
+            line.topic,
+            "delete" if line.reason.goes else "keep",
+            line.reason.value,
+            line.objects,
+            line.bytes,
+            line.example,
+            report.executed and line.reason.goes,
+        )
+        for line in report.lines
+    ]
+    return Rows(HEADERS, rows, counts={"objects", "bytes"})
+
+
+@contextmanager
+def _shown(execute: bool) -> Iterator[ShowProgress | None]:
+    """Show the person before the terminal how far it is; nothing where there is none."""
+    console = error_console()
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(Text("vacuum")) as status:
+
+        def show(progress: VacuumProgress) -> None:
+            verb = "deleted" if execute else "to delete"
+            where = progress.topic or "beside the topics"
+            status.update(Text(f"{where}: {progress.listed:,} objects, {progress.going:,} {verb}"))
+
+        yield show
+
+
+command = on_warehouse(vacuum)

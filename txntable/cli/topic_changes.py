@@ -1,0 +1,143 @@
+"""``txntable topics alter`` and ``topics delete-records``: what a topic with records may become.
+
+Owns how settings and offsets are said on the command line.  Both are dry runs until ``--execute``: they check
+everything, and print what is and what would be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from txntable.cli.connection import Connection, named_values
+from txntable.cli.output import Rows, note, tell
+from txntable.client.admin import Admin
+from txntable.client.config_admin import ConfigEntry
+from txntable.client.records import TopicPartition
+
+PARTITIONS_HEADERS = {
+    "topic": "Topic",
+    "partition_count": "PartitionCount",
+    "new_partition_count": "NewPartitionCount",
+    "executed": "Executed",
+}
+CONFIGS_HEADERS = {
+    "topic": "Topic",
+    "name": "Name",
+    "value": "Value",
+    "new_value": "NewValue",
+    "executed": "Executed",
+}
+RECORDS_HEADERS = {
+    "topic": "Topic",
+    "partition": "Partition",
+    "low_watermark": "LowWatermark",
+    "new_low_watermark": "NewLowWatermark",
+    "executed": "Executed",
+}
+_LATEST = "latest"
+
+Topic = Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: check, and say what is.")]
+
+
+def alter(  # noqa: PLR0913  the interface of a command
+    connection: Connection,
+    name: Topic,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", help="How many it has then, in all: only more.")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option("--delete-config", metavar="NAME", help="A setting that goes back to its default; repeat it."),
+    ] = None,
+    execute: Execute = False,
+) -> None:
+    """Give a topic more partitions, which it keeps, or other settings: without --execute only check."""
+    changes = _changes(config or (), delete_config or ())
+    if bool(changes) == (partitions is not None):
+        raise typer.BadParameter("say --partitions, or --config and --delete-config", param_hint="what to alter")
+    admin = connection.open().admin()
+    if partitions is None:
+        rows = _alter_configs(admin, name, changes, execute=execute)
+    else:
+        rows = _alter_partitions(admin, name, partitions, execute=execute)
+    if not execute:
+        note("a dry run: nothing is changed; say --execute to alter")
+    connection.output.rows(rows)
+
+
+def _changes(config: Sequence[str], delete_config: Sequence[str]) -> dict[str, str | None]:
+    """Return the settings that are to change; ``None``: back to the default."""
+    said = named_values(config, "--config")
+    twice = sorted(set(said) & set(delete_config))
+    if twice:
+        raise typer.BadParameter(f"{twice[0]} is in --config too", param_hint="--delete-config")
+    return {**said, **dict.fromkeys(delete_config)}
+
+
+def _alter_partitions(admin: Admin, name: str, partitions: int, *, execute: bool) -> Rows:
+    settings = admin.create_partitions({name: partitions}, validate_only=True)[name]
+    if settings.key:
+        tell("warning: keys map to other partitions from then on; the records that are there stay where they are")
+    if execute:
+        admin.create_partitions({name: partitions})
+    return Rows(PARTITIONS_HEADERS, [(name, settings.partitions, partitions, execute)])
+
+
+def _alter_configs(admin: Admin, name: str, changes: dict[str, str | None], *, execute: bool) -> Rows:
+    admin.alter_configs(name, changes, validate_only=True)
+    before = admin.describe_configs([name])[name]
+    if execute:
+        admin.alter_configs(name, changes)
+    return Rows(CONFIGS_HEADERS, [_altered(name, before[each], changes[each], execute) for each in sorted(changes)])
+
+
+def _altered(topic: str, entry: ConfigEntry, value: str | None, execute: bool) -> tuple[object, ...]:
+    return topic, entry.name, entry.value, entry.default if value is None else value, execute
+
+
+def delete_records(
+    connection: Connection,
+    name: Topic,
+    offset: Annotated[
+        list[str],
+        typer.Option(
+            "--offset",
+            metavar="PARTITION=OFFSET",
+            help="Delete the records before this offset; latest: all that there are. Repeat it for several partitions.",
+        ),
+    ],
+    execute: Execute = False,
+) -> None:
+    """Delete the records before an offset of each partition that is named: without --execute only check."""
+    before = {
+        TopicPartition(name, int(partition)): None if text == _LATEST else int(text)
+        for partition, text in _offsets(offset).items()
+    }
+    admin = connection.open().admin()
+    planned = admin.delete_records(before, validate_only=True)
+    earliest = admin.list_offsets(dict.fromkeys(before, "earliest"))
+    if execute:
+        planned = admin.delete_records(before)
+    else:
+        note("a dry run: nothing is deleted; say --execute to delete")
+    rows = [
+        (*each, None if (now := earliest[each]) is None else now.offset, low, execute)
+        for each, low in sorted(planned.items())
+    ]
+    connection.output.rows(Rows(RECORDS_HEADERS, rows))
+
+
+def _offsets(said: Sequence[str]) -> dict[str, str]:
+    found = named_values(said, "--offset")
+    for partition, text in found.items():
+        if not re.fullmatch(r"[0-9]+", partition) or not (text == _LATEST or re.fullmatch(r"[0-9]+", text)):
+            raise typer.BadParameter("is PARTITION=OFFSET, or PARTITION=latest", param_hint="--offset")
+    return found
