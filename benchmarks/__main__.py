@@ -11,7 +11,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, commits, contention, memory, pipeline, planning, scan, streaming, transactions, write
+from benchmarks import (
+    cold_start,
+    commits,
+    compaction,
+    contention,
+    flat_cost,
+    memory,
+    pipeline,
+    planning,
+    scan,
+    streaming,
+    transactions,
+    write,
+)
 
 ALL = {
     "commits": commits.measure,
@@ -24,6 +37,8 @@ ALL = {
     "pipeline": pipeline.measure,
     "memory": memory.measure,
     "streaming": streaming.measure,
+    "flat_cost": flat_cost.measure,
+    "compaction": compaction.measure,
 }
 
 

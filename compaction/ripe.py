@@ -125,8 +125,9 @@ def _is_aborted(logs: PartitionLogs, batch: Batch) -> bool:
 
 def _is_old(logs: PartitionLogs, batch: Batch, horizon_ms: int) -> bool:
     if batch.decided is not None:
-        # It was old enough when its decision was written into its tag.
-        return True
+        # What a compaction wrote was old enough then.  What a deletion of records left of a young segment says when
+        # it was written: it was decided before that.
+        return batch.uploaded_at_ms is None or batch.uploaded_at_ms <= horizon_ms
     if not batch.transactional or batch.producer is None:
         return batch.appended_at_ms <= horizon_ms
     marker = logs.markers.get((batch.producer.producer_id, batch.producer.epoch))

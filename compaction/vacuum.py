@@ -23,7 +23,7 @@ from compaction.vacuum_plan import (
     judge_heartbeat,
 )
 from compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
-from txntable.errors import UnknownTopicOrPartitionError
+from txntable.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from txntable.layout import (
     HEARTBEATS_FOLDER,
     PROBE_FOLDER,
@@ -51,7 +51,7 @@ def vacuum(
     warehouse: Warehouse,
     *,
     execute: bool = False,
-    topics: Iterable[str] | None = None,
+    topics: Sequence[str] | None = None,
     progress: ShowProgress | None = None,
 ) -> VacuumReport:
     """Delete what no retained version, no open transaction and no upload under way needs.
@@ -62,7 +62,7 @@ def vacuum(
         Which one.
     execute : bool
         ``False``: only say what would go, and why; nothing is written, and no permission to write is needed.
-    topics : iterable of str, optional
+    topics : sequence of str, optional
         Only these; default: all, and what lies beside the topics.
     progress : callable, optional
         Is told from time to time how far it is.
@@ -76,9 +76,13 @@ def vacuum(
     ------
     UnknownTopicOrPartitionError
         There never was such a topic: check the name.
+    InvalidRequestError
+        `topics` is a single name.
     CommitStateUnknownError, StoreUnavailableError
         Call again: what is deleted is deleted, the rest is still there.
     """
+    if isinstance(topics, str):
+        raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
     run = _Vacuum(warehouse, execute, progress)
     if topics is not None:
         named = [run.known_topic(name) for name in dict.fromkeys(topics)]
@@ -132,7 +136,7 @@ class _Vacuum:
             if self._execute:
                 self._condemn(topic, part)
                 part = self._still_going(topic, part, tally)
-            self._delete(part, tally, self._store.delete)
+            self._delete(part, tally, self._store.delete_unordered)
         return tally.lines()
 
     def _judge_of(self, topic: TopicLog) -> Judge:
@@ -192,7 +196,7 @@ class _Vacuum:
 
         beats = self._sorted(self._store.list(HEARTBEATS_FOLDER), tally, judge_beat)
         probes = self._sorted(self._store.list(PROBE_FOLDER), tally, by_age(Reason.PROBE))
-        self._delete([*beats, *probes], tally, self._store.delete)
+        self._delete([*beats, *probes], tally, self._store.delete_unordered)
         unfinished = self._sorted(self._store.unfinished(), tally, by_age(Reason.UNFINISHED))
         self._delete(unfinished, tally, self._store.discard)
         return tally.lines()

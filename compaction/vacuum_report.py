@@ -100,18 +100,19 @@ class Tally:
 
     def listed(self) -> None:
         """Take note that one more object was looked at."""
-        self._show(listed=self._shown.listed + 1)
+        self._shown = replace(self._shown, listed=self._shown.listed + 1)
+        self._show(self._shown.listed)
 
     def count(self, reason: Reason, meta: ObjectMeta) -> None:
         """Take note of an object that stays, or has gone, for a reason."""
         line = self._lines.get(reason, VacuumLine(self._topic, reason, 0, 0, meta.path))
         self._lines[reason] = replace(line, objects=line.objects + 1, bytes=line.bytes + meta.size)
         if reason.goes:
-            self._show(going=self._shown.going + 1)
+            self._shown = replace(self._shown, going=self._shown.going + 1)
+            self._show(self._shown.going)
 
-    def _show(self, **changes: int) -> None:
-        self._shown = replace(self._shown, **changes)
-        if self._progress is not None and any(number % _TOLD_EVERY == 0 for number in changes.values()):
+    def _show(self, number: int) -> None:
+        if self._progress is not None and number % _TOLD_EVERY == 0:
             self._progress(self._shown)
 
     def lines(self) -> list[VacuumLine]:

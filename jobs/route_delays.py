@@ -70,7 +70,7 @@ def add_flights(flights: DataFrame, delays: DataFrame) -> DataFrame:
 
 def current_delays(warehouse: Warehouse, spark: SparkSession) -> DataFrame:
     """Return the delays as they are now: the latest row of each route and day."""
-    return latest_rows(warehouse.read(spark, TOPIC), KEY, SCHEMA.names)
+    return latest_rows(warehouse.read(spark, TOPIC), warehouse.topic_log(TOPIC).settings())
 
 
 # -- the runs -------------------------------------------------------------------------------

@@ -137,11 +137,15 @@ class Ageing:
             case "abort":
                 self._tolerantly(producer.abort_transaction)
             case "commit":
-                if self._tolerantly(lambda: (self._fill(producer, sent), producer.commit_transaction())):
+                if self._tolerantly(lambda: self._go_on(producer, sent)):
                     self._promise(sent)
             case "time out":
                 self.site.advance_ms(16 * MINUTE_MS)
                 self.reader.coordinator().run_once()
+
+    def _go_on(self, producer: Producer, sent: dict[str, Counter[str]]) -> None:
+        self._fill(producer, sent)
+        producer.commit_transaction()
 
     def _tolerantly(self, call: Callable[[], object]) -> bool:
         """Make a call that a time-out may have forestalled."""

@@ -43,6 +43,8 @@ def crash_point(step: Step, objects: Mapping[str, StoredObject]) -> str | None:
         return "a deleted log file"
     if step.operation is Operation.DELETE and step.path.startswith("system/heartbeats/"):
         return "a deleted heartbeat"
+    if step.operation is Operation.DELETE and step.path.startswith("topics/"):
+        return "a deleted file"
     entry = _ENTRY.fullmatch(step.path)
     if entry is not None:
         operation = json.loads(objects[step.path].data.splitlines()[0])["commitInfo"]["operation"]

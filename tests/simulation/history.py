@@ -135,6 +135,34 @@ class TransactionHistory:
             assert known_ms > SETTINGS.batch_retention_ms - LEEWAY_MS, batch
 
 
+@dataclass(frozen=True)
+class LiveRow:
+    """A data row of the partition logs: where it stands, whose it is, and the decisions that its tag says."""
+
+    partition: str | None
+    base: int
+    last: int
+    records: int
+    owner: tuple[int, int] | None
+    transactional: bool
+    decided: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, add: Add) -> LiveRow:
+        values, tag = add.partition_values, json.loads(add.tag or "")
+        pid, epoch = values["_producer_id"], values["_producer_epoch"]
+        decided = tuple(tag["decided"]) if "decided" in tag else None
+        return cls(
+            values["_partition"],
+            int(values["_base_offset"] or ""),
+            int(values["_last_offset"] or ""),
+            tag["records"],
+            None if pid is None else (int(pid), int(epoch or "")),
+            bool(tag.get("transactional")),
+            decided,
+        )
+
+
 @dataclass
 class SegmentsHistory:
     """A topic's log S from its first entry on, checked while it is read."""
@@ -143,29 +171,75 @@ class SegmentsHistory:
     markers: dict[tuple[str, int, int], dict] = field(default_factory=dict)
     coordinator_epochs: dict[tuple[str, int], int] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
+    live: dict[str, LiveRow] = field(default_factory=dict)
+    compactions: int = 0
 
     @classmethod
     def read(cls, site: ManySite, topic: str) -> SegmentsHistory:
         history = cls()
         for commit in entries(site, segments_root(topic)):
+            before = dict(history.live)
             for action in commit.actions:
-                if isinstance(action, Add):
-                    history._take(commit, action)
+                match action:
+                    case Remove():
+                        history.live.pop(action.path, None)
+                    case Add():
+                        history._take(commit, action)
+            if commit.info.operation == "COMPACT":
+                history._check_compaction(before, [a.path for a in commit.actions if isinstance(a, Remove)])
         return history
 
     def _take(self, commit: Commit, add: Add) -> None:
-        control = add.partition_values["_control"]
+        control, operation = add.partition_values["_control"], commit.info.operation
         if control == "STATE":
-            assert commit.info.operation == "EXPIRE PRODUCERS"
+            assert operation in ("EXPIRE PRODUCERS", "COMPACT", "RETENTION", "DELETE RECORDS")
             return
-        assert add.path not in self.paths, f"registered twice: {add.path}"
+        settled = operation == "COMPACT" and add.path in self.live
+        assert settled or add.path not in self.paths, f"registered twice: {add.path}"
         self.paths.add(add.path)
         topic_id = add.path.split("/")[1].split("-")[0]
         if control is None:
+            self.live[add.path] = LiveRow.of(add)
+            assert (self.live[add.path].decided is not None) == (operation == "COMPACT")
             self._take_batch(topic_id, add)
         else:
-            assert commit.info.operation == "MARKERS", commit.info
+            assert operation == "MARKERS", commit.info
             self._take_marker(topic_id, add)
+
+    def _check_compaction(self, before: dict[str, LiveRow], removed: list[str]) -> None:
+        """What goes in comes out, between the same offsets; what is gone had an end, what is left has its marker."""
+        self.compactions += 1
+        merged = {path: row for path, row in self.live.items() if path not in before}
+        sources = []
+        for path in removed:
+            topic_id, row = path.split("/")[1].split("-")[0], before.get(path)
+            if row is None:
+                _, pid, epoch = path.removesuffix(".parquet").split("/")[1].split("-")
+                waiting = [at for at, left in self.live.items() if left.owner == (int(pid), int(epoch))]
+                assert path.startswith("markers/"), path
+                assert not waiting, f"the marker of {waiting} is gone"
+                continue
+            outcome = "COMMIT"
+            if row.transactional and row.owner is not None:
+                outcome = self.markers[topic_id, *row.owner]["control"]
+            if outcome == "COMMIT":
+                sources.append(row)
+        for partition in {row.partition for row in (*sources, *merged.values())}:
+            mine = [row for row in sources if row.partition == partition]
+            theirs = [row for row in merged.values() if row.partition == partition]
+            assert sum(row.records for row in mine) == sum(row.records for row in theirs)
+            assert min(row.base for row in mine) == min(row.base for row in theirs)
+            assert max(row.last for row in mine) == max(row.last for row in theirs)
+        for path, row in before.items():
+            after = self.live.get(path)
+            if after is not None and after != row:
+                assert (after.partition, after.base, after.last, after.records, after.owner) == (
+                    row.partition,
+                    row.base,
+                    row.last,
+                    row.records,
+                    None,
+                ), f"settled, and not the same: {path}"
 
     def _take_batch(self, topic_id: str, add: Add) -> None:
         values, tag = add.partition_values, json.loads(add.tag or "")

@@ -200,12 +200,12 @@ class CleanedTopic:
 def raw_segments(warehouse: Warehouse, topic: str) -> dict[int, list[RawSegment]]:
     """The data rows by partition, in offset order."""
     table = warehouse.topic_log(topic).segments.refresh()
-    markers = {}
+    markers: dict[tuple[str | None, str | None], tuple[str, int]] = {}
     for add in table.files:
         if add.partition_values["_control"] in ("COMMIT", "ABORT"):
             marker = json.loads(add.partition_values["_marker"] or "")
             key = (add.partition_values["_producer_id"], str(marker["ends"]))
-            markers[key] = (add.partition_values["_control"], marker["decided_at"])
+            markers[key] = (add.partition_values["_control"] or "", marker["decided_at"])
     found: dict[int, list[RawSegment]] = {}
     for add in table.files:
         values, tag = add.partition_values, json.loads(add.tag or "{}")

@@ -7,7 +7,7 @@ Every history is made from a seed, which a failure names: ``TXNTABLE_SEED=<seed>
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ import pytest
 
 from compaction.compactor import CompactionOptions, compact
 from tests.simulation.ageing import ACCOUNTS, EVENTS, KEPT, SNAPSHOT_RETENTION_MS, Ageing, Consuming
-from tests.simulation.picture import CleanedTopic, Picture, Places, living, picture, retained_positions
+from tests.simulation.picture import CleanedTopic, Picture, Place, Places, Row, living, picture, retained_positions
 from txntable.partition.partition_log import PartitionLogs
 from txntable.topic_config import TOPIC_CONFIG
 from txntable.warehouse import Warehouse
@@ -153,7 +153,7 @@ def check_end(ageing: Ageing) -> None:
             check_seen(consuming, topic, rows)
 
 
-def check_seen(consuming: Consuming, topic: str, rows: dict) -> None:
+def check_seen(consuming: Consuming, topic: str, rows: Mapping[Place, Row]) -> None:
     assigned = {partition.partition for partition in consuming.consumer.assignment()}
     for partition in assigned:
         offsets = [offset for offset, *_ in consuming.seen[partition]]

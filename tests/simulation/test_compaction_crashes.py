@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 
 import pyarrow as pa
@@ -226,6 +227,10 @@ def raced(site: Site, step: Step, other: Callable[[Warehouse], object]) -> tuple
     return shared, compact_all(warehouse)
 
 
+def report_to(reports: list[TopicReport], warehouse: Warehouse) -> None:
+    reports.extend(compact_all(warehouse))
+
+
 def test_of_two_compactions_one_wins_each_segment_wherever_the_second_comes_by() -> None:
     """A regression of other table formats: both commit, and the records are there twice."""
     site = site_to_compact()
@@ -233,7 +238,7 @@ def test_of_two_compactions_one_wins_each_segment_wherever_the_second_comes_by()
     alone = compact_all(whole.open())
     for step in steps_of(site)[::2]:
         others: list[TopicReport] = []
-        shared, mine = raced(site, step, lambda warehouse, others=others: others.extend(compact_all(warehouse)))
+        shared, mine = raced(site, step, partial(report_to, others))
 
         where = f"{step.number} {step.operation.value} {step.path}"
         check_kept(before, shared, where)
@@ -355,23 +360,23 @@ def test_records_deleted_while_their_segments_are_merged_stay_deleted() -> None:
 
 
 def test_snapshot_that_is_pinned_reads_the_same_while_everything_is_merged() -> None:
-    """Pinned before, read topic by topic while a compaction runs: within the retention of snapshots."""
+    """Read topic by topic, before and after a compaction is done: within the retention of snapshots."""
     site = site_to_compact()
     before = {topic: site.open().snapshot().read_arrow(topic).read_all().num_rows for topic in ("debit", "credit")}
     for step in steps_of(site)[::4]:
-        shared = site.copy()
-        pinned = shared.open().snapshot()
-        compact_at, seen = shared.open(), {}
-        assert isinstance(compact_at.store, SteppingStore)
+        seen: dict[str, int] = {}
+        shared, _ = raced(site, step, partial(look, seen))
 
-        def look(now: Step, step: Step = step, seen: dict = seen, pinned=pinned) -> None:
-            if now.number == step.number:
-                seen["debit"] = pinned.read_arrow("debit").read_all().num_rows
-
-        compact_at.store.on_step = look
-        compact_all(compact_at)
-        seen["credit"] = pinned.read_arrow("credit").read_all().num_rows
+        snapshot = seen.pop("position")
+        seen["credit"] = shared.open().snapshot(snapshot).read_arrow("credit").read_all().num_rows
         assert seen == before, f"{step.number} {step.path}"
+
+
+def look(seen: dict[str, int], warehouse: Warehouse) -> None:
+    """Pin a snapshot and read one topic of it; the other one is read when everything is merged."""
+    snapshot = warehouse.snapshot()
+    seen["position"] = snapshot.position
+    seen["debit"] = snapshot.read_arrow("debit").read_all().num_rows
 
 
 def test_transfers_are_whole_after_a_compaction() -> None:

@@ -18,6 +18,7 @@ from tests.simulation import test_compaction_crashes as rewrite
 from tests.simulation import test_crashes as operate
 from tests.simulation import test_group_crashes as group
 from tests.simulation import test_retention_crashes as retain
+from tests.simulation import test_vacuum as vacuuming
 from tests.simulation.crash_points import crash_point
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.log.keyed_table import find_row, keyed_remove
@@ -115,6 +116,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "delete offsets": (group.site_with_offsets, group.delete_offsets),
     "delete a group": (group.site_with_offsets, group.delete_group),
     "delete a topic with offsets": (group.site_with_offsets, group.delete_topic),
+    "vacuum": (vacuuming.untidy, vacuuming.tidy_up),
     "run the coordinator job": (operate.site_with_work_for_the_coordinator, operate.coordinate),
 }
 
@@ -169,6 +171,7 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert {"T CLAIM LEASE", "T TIME_OUT", "T EXPIRE", "S EXPIRE PRODUCERS", "a deleted log file"} <= found[
         "run the coordinator job"
     ]
+    assert {"S CONDEMN", "P PROJECT", "a deleted file", "a deleted heartbeat"} <= found["vacuum"]
     assert {"O EXPEL", "a deleted heartbeat", "O EXPIRE OFFSETS"} <= found["run the coordinator job"]
 
 
@@ -190,7 +193,9 @@ def test_table_of_the_protocol_says_of_every_point_what_is_true() -> None:
 
 def test_every_operation_that_the_code_writes_into_a_log_has_a_row() -> None:
     """An operation that no run above reaches would otherwise be a crash point that nobody has thought of."""
-    source = "".join(path.read_text() for path in (Path(__file__).parents[2] / "txntable").rglob("*.py"))
+    root = Path(__file__).parents[2]
+    sources = [path for package in ("txntable", "compaction") for path in (root / package).rglob("*.py")]
+    source = "".join(path.read_text() for path in sources)
     named = set(re.findall(r"(?:commit|request|_swept)\(\s*(?:\w+, )?\"([A-Z][A-Z_ ]+)\"", source))
 
     assert len(named) > 10

@@ -1,4 +1,4 @@
-"""Snapshots while money moves between topics: the sum never changes, whoever writes, completes, cleans up or dies.
+"""Snapshots while money moves between topics: the sum never changes, whoever writes, completes, tidies up or dies.
 
 Real threads over one store; how much each does is counted, and everything random is seeded.
 """
@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from compaction.compactor import compact
 from tests.simulation.site import Site, published
 from tests.simulation.transfers import (
+    PLAIN,
     TOPICS,
     TOTAL,
     in_transactions,
@@ -65,14 +67,15 @@ class Sight:
 
 @dataclass
 class Exchange:
-    """Tellers, readers, a janitor and a completer; each is a thread with a process's own view of the store."""
+    """Tellers, readers, janitors and a completer; each is a thread with a process's own view of the store."""
 
     seed: int
     site: Site = field(default_factory=Site)
     deaths: int = 0
+    merged: int = 0
 
     def __post_init__(self) -> None:
-        self.pace = [threading.Semaphore(0) for _ in range(5)]
+        self.pace = [threading.Semaphore(0) for _ in range(6)]
         warehouse = self.site.create()
         open_accounts(warehouse)
         producer = started(warehouse, "the past")
@@ -89,7 +92,7 @@ class Exchange:
 
     def run(self) -> list[Sight]:
         """Let all work at once; return what the readers saw, snapshot by snapshot."""
-        workers = [self.teller, self.teller, self.plain, self.janitor, self.completer]
+        workers = [self.teller, self.teller, self.plain, self.janitor, self.completer, self.compactor]
         readers = [self.reader, self.read_only]
         with ThreadPoolExecutor(len(workers) + len(readers)) as threads:
             working = [threads.submit(work, number) for number, work in enumerate(workers)]
@@ -130,7 +133,7 @@ class Exchange:
         with warehouse.producer() as producer:
             for _ in range(TRANSFERS):
                 assert self.paced(number)
-                turn_over(producer, "plain", chance)
+                turn_over(producer, PLAIN, chance)
 
     def janitor(self, number: int) -> None:
         """Write checkpoints, let hours pass, and delete old log entries."""
@@ -150,6 +153,15 @@ class Exchange:
             assert self.paced(number)
             with suppress(ProcessKilled):
                 self.site.open(after_writes(chance.randint(1, 4))).complete()
+
+    def compactor(self, number: int) -> None:
+        """Merge what is old enough, and die half-way."""
+        chance = random.Random(f"{self.seed} compactor")
+        for _ in range(4):
+            assert self.paced(number)
+            with suppress(ProcessKilled):
+                compact(self.site.open(after_writes(chance.randint(1, 40))))
+            self.merged += sum(report.merged_segments for report in compact(self.site.open(), TOPICS))
 
     # -- who reads --------------------------------------------------------------------------
 
@@ -188,19 +200,21 @@ def read_only(site: Site) -> Warehouse:
 # -- snapshots while everything goes on -----------------------------------------------------
 
 
-def test_sum_never_changes_in_thousands_of_snapshots_while_others_write_complete_clean_up_and_die() -> None:
-    snapshots, positions, deaths = 0, 0, 0
+def test_sum_never_changes_in_thousands_of_snapshots_while_others_write_complete_tidy_up_and_die() -> None:
+    snapshots, positions, deaths, merged = 0, 0, 0, 0
 
     for seed in SEEDS:
         exchange = Exchange(seed)
         seen = exchange.run()
         snapshots += len(seen)
         deaths += exchange.deaths
+        merged += exchange.merged
         positions += check_seen_again(exchange, seen)
 
     assert snapshots >= 2_000
     assert positions >= 4 * len(SEEDS), "money moved while the snapshots were taken"
     assert deaths > 0, "tellers died on the way"
+    assert merged > 10 * len(SEEDS), "old segments were merged meanwhile"
 
 
 def check_seen_again(exchange: Exchange, seen: list[Sight]) -> int:

@@ -1,18 +1,14 @@
-"""Vacuum: what goes, what stays, and that it is killed and raced without harm."""
+"""Vacuum: what goes, what stays, and that a dry run changes nothing."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
 
 import pytest
 
 from compaction.vacuum import vacuum
 from compaction.vacuum_plan import Reason
-from compaction.vacuum_report import VacuumReport
+from compaction.vacuum_report import VacuumProgress, VacuumReport
 from tests.simulation.rubbish import (
     check_whole,
-    condemned,
     data_files,
     leave_junk,
     merge,
@@ -24,28 +20,17 @@ from tests.simulation.test_crashes import (
     DAY_MS,
     abort,
     append_plain,
-    committed_transfers,
-    kills,
     prepared,
-    recover,
     send,
-    take_over,
     transfer,
 )
 from tests.unit.client.group_members import joined
-from txntable.errors import (
-    CommitStateUnknownError,
-    TransactionAbortableError,
-    TxnTableError,
-    UnknownTopicOrPartitionError,
-)
+from txntable.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from txntable.layout import PROBE_FOLDER, heartbeat_path
-from txntable.testing.fault_plan import WRITES, Fault, Operation, Step, on
+from txntable.testing.fault_plan import WRITES
 from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
+from txntable.testing.stepping_store import SteppingStore
 from txntable.warehouse import Warehouse, open_on
-
-SEGMENTS_LOG, PUBLIC_LOG = "debit/_segments/_delta_log", "debit/_delta_log"
 
 
 def untidy() -> Site:
@@ -67,12 +52,6 @@ def tidy_up(warehouse: Warehouse) -> VacuumReport:
 
 def reasons(report: VacuumReport, topic: str | None = "debit") -> dict[Reason, int]:
     return {line.reason: line.objects for line in report.lines if line.topic == topic}
-
-
-@pytest.fixture
-def ageless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is too young to go: safety alone protects what is needed."""
-    monkeypatch.setattr("compaction.vacuum.SMALLEST_AGE_MS", -DAY_MS)
 
 
 # -- what goes, what stays --------------------------------------------------------------------
@@ -246,6 +225,23 @@ def test_vacuum_of_a_topic_that_never_was_is_refused_before_anything_is_deleted(
     assert before.keys() <= site.objects.snapshot().keys()
 
 
+def test_vacuum_of_a_single_name_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="list of names"):
+        vacuum(prepared().open(), topics="debit")
+
+
+def test_progress_tells_place_by_place_what_was_looked_at_and_what_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compaction.vacuum_report._TOLD_EVERY", 1)
+    told: list[VacuumProgress] = []
+
+    report = vacuum(untidy().open(), execute=True, progress=told.append)
+
+    last = {progress.topic: progress for progress in told}
+    assert list(last) == ["credit", "debit", None]
+    assert sum(progress.going for progress in last.values()) == report.objects
+    assert sum(progress.listed for progress in last.values()) == sum(line.objects for line in report.lines)
+
+
 # -- the dry run ------------------------------------------------------------------------------
 
 
@@ -272,270 +268,3 @@ def test_dry_run_needs_no_permission_to_write() -> None:
     reader = open_on(ReadOnlyStore(site.store()), site.environment())
 
     assert vacuum(reader).executed is False
-
-
-# -- killed -----------------------------------------------------------------------------------
-
-
-def test_vacuum_killed_anywhere_leaves_everything_readable_and_the_next_one_finishes() -> None:
-    site = untidy()
-    before = published(site.open(), "debit")
-
-    for crashed, where in kills(site, tidy_up):
-        check_whole(crashed)
-        assert published(crashed.open(), "debit") == before, where
-
-        tidy_up(crashed.open())
-
-        assert data_files(crashed) == needed_files(crashed), where
-        assert published(crashed.open(), "debit") == before, where
-        transfer(crashed.open())
-        assert committed_transfers(crashed, where) == 1, where
-
-
-def test_names_condemned_by_a_vacuum_that_died_are_still_refused_and_not_condemned_again() -> None:
-    site = untidy()
-    died = next(crashed for crashed, where in kills(site, tidy_up) if where.startswith("KILL_BEFORE delete"))
-    names = condemned(died, "debit") | condemned(died, "credit")
-    entries = len(died.objects_below("topics/credit/_segments/_delta_log"))
-
-    tidy_up(died.open())
-
-    assert names
-    assert len(died.objects_below("topics/credit/_segments/_delta_log")) == entries
-
-
-# -- raced ------------------------------------------------------------------------------------
-
-
-def commit_debit(warehouse: Warehouse) -> None:
-    """A transaction of one topic, from the first epoch to its completion."""
-    producer = warehouse.producer("other")
-    producer.init_transactions()
-    producer.begin_transaction()
-    send(producer, "more")
-    producer.commit_transaction()
-
-
-def append_at_least_once(warehouse: Warehouse) -> None:
-    with warehouse.producer(enable_idempotence=False) as producer:
-        producer.send("debit", row={"account": "plain", "amount": 1}, partition=0)
-
-
-def create_again(warehouse: Warehouse) -> None:
-    with suppress(UnknownTopicOrPartitionError):
-        warehouse.admin().delete_topic("credit")
-    warehouse.admin().create_topic("credit", partitions=2, schema=TWO_COLUMNS, key=["account"])
-
-
-def merge_debit(warehouse: Warehouse) -> None:
-    merge(warehouse, "debit")
-
-
-RACING = [append_plain, append_at_least_once, commit_debit, abort, merge_debit, create_again]
-
-
-@pytest.mark.usefixtures("ageless")
-@pytest.mark.parametrize("other", RACING)
-def test_nothing_dangles_wherever_a_whole_vacuum_falls_into_another_operation(
-    other: Callable[[Warehouse], None],
-) -> None:
-    for shared in falling_into(base(), other, tidy_up):
-        recover(shared)
-        check_whole(shared)
-        assert data_files(shared) >= needed_files(shared)
-
-
-@pytest.mark.usefixtures("ageless")
-@pytest.mark.parametrize("other", RACING)
-def test_nothing_dangles_wherever_another_operation_falls_into_a_vacuum(other: Callable[[Warehouse], None]) -> None:
-    for shared in falling_into(base(), tidy_up, other):
-        recover(shared)
-        check_whole(shared)
-
-
-@pytest.mark.usefixtures("ageless")
-def test_append_of_an_upload_that_was_condemned_meanwhile_is_refused_and_nothing_is_published_of_it() -> None:
-    outcomes = set()
-    for shared in falling_into(base(), append_at_least_once, tidy_up):
-        recover(shared)
-        check_whole(shared)
-        outcomes.add(len(published(shared.open(), "debit")))
-    assert len(outcomes) == 2, "the vacuums must fall on both sides of the append"
-
-
-def committed_and_not_complete() -> Site:
-    site = prepared()
-    die_at(site, transfer, SEGMENTS_LOG, 3)
-    return site
-
-
-def aborted_and_not_complete_before_its_first_append() -> Site:
-    site = prepared()
-    die_at(site, transfer, SEGMENTS_LOG, 1)
-    die_at(site, take_over, SEGMENTS_LOG, 1)
-    return site
-
-
-def die_at(site: Site, operation: Callable[[Warehouse], object], log: str, occurrence: int) -> None:
-    """Let a process die before it puts an entry into a log."""
-    with pytest.raises(ProcessKilled):
-        operation(site.open(on(Operation.PUT_IF_ABSENT, log, Fault.KILL_BEFORE, occurrence=occurrence)))
-
-
-@pytest.mark.usefixtures("ageless")
-@pytest.mark.parametrize("make", [committed_and_not_complete, aborted_and_not_complete_before_its_first_append])
-def test_marker_that_is_owed_keeps_its_file_wherever_its_completion_falls_into_a_vacuum(
-    make: Callable[[], Site],
-) -> None:
-    """Its file is there, and no log names it yet: a completer died in between."""
-    site = make()
-    (marker,) = [path for path in data_files(site) if "/debit/_segments/markers/" in path]
-
-    for shared in falling_into(site, tidy_up, Warehouse.complete):
-        recover(shared)
-        check_whole(shared)
-        assert marker in data_files(shared)
-
-
-def test_projection_that_sleeps_at_its_put_publishes_nothing_that_was_deleted_meanwhile() -> None:
-    """Vacuum has brought the public table further, though there was nothing to condemn: the slot is taken."""
-    site = prepared()
-    writer = site.open()
-
-    def sleep() -> None:
-        die_at(site, lambda dying: dying.admin().delete_topic("debit"), PUBLIC_LOG, 1)
-        site.advance_ms(8 * DAY_MS)
-        tidy_up(site.open())
-
-    sleep_before(writer, PUBLIC_LOG, sleep)
-    append_plain(writer)
-
-    assert not [path for path in data_files(site) if "/debit/_segments/p" in path]
-    check_whole(site)
-
-
-def test_removed_file_is_retained_from_the_moment_at_which_its_removal_landed() -> None:
-    """The removal bears the time at which it was decided; its version came minutes later."""
-    site = prepared()
-    append_plain(site.open())
-    append_plain(site.open())
-    merger = site.open()
-    sleep_before(merger, PUBLIC_LOG, lambda: site.advance_ms(4 * 60_000))
-    merge(merger, "debit")
-    entry = max(path for path in site.objects_below("topics/debit/_delta_log") if path.endswith(".json"))
-    retained_until_ms = site.objects_below("topics/debit/_delta_log")[entry].last_modified_ms + 30 * DAY_MS
-    site.advance_ms(retained_until_ms - site.objects.clock())
-
-    report = tidy_up(site.open())
-
-    assert reasons(report)[Reason.RETAINED] == 2
-
-
-def base() -> Site:
-    """Two transactions, one aborted, and an upload that nobody appends."""
-    site = prepared()
-    transfer(site.open())
-    abort(site.open())
-    upload_and_die(site, "debit")
-    return site
-
-
-def falling_into(site: Site, outer: Callable[[Warehouse], object], inner: Callable[[Warehouse], object]):
-    """Every site in which `inner` was done as a whole before one storage call of `outer`."""
-    trial = site.copy()
-    warehouse = trial.open()
-    assert isinstance(warehouse.store, SteppingStore)
-    outer(warehouse)
-    for number in range(1, len(warehouse.store.steps) + 1):
-        shared = site.copy()
-        first, second = shared.open(), shared.open()
-        assert isinstance(first.store, SteppingStore)
-
-        def intrude(step: Step, number: int = number, second: Warehouse = second) -> None:
-            if step.number == number:
-                with suppress(TxnTableError):
-                    inner(second)
-
-        first.store.on_step = intrude
-        with suppress(TxnTableError):
-            outer(first)
-        yield shared
-
-
-# -- slow writers -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("transactional", "forgotten", "refused"),
-    [(False, False, True), (False, True, True), (True, False, False), (True, True, True)],
-)
-@pytest.mark.parametrize("idempotent", [False, True])
-def test_writer_that_sleeps_between_upload_and_append_is_refused_unless_nothing_was_condemned(
-    transactional: bool, forgotten: bool, refused: bool, idempotent: bool
-) -> None:
-    """Also when S has forgotten meanwhile which names were condemned; a current epoch's are not."""
-    site = prepared()
-    writer = site.open()
-
-    def sleep() -> None:
-        site.advance_ms(8 * DAY_MS)
-        tidy_up(site.open())
-        if forgotten:
-            site.advance_ms(4 * DAY_MS)
-            other = site.open()
-            append_plain(other)
-            other.topic_log("debit").segments.write_checkpoint()
-
-    producer = writer.producer("slow") if transactional else writer.producer(enable_idempotence=idempotent)
-    if transactional:
-        producer.init_transactions()
-        producer.begin_transaction()
-    producer.send("debit", row={"account": "slow", "amount": 1}, partition=0)
-    sleep_before(writer, SEGMENTS_LOG, sleep)
-    with pytest.raises(TransactionAbortableError) if refused else nullcontext():
-        producer.flush()
-
-    assert "slow" not in [row["account"] for row in published(recover(site), "debit")]
-    check_whole(site)
-
-
-def sleep_before(writer: Warehouse, log: str, sleep: Callable[[], None]) -> None:
-    """Let a process sleep once, before it puts an entry into a log."""
-    store = writer.store
-    assert isinstance(store, SteppingStore)
-
-    def pause(step: Step) -> None:
-        if step.operation is Operation.PUT_IF_ABSENT and log in step.path:
-            store.on_step = None
-            sleep()
-
-    store.on_step = pause
-
-
-def test_append_of_unknown_outcome_is_answered_when_its_segment_was_merged_away_since() -> None:
-    site = prepared()
-    append_plain(site.open())
-    writer = site.open()
-    assert isinstance(writer.store, SteppingStore)
-    store = writer.store
-
-    def lose_every_answer(step: Step) -> None:
-        if step.operation is Operation.PUT_IF_ABSENT and SEGMENTS_LOG in step.path:
-            store.plan = (
-                on(Operation.PUT_IF_ABSENT, SEGMENTS_LOG, Fault.LOST_ANSWER, occurrence=None),
-                on(Operation.GET, SEGMENTS_LOG, Fault.FAIL_BEFORE, occurrence=None),
-            )
-
-    producer = writer.producer()
-    sent = producer.send("debit", row={"account": "again", "amount": 1}, partition=0)
-    store.on_step = lose_every_answer
-    with pytest.raises(CommitStateUnknownError):
-        producer.flush()
-    store.plan, store.on_step = (), None
-    merge(site.open(), "debit")
-
-    producer.flush()
-
-    assert sent.offset == 1
-    assert [row["account"] for row in published(site.open(), "debit")] == ["plain", "again"]

@@ -34,7 +34,8 @@ class Janitor(Actor):
     """Merges, vacuums and cleans up in the middle of whatever goes on."""
 
     def actions(self) -> list[Callable[[], object]]:
-        return [self.vacuum] * 4 + [self.merge] * 4 + [self.checkpoint, self.clean, self.complete, self.sleep]
+        often = (self.vacuum, self.merge)
+        return [*often * 4, self.checkpoint, self.clean, self.complete, self.sleep]
 
     def vacuum(self) -> None:
         vacuum(self.warehouse, execute=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("coordinator", "pipeline", "vacuum")
+PROGRAMS = ("compact", "coordinator", "pipeline", "vacuum")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

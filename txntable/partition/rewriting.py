@@ -59,6 +59,9 @@ class Rewrite:
     left_out_for : int
         The highest decision of the records for which older ones may have been left out: a snapshot below it
         would lack both; 0: all are there.
+    ripe : bool
+        Whether the sources were decided at least ``snapshot.retention`` ago: else the outputs say when they were
+        written, and are as young as that.
     """
 
     partition: int
@@ -66,6 +69,7 @@ class Rewrite:
     outputs: tuple[MergedSegment, ...]
     by_key: int | None = None
     left_out_for: int = 0
+    ripe: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ class _Deciding:
         self.gone.update(rewrite.sources)
         if sources:
             decided = decided_of(self._logs, sources)
-            self.adds.extend(_output_add(output, decided, sources) for output in rewrite.outputs)
+            self.adds.extend(_output_add(output, decided, sources, ripe=rewrite.ripe) for output in rewrite.outputs)
             if decided[0] < decided[1]:
                 self.highest = max(self.highest, decided[1])
             self.highest = max(self.highest, rewrite.left_out_for)
@@ -226,7 +230,7 @@ def decided_of(logs: PartitionLogs, sources: Collection[Batch]) -> tuple[int, in
     return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-def _output_add(output: MergedSegment, decided: tuple[int, int], sources: Collection[Batch]) -> Action:
+def _output_add(output: MergedSegment, decided: tuple[int, int], sources: Collection[Batch], *, ripe: bool) -> Action:
     segment = output.segment
     batch = Batch(
         path=segment.path,
@@ -241,7 +245,7 @@ def _output_add(output: MergedSegment, decided: tuple[int, int], sources: Collec
         max_timestamp_ms=segment.max_timestamp_ms,
         # A stream that begins with the table as it is takes its files in this order: the oldest source's place.
         appended_at_ms=min(source.appended_at_ms for source in sources),
-        uploaded_at_ms=segment.uploaded_at_ms,
+        uploaded_at_ms=None if ripe else segment.uploaded_at_ms,
         decided=decided,
     )
     return replace(batch_add(batch, segment.size, segment.stats), data_change=False)

@@ -9,6 +9,8 @@ Connect: nothing here touches the JVM.  Must not know what the function does.
 from __future__ import annotations
 
 import pickle
+import re
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -32,6 +34,9 @@ _RESULT_DDL = "result binary"
 # How long a job may take to hear that nobody wants it, before it is told again.
 _SECONDS_TO_HEAR = 1
 _LONGEST_CAUSE = 500
+_NO_CAUSE = ("at ", "An error occurred while calling")
+# Its last line is the first that is not indented.
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(?P<told>\S.*)")
 
 
 def distribute(
@@ -67,7 +72,7 @@ def distribute(
     """
     jobs = _Jobs(spark)
     with ThreadPoolExecutor(at_once, "txntable-task", jobs.enter_thread) as threads:
-        futures = [threads.submit(_result, jobs.session, work, task) for task in tasks]
+        futures = [threads.submit(_result, jobs, work, task) for task in tasks]
         try:
             for future in futures:
                 yield future.result()
@@ -85,9 +90,21 @@ class _Jobs:
         self._tag = f"txntable-{SystemEnvironment().new_id()}"
         self._is_ours = hasattr(spark, "newSession")
         self.session = spark.newSession() if self._is_ours else spark
+        self._turn = threading.Lock()
 
     def enter_thread(self) -> None:
         self.session.addTag(self._tag)
+
+    def run(self, work: Callable[[Task], Result], task: Task) -> Result | TxnTableError:
+        try:
+            # One after the other, so that Spark gets them in this order, and runs them so.
+            with self._turn:
+                job = self.session.range(0, 1, 1, 1).mapInArrow(_on_executor(work, task), _RESULT_DDL)
+            (row,) = job.collect()
+        except (PySparkException, Py4JError) as error:
+            raise RetriableError("spark gave a task up; see its log, then run it again", cause=_cause(error)) from error
+        answer: Result | TxnTableError = pickle.loads(row["result"])
+        return answer
 
     def cancel(self, futures: Sequence[Future[Any]]) -> None:
         """Return when none of the futures is under way."""
@@ -101,25 +118,16 @@ class _Jobs:
             wait(running, _SECONDS_TO_HEAR)
 
 
-def _result(spark: SparkSession, work: Callable[[Task], Result], task: Task) -> Result:
+def _result(jobs: _Jobs, work: Callable[[Task], Result], task: Task) -> Result:
     """Run a job with one task; again where that may help, for Spark itself tries nothing twice where it is local."""
     tries = 0
     while True:
         tries += 1
-        answer = _answer(spark, work, task)
+        answer = jobs.run(work, task)
         if not isinstance(answer, TxnTableError):
             return answer
         if not answer.retriable or tries == _TRIES:
             raise answer
-
-
-def _answer(spark: SparkSession, work: Callable[[Task], Result], task: Task) -> Result | TxnTableError:
-    try:
-        rows = spark.range(0, 1, 1, 1).mapInArrow(_on_executor(work, task), _RESULT_DDL).collect()
-    except (PySparkException, Py4JError) as error:
-        raise RetriableError("spark gave a task up; see its log, then run it again", cause=_cause(error)) from error
-    answer: Result | TxnTableError = pickle.loads(rows[0]["result"])
-    return answer
 
 
 def _on_executor(work: Callable[[Task], Result], task: Task) -> Callable[[Iterator[pa.RecordBatch]], Any]:
@@ -141,7 +149,10 @@ def _packed(work: Callable[[Task], object], task: Task) -> bytes:
 
 
 def _cause(error: Exception) -> str:
-    """Return what a person needs of an error of Spark's: of Python's traceback the last line, of Java's the first."""
-    lines = [line for line in map(str.strip, str(error).splitlines()) if line and not line.startswith("SQLSTATE")]
-    told = lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines[:2])
-    return told[:_LONGEST_CAUSE]
+    """Return what a person needs of an error of Spark's: the last line of Python's traceback, or Java's message."""
+    text = str(error)
+    python = _TRACEBACK.search(text)
+    if python is not None:
+        return python["told"][:_LONGEST_CAUSE]
+    lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith(_NO_CAUSE)]
+    return lines[0][:_LONGEST_CAUSE] if lines else type(error).__name__

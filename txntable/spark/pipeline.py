@@ -249,7 +249,7 @@ class Pipeline:
         if config.state is not None:
             settings = self._warehouse.topic_log(config.state).settings()
             records = self._warehouse.read(self._spark, config.state)
-            frames[config.state] = latest_rows(records, settings.key, settings.schema.names)
+            frames[config.state] = latest_rows(records, settings)
         return frames
 
     def _transformed(self, frames: Frames) -> dict[str, DataFrame]:

@@ -164,6 +164,10 @@ class ObjectStore(ABC):
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects, in the order given where it matters; an absent one is no error."""
 
+    def delete_unordered(self, paths: Sequence[str]) -> None:
+        """Delete objects in whatever order is fastest; an absent one is no error."""
+        self.delete(paths)
+
     @abstractmethod
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into, in bounded memory.

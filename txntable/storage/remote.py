@@ -177,6 +177,15 @@ class RemoteStore(ObjectStore):
             except _FAILURES as error:
                 raise self._failure(error, path) from error
 
+    def delete_unordered(self, paths: Sequence[str]) -> None:
+        """Delete objects by as few requests as the store allows; an absent one is no error."""
+        checked = [check_path(path) for path in paths]
+        try:
+            obstore.delete(self._retrying(), checked)
+        except _FAILURES:
+            # Some stores call an absent one an error, some know no bulk request; whatever else it was shows again.
+            self.delete(checked)
+
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into, in parts of 8 MiB."""
         check_path(path)

@@ -77,7 +77,8 @@ def test_marker_of_a_transaction_that_is_open_here_stays_although_the_transactio
 
 # -- what a log names, or has named -----------------------------------------------------------
 
-REMOVED, CONDEMNED = ROWS, {}
+REMOVED = ROWS
+CONDEMNED: dict[str, str] = {}
 
 
 def known_as(

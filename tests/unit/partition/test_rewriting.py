@@ -50,8 +50,8 @@ class Site:
         request = RewriteRequest(TOPIC_ID, rewrites, **{name: tuple(paths) for name, paths in more.items()})
         return decide_rewrite(logs.fold, logs.table, public, request, self.history.time_ms)
 
-    def merge(self, *sources: str, partition: int = 0, **more: int) -> Rewrite:
-        return replace(self.history.merged(partition, sources), **more)
+    def merge(self, *sources: str, partition: int = 0, left_out_for: int = 0) -> Rewrite:
+        return replace(self.history.merged(partition, sources), left_out_for=left_out_for)
 
     def write(self, actions: Sequence[Action]) -> None:
         self.history.commit(lambda table: actions)
@@ -105,13 +105,20 @@ def test_merged_row_has_the_offsets_of_its_records_the_decisions_inside_and_nobo
         first_timestamp_ms=output.segment.first_timestamp_ms,
         max_timestamp_ms=output.segment.max_timestamp_ms,
         appended_at_ms=25,
-        uploaded_at_ms=output.segment.uploaded_at_ms,
         decided=(0, 3),
     )
     assert not add.data_change
     assert (add.size, add.stats) == (output.segment.size, output.segment.stats)
     assert {site.plain, site.ann, site.cid} <= removed(decision)
     assert decision.done == (rewrite,)
+
+
+def test_merged_row_of_young_sources_says_when_it_was_written(site: Site) -> None:
+    rewrite = replace(site.merge(site.plain), ripe=False)
+
+    (add,) = adds(site.decided(rewrite))
+
+    assert batch_of(add).uploaded_at_ms == rewrite.outputs[0].segment.uploaded_at_ms
 
 
 def test_merged_row_takes_the_place_of_its_oldest_source_in_time(site: Site) -> None:

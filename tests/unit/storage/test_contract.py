@@ -118,11 +118,12 @@ def test_list_yields_the_folder_sorted_by_path(store):
     assert {meta.size for meta in store.list("")} == {2}
 
 
-def test_delete_removes_objects_and_bears_absent_ones(store):
+@pytest.mark.parametrize("call", ["delete", "delete_unordered"])
+def test_delete_removes_objects_and_bears_absent_ones(store, call):
     for path in ("a/1", "a/2", "a/3"):
         store.put(path, b"")
 
-    store.delete(["a/1", "none/none", "a/3"])
+    getattr(store, call)(["a/1", "none/none", "a/3"])
 
     assert paths(store) == ["a/2"]
     assert store.put_if_absent("a/1", b"again") is PutOutcome.CREATED

@@ -61,7 +61,7 @@ def test_get_is_sent_again_when_the_store_fails(stubbed_s3):
         (404, NO_BUCKET, WarehouseNotFoundError),
     ],
 )
-@pytest.mark.parametrize("call", ["get", "put", "put_if_absent", "list", "delete", "writer"])
+@pytest.mark.parametrize("call", ["get", "put", "put_if_absent", "list", "delete", "delete_unordered", "writer"])
 def test_every_call_raises_by_what_the_caller_can_do(stubbed_s3, status, body, expected, call):
     stubbed_s3.answer.update(status=status, body=body)
     store = RemoteStore(stubbed_s3.spec())
@@ -71,6 +71,7 @@ def test_every_call_raises_by_what_the_caller_can_do(stubbed_s3, status, body, e
         "put_if_absent": lambda: store.put_if_absent("a", b""),
         "list": lambda: list(store.list("a")),
         "delete": lambda: store.delete(["a"]),
+        "delete_unordered": lambda: store.delete_unordered(["a"]),
         "writer": lambda: store.writer("a").close(),
     }
 
@@ -195,3 +196,15 @@ def test_process_ends_well_when_a_stream_was_left_open():
     )
 
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_unordered_delete_takes_one_request_for_many_objects(stubbed_s3):
+    stubbed_s3.answer["body"] = (
+        '<DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        + "".join(f"<Deleted><Key>prefix/{number}</Key></Deleted>" for number in range(50))
+        + "</DeleteResult>"
+    )
+
+    RemoteStore(stubbed_s3.spec()).delete_unordered([str(number) for number in range(50)])
+
+    assert [method for method, _ in stubbed_s3.requests] == ["POST"]

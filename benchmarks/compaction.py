@@ -1,0 +1,133 @@
+"""Compaction of many small segments beside a plain Spark job that reads and rewrites the same files.
+
+TPC-H lineitem in segments of some 100 kB, 8 partitions, appended two hours ago.  The peer reads the folders of these
+very files with their schema, and writes as many files as compaction leaves, in the same codec: no shuffle, no order,
+and nobody registers what it wrote.  Rounds alternate, each on a copy of the warehouse (hard links); the ratio is the
+median of pairs.  Compaction in this process, on one core and without Spark, stands beside both.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import StructType
+
+from benchmarks.lineitem import SCALE, columns, lineitem, session
+from benchmarks.measurement import Figure, alternate_costs, paired_ratio, peak_memory_mib, ratio
+from compaction.compactor import compact
+from compaction.rewriter import Rewriter
+from compaction.spark_rewriter import spark_rewriter
+from compaction.spec import TopicReport
+from txntable.environment import SystemEnvironment
+from txntable.layout import segments_root
+from txntable.log.actions import Action
+from txntable.log.table_state import TableState
+from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
+from txntable.schema import segment_schema, to_delta_schema
+from txntable.segment import SegmentPlan, SegmentWriter, StagedSegment
+from txntable.topic_log import TopicLog
+from txntable.warehouse import Warehouse
+
+ROUNDS = 3
+TOPIC = "lineitem"
+PARTITIONS = 8
+ROWS = 3_000
+"""Of each segment: some 100 kB."""
+_AT_ONCE = 1_000
+_AGE_MS = 2 * 3600 * 1000
+_names = itertools.count()
+
+
+def measure(folder: Path) -> list[Figure]:
+    """Return the ratios of wall time and of CPU time."""
+    source = lineitem(folder)
+    url = folder / "wh"
+    small_bytes = _fill(Warehouse.create(str(url), durability="page-cache"), source)
+    schema = StructType.fromJson(json.loads(to_delta_schema(segment_schema(columns(source)))))
+    spark = session()
+    try:
+        reports: list[TopicReport] = []
+
+        def ours(rewriter: Rewriter | None) -> None:
+            copy = _copy(url, folder)
+            reports.extend(compact(Warehouse.open(str(copy), durability="page-cache"), rewriter=rewriter))
+            shutil.rmtree(copy)
+
+        sizes: list[int] = []
+
+        def peer() -> None:
+            copy = _copy(url, folder)
+            sizes.append(_rewrite(spark, schema, copy, folder / f"rewritten-{next(_names)}"))
+            shutil.rmtree(copy)
+
+        wall, cpu = alternate_costs(ROUNDS, partial(ours, spark_rewriter(spark)), peer, partial(ours, None))
+        done = reports[-1]
+        assert done.written_segments == PARTITIONS
+        assert not any(report.failures for report in reports)
+        return [
+            *_figures(wall, "wall"),
+            *_figures(cpu, "cpu"),
+            ratio("bytes of the new segments ÷ bytes of Spark's files", done.written_bytes, sizes[-1]),
+            ratio("bytes of the new segments ÷ bytes of the small ones", done.written_bytes, small_bytes),
+            Figure("segments merged into one", done.merged_segments / done.written_segments, "", f"scale {SCALE}"),
+            Figure("peak memory of this process", peak_memory_mib(), "MiB"),
+        ]
+    finally:
+        spark.stop()
+
+
+def _figures(seconds: list[list[float]], kind: str) -> list[Figure]:
+    on_spark, plain, here = seconds
+    return [
+        paired_ratio(f"compaction on Spark ÷ Spark's read and write, {kind}", on_spark, plain),
+        paired_ratio(f"compaction in this process ÷ Spark's read and write, {kind}", here, plain),
+    ]
+
+
+def _fill(warehouse: Warehouse, source: Path) -> int:
+    """Write lineitem as small segments, one partition after the other in turn; return their bytes."""
+    settings = warehouse.admin().create_topic(TOPIC, partitions=PARTITIONS, schema=columns(source))
+    topic, environment = warehouse.topic_log(TOPIC), SystemEnvironment()
+    past_ms = warehouse.context.clock.now_ms() - _AGE_MS
+    plan = SegmentPlan(segments_root(TOPIC), settings, None, past_ms)
+
+    def segments() -> Iterator[StagedSegment]:
+        batches = (batch for batch in pq.ParquetFile(source).iter_batches(ROWS) if batch.num_rows == ROWS)
+        for number, batch in enumerate(batches):
+            writer = SegmentWriter(warehouse.store, plan, number % PARTITIONS, environment.new_id(), keyed=False)
+            writer.write(pa.Table.from_batches([batch]).cast(settings.schema))
+            yield writer.close()
+
+    written = 0
+    remaining = segments()
+    while staged := list(itertools.islice(remaining, _AT_ONCE)):
+        request = AppendRequest(settings.topic_id, None, False, tuple(SequencedSegment(each, None) for each in staged))
+        topic.segments.commit("FILL", _appended(topic, request, past_ms))
+        written += sum(each.size for each in staged)
+    topic.project()
+    return written
+
+
+def _appended(topic: TopicLog, request: AppendRequest, past_ms: int) -> Callable[[TableState], list[Action]]:
+    return lambda table: list(decide_append(topic.segments.fold, table, request, past_ms).actions)
+
+
+def _copy(url: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(url, folder / f"wh-{next(_names)}", copy_function=os.link))
+
+
+def _rewrite(spark: Any, schema: StructType, warehouse: Path, path: Path) -> int:
+    frame = spark.read.schema(schema).parquet(f"{warehouse}/{segments_root(TOPIC)}/p*")
+    frame.coalesce(PARTITIONS).write.parquet(str(path))
+    size = sum(file.stat().st_size for file in path.glob("*.parquet"))
+    shutil.rmtree(path)
+    return size

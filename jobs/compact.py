@@ -1,0 +1,85 @@
+"""Compaction and retention, for schedulers and spark-submit; ``txntable compact`` is the same.
+
+    python -m jobs.compact --warehouse s3://bucket/warehouse --once
+    spark-submit jobs/compact.py --warehouse s3://bucket/warehouse --once --engine spark
+
+Exit code 0: done, or nothing to do, or stopped by SIGTERM or SIGINT; 1: something failed, and the next run does it;
+2: wrong usage.  Killed at any moment it leaves a correct warehouse.  Spark is loaded when there is work for it only.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from compaction.compact_command import answer, repeat, shown_progress
+from compaction.compactor import CompactionOptions, compact
+from compaction.engine import Engine, chosen_rewriter
+from compaction.rewriter import Rewriter, rewriter_here
+from compaction.spec import TopicReport
+from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.coordinator_run import stopped_by_signals
+from txntable.cli.output import note
+from txntable.errors import MissingDependencyError
+
+
+def compact_topics(  # noqa: PLR0913  the options of the command
+    connection: Connection,
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this one; may be repeated.")] = None,
+    engine: Annotated[Engine, typer.Option(help="auto: Spark for topics with GiBs to rewrite.")] = Engine.AUTO,
+    parallelism: Annotated[int, typer.Option(min=1, help="The most Spark tasks at once.")] = 64,
+    memory_mib: Annotated[int, typer.Option(min=1, help="Of each task, for the keys of a compaction by key.")] = 256,
+    once: Annotated[bool, typer.Option("--once", help="One run, and exit.")] = False,
+    interval_ms: Annotated[int, typer.Option(min=1, help="Milliseconds between runs; without --once.")] = 300_000,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and exit.")] = False,
+) -> None:
+    """Merge small segments; drop older records of their keys, and what retention lets go, where the topic says so.
+
+    Records go by the topic's own configuration only.  Readers and writers go on meanwhile, and notice nothing.
+    """
+    warehouse = connection.open()
+    with stopped_by_signals() as stop, ExitStack() as sessions:
+        options = CompactionOptions(memory_bytes=memory_mib * 1024 * 1024, stop=stop.is_set)
+        here = rewriter_here(warehouse.store, warehouse.context.environment)
+        on_spark = functools.cache(lambda: _on_spark(sessions, parallelism))
+        rewriter = chosen_rewriter(engine, here, on_spark, note)
+
+        def run() -> Sequence[TopicReport]:
+            with shown_progress() as progress:
+                return compact(
+                    warehouse, topic, rewriter=rewriter, options=options, execute=not dry_run, progress=progress
+                )
+
+        if once or dry_run:
+            answer(connection.output, run(), executed=not dry_run)
+            return
+        note("compaction runs until it is interrupted")
+        repeat(run, interval_ms, stop.is_set, warehouse.context.environment)
+
+
+def _on_spark(sessions: ExitStack, parallelism: int) -> Rewriter:
+    try:
+        # Imported where it is wanted: most runs rewrite little, and do without Spark's start-up time.
+        started: Rewriter = importlib.import_module("jobs.compaction_session").start_rewriter(sessions, parallelism)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "spark is not installed; pip install 'txntable[spark]', or say --engine here", missing=error.name
+        ) from error
+    return started
+
+
+command = on_warehouse(compact_topics)
+
+
+def main() -> None:
+    """Compact as the arguments of the process say, and exit."""
+    typer.run(command)
+
+
+if __name__ == "__main__":
+    main()
