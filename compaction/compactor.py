@@ -6,7 +6,6 @@ moment: what it registered holds, what it did not is named by no log, and the ne
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -24,8 +23,6 @@ from txntable.segment import SegmentPlan
 from txntable.topic_log import TopicLog
 from txntable.topic_policy import config_number
 from txntable.warehouse import Warehouse
-
-logger = logging.getLogger(__name__)
 
 # Rows of S in one commit.
 _MOST_ROWS = 5_000
@@ -137,7 +134,6 @@ class _TopicRun:
             # Deleted since it was listed.
             pass
         except (TxnTableError, OSError) as error:
-            logger.warning("failed, and is left to the next run: topic=%s: %s", self.topic.name, error)
             self._failures.append(str(error))
         return self._report()
 

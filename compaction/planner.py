@@ -78,7 +78,13 @@ def plan_topic(logs: PartitionLogs, table: TableState, public: TableState, rules
         cleaned = logs.cleanings.get(partition, ())
         boundary = cleaned[-1].through if cleaned else 0
         tasks.extend(_merges(partition, stretch.segments, segment_bytes, boundary))
-    taken = {source.path for task in tasks for source in task.sources}
+    # A large one may lose nothing by its keys, and stay.
+    taken = {
+        source.path
+        for task in tasks
+        for source in task.sources
+        if task.by_key is None or source.size * 2 < segment_bytes
+    }
     settled = tuple(
         segment.planned.path
         for stretch in found.partitions.values()

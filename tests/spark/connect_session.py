@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from delta.pip_utils import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
+from compaction.compactor import compact
+from compaction.spark_rewriter import spark_rewriter
+from tests.spark.compacting import later_clock
 from tests.spark.stream_source import create_topics, drain, numbers_in, numbers_stream, write_files
 from txntable.errors import TxnTableError
 from txntable.spark.session import SETTINGS
@@ -120,6 +124,16 @@ def read(spark: Any, warehouse: Warehouse) -> dict[str, Any]:
     }
 
 
+def compact_topic(spark: Any, warehouse: Warehouse) -> dict[str, Any]:
+    """Merge the segments of a topic, two hours later."""
+    before = warehouse.read(spark, "all").count()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        later_clock(monkeypatch)
+        (report,) = compact(warehouse, ["all"], rewriter=spark_rewriter(spark))
+    merged = (report.merged_segments > 2, report.written_segments, report.failures)
+    return {"compacted": [*merged, warehouse.read(spark, "all").count() == before]}
+
+
 def use(spark: Any, warehouse: Warehouse, folder: Path) -> dict[str, Any]:
     """Do everything."""
     return {
@@ -128,6 +142,7 @@ def use(spark: Any, warehouse: Warehouse, folder: Path) -> dict[str, Any]:
         **write_by_format(spark, warehouse),
         **write_streams(spark, warehouse, folder),
         **read(spark, warehouse),
+        **compact_topic(spark, warehouse),
     }
 
 

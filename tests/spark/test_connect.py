@@ -16,7 +16,7 @@ SECONDS_AT_MOST = 600
 ONLY_CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "rdd", "sparkContext", "SparkContext"}
 # What makes a classic session for a program of ours, and ends it.
 CLASSIC = "session.py"
-MODULES = sorted(path for folder in ("txntable", "jobs") for path in (ROOT / folder).rglob("*.py"))
+MODULES = sorted(path for folder in ("txntable", "compaction", "jobs") for path in (ROOT / folder).rglob("*.py"))
 
 
 def test_topics_are_written_read_and_streamed_over_spark_connect(tmp_path: Path) -> None:
@@ -44,6 +44,7 @@ def test_topics_are_written_read_and_streamed_over_spark_connect(tmp_path: Path)
         "format": ["AA", "AA", "UA", "UA"],
         "sql": 12,
         "position": True,
+        "compacted": [True, 2, [], True],
     }
 
 

@@ -132,10 +132,10 @@ def test_however_much_is_registered_at_once_the_result_is_the_same(site: Site, c
         assert [row["amount"] for row in published(site.open(), topic)] == list(range(6))
 
 
-@pytest.mark.parametrize("options", [{"memory_bytes": 0}, {"commit_bytes": 0}, {"memory_bytes": -5}])
-def test_options_that_are_not_positive_are_refused(options: dict[str, int]) -> None:
+@pytest.mark.parametrize(("memory_bytes", "commit_bytes"), [(0, 1), (1, 0), (-5, 1)])
+def test_options_that_are_not_positive_are_refused(memory_bytes: int, commit_bytes: int) -> None:
     with pytest.raises(InvalidRequestError, match="at least 1"):
-        CompactionOptions(**options)
+        CompactionOptions(memory_bytes=memory_bytes, commit_bytes=commit_bytes)
 
 
 @pytest.mark.parametrize(("topics", "error"), [(["none"], UnknownTopicOrPartitionError), ("one", InvalidRequestError)])

@@ -20,6 +20,7 @@ from txntable.partition.markers import Control
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.rewriting import RewriteRequest
 from txntable.partition.segment_columns import PlannedSegment
+from txntable.topic_config import TOPIC_CONFIG
 from txntable.topic_log import TopicLog
 
 MB = 1024 * 1024
@@ -202,6 +203,28 @@ def test_partition_that_is_due_is_compacted_by_key_and_not_merged(history: Histo
 
     assert (by_key.by_key is None, merge.by_key, of_another_policy.by_key) == (False, None, None)
     assert by_key.sources == merge.sources == of_another_policy.sources
+
+
+@pytest.mark.parametrize(("segment_bytes", "settled"), [(1024 * 1024, 0), (200, 2)])
+def test_large_source_of_a_compaction_by_key_is_settled_since_it_may_stay(
+    history: History, monkeypatch: pytest.MonkeyPatch, segment_bytes: int, settled: int
+) -> None:
+    key = replace(TOPIC_CONFIG["segment.bytes"], lowest=1)
+    monkeypatch.setattr("txntable.topic_config.TOPIC_CONFIG", {**TOPIC_CONFIG, "segment.bytes": key})
+    ann = ProducerEpoch(7, 0)
+    for _ in range(2):
+        history.append(ann, [(0, 1)], transactional=True)
+    history.decide(ann, Control.COMMIT)
+    history.publish()
+    logs = history.topic.segments.fold
+    assert logs.settings is not None
+    config = {"cleanup.policy": "compact", "segment.bytes": str(segment_bytes)}
+    logs.settings = replace(logs.settings, key=("x",), config=config)
+
+    spec = plan(history)
+
+    assert [len(task.sources) for task in spec.tasks] == [2]
+    assert len(spec.settled) == settled
 
 
 @given(steps)

@@ -310,7 +310,8 @@ def test_rewrite_of_which_only_some_outputs_are_live_is_not_done(site: Site) -> 
 @pytest.mark.parametrize("case", ["deleted", "another id", "never there"])
 def test_topic_that_is_not_the_one_that_was_read_has_nothing_to_rewrite(site: Site, case: str) -> None:
     logs, public = site.history.topic.segments, site.history.topic.public.table
-    request = RewriteRequest("b" * 32 if case == "another id" else TOPIC_ID, (site.merge(site.plain, site.ann),))
+    topic_id = "b" * 32 if case == "another id" else TOPIC_ID
+    request = RewriteRequest(topic_id, (site.merge(site.plain, site.ann), Rewrite(1, (), (), by_key=1)))
     if case == "deleted":
         site.history.commit(lambda table: decide_deletion(logs.fold, table, 9, RETENTION_MS))
     fold, table = (PartitionLogs("t"), TableState()) if case == "never there" else (logs.fold, logs.table)
@@ -408,12 +409,17 @@ def test_two_compactions_by_key_in_one_commit_are_both_remembered(site: Site) ->
     assert site.history.topic.segments.fold.cleanings == {0: (Cleaning(4, 500), Cleaning(8, 500))}
 
 
-def test_compactions_by_key_that_no_tombstone_needs_any_more_are_forgotten(site: Site) -> None:
-    for through, at_ms in ((2, 500), (4, 600), (8, 600 + DAY_MS)):
+@pytest.mark.parametrize(
+    ("last_ms", "kept"),
+    [(600 + DAY_MS, [4, 8]), (599 + DAY_MS, [2, 4, 8]), (499 + DAY_MS, [2, 4, 8]), (700, [2, 4, 8])],
+)
+def test_compactions_by_key_are_kept_until_no_tombstone_needs_them(site: Site, last_ms: int, kept: list[int]) -> None:
+    """The retention of tombstones is a day; the last one that is older tells of all before."""
+    for through, at_ms in ((2, 500), (4, 600), (8, last_ms)):
         site.history.time_ms = at_ms
         site.write(site.decided(Rewrite(0, (), (), by_key=through)).actions)
 
-    assert site.history.topic.segments.fold.cleanings == {0: (Cleaning(4, 600), Cleaning(8, 600 + DAY_MS))}
+    assert [one.through for one in site.history.topic.segments.fold.cleanings[0]] == kept
 
 
 # -- producers whose data was merged away -------------------------------------------------------
