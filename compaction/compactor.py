@@ -15,7 +15,8 @@ from itertools import takewhile
 from compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_topic
 from compaction.rewriter import Rewriter, TopicWork, rewriter_here
 from compaction.spec import RewriteResult, RewriteTask, TopicReport, TopicSpec
-from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.errors import InvalidRequestError, StorePermissionError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.layout import TOPICS_FOLDER, topic_names
 from txntable.partition.log_start import decide_retention
 from txntable.partition.rewriting import Rewrite, RewriteRequest
 from txntable.retention import expire_records
@@ -77,7 +78,7 @@ def compact(  # noqa: PLR0913  how to run, by name
     Parameters
     ----------
     warehouse : Warehouse
-        Open for writing.
+        Open for writing; to look only, any.
     topics : sequence of str, optional
         Default: all.
     rewriter : Rewriter, optional
@@ -85,14 +86,15 @@ def compact(  # noqa: PLR0913  how to run, by name
     options : CompactionOptions, optional
         Memory and commits.
     execute : bool
-        ``False``: nothing is written, the reports say what would be done (but for what only the keys tell).
+        ``False``: the reports say what would be done (but for what only the keys tell), and no permission to write
+        is needed; who has it writes the object that tells the store's time, as ever, and nothing else.
     progress : callable, optional
         Told topic, bytes done, bytes in all.
 
     Returns
     -------
     list of TopicReport
-        One for each topic that was begun.  What failed is in its `failures`; another run does it.
+        One for each topic that was begun and is still there.  What failed is in its `failures`; another run does it.
 
     Raises
     ------
@@ -103,7 +105,8 @@ def compact(  # noqa: PLR0913  how to run, by name
     """
     if isinstance(topics, str):
         raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
-    names = warehouse.admin().list_topics() if topics is None else list(topics)
+    # By their folders: to list the topics fails where the log of one of them can not be read.
+    names = topic_names(warehouse.store.folders(TOPICS_FOLDER)) if topics is None else list(dict.fromkeys(topics))
     chosen = rewriter or rewriter_here(warehouse.store, warehouse.context.environment)
     chosen_options = options or CompactionOptions()
     runs = [_TopicRun(warehouse, name, chosen_options, progress) for name in names]
@@ -111,7 +114,8 @@ def compact(  # noqa: PLR0913  how to run, by name
         for run in runs:
             run.topic.settings()
     going = takewhile(lambda _: not chosen_options.stop(), runs)
-    return [run.run(chosen) if execute else run.preview() for run in going]
+    reports = [run.run(chosen if execute else None) for run in going]
+    return [report for report in reports if report is not None]
 
 
 class _TopicRun:
@@ -123,38 +127,49 @@ class _TopicRun:
         self._counts = Counter[str]()
         self._failures: list[str] = []
 
-    def run(self, rewriter: Rewriter) -> TopicReport:
+    def run(self, rewriter: Rewriter | None) -> TopicReport | None:
+        """Compact; without a rewriter: look what would be done.  ``None``: there is no such topic."""
         try:
-            self.topic.catch_up()
-            self._counts["expired_segments"] = expire_records(self.topic).segments
-            spec, work = self._plan()
-            self._take_away(spec)
-            self._rewrite(spec, work, rewriter)
+            if rewriter is None:
+                self._preview()
+            else:
+                self._compact(rewriter)
         except UnknownTopicOrPartitionError:
-            # Deleted since it was listed.
-            pass
+            # Deleted, by now or long ago, or never quite created.
+            return None
         except (TxnTableError, OSError) as error:
             self._failures.append(str(error))
-        return self._report()
+        return TopicReport(self.topic.name, **self._counts, failures=tuple(self._failures))
 
-    def preview(self) -> TopicReport:
-        topic = self.topic
+    def _compact(self, rewriter: Rewriter) -> None:
+        self.topic.catch_up()
+        self._counts["expired_segments"] = expire_records(self.topic).segments
+        spec, work = self._plan(self.topic.context.clock.now_ms())
+        self._take_away(spec)
+        self._rewrite(spec, work, rewriter)
+
+    def _preview(self) -> None:
+        topic, now_ms = self.topic, self._shown_time_ms()
         with topic.segments.lock, topic.public.lock:
             topic.settings()
             table, public = topic.segments.table, topic.public.refresh()
-            expired = decide_retention(topic.segments.fold, table, public, topic.context.clock.now_ms())
+            expired = decide_retention(topic.segments.fold, table, public, now_ms)
         self._counts["expired_segments"] = len(expired.segments)
-        spec, _ = self._plan()
+        spec, _ = self._plan(now_ms)
         self._counts["merged_segments"] = sum(len(task.sources) for task in spec.tasks)
         self._counts["read_bytes"] = spec.size
         self._counts["aborted_segments"], self._counts["settled_segments"] = len(spec.aborted), len(spec.settled)
-        return self._report()
 
-    def _report(self) -> TopicReport:
-        return TopicReport(self.topic.name, **self._counts, failures=tuple(self._failures))
+    def _shown_time_ms(self) -> int:
+        """Return the store's time; to who may not write, this machine's."""
+        context = self.topic.context
+        try:
+            return context.clock.now_ms()
+        except StorePermissionError:
+            return context.environment.instant().wall_ms
 
-    def _plan(self) -> tuple[TopicSpec, TopicWork]:
-        topic, now_ms = self.topic, self.topic.context.clock.now_ms()
+    def _plan(self, now_ms: int) -> tuple[TopicSpec, TopicWork]:
+        topic = self.topic
         rules = PlanRules(self._warehouse.settings().snapshot_retention_ms, self._options.memory_bytes)
         with topic.segments.lock, topic.public.lock:
             settings = topic.settings()
@@ -181,6 +196,8 @@ class _TopicRun:
         with closing(rewriter(work, spec.tasks)) as results:
             for task, result in zip(spec.tasks, results, strict=False):
                 waiting.append((task, result))
+                if result.failure is not None:
+                    self._failures.append(result.failure)
                 done, bytes_waiting = done + task.size, bytes_waiting + task.size
                 sources_waiting += len(task.sources)
                 if self._progress is not None:

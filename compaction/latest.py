@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.spec import RewriteTask
+from compaction.spec import MOST_SOURCES, RewriteTask
 from txntable.key import partitions_of
 from txntable.partition.segment_columns import PlannedSegment
 from txntable.segment import SegmentPlan
@@ -28,6 +28,8 @@ from txntable.tombstone import is_tombstone
 _NUMBER = "_number"
 # Arrow's grouping needs about as much again as the keys that it groups, and once more while they are put together.
 _MEMORY_SHARE = 4
+# Whatever memory there is: Arrow's grouping counts the bytes of a column's strings in 32 bits.
+_LARGEST_SHARE = 1 << 30
 _LARGEST_SPLIT = 1 << 16
 _HASHES = (1 << 31) - 1
 # Multiplying by it (2^64 ÷ the golden ratio) spreads hashes that agree in their low bits, as those of a partition do.
@@ -70,6 +72,7 @@ class LatestRecords:
         assert task.by_key is not None
         self._cleaning, self._sources, self._settings = task.by_key, task.sources, plan.settings
         self._keys = SegmentReader(store, plan.root, plan.settings, plan.settings.key) if plan.settings.key else None
+        self._share_bytes = min(self._cleaning.memory_bytes // _MEMORY_SHARE, _LARGEST_SHARE)
         self._counts: dict[str, int] = {}
         self._firsts: dict[str, int] = {}
         self._staying: dict[str, int] = {}
@@ -102,10 +105,10 @@ class LatestRecords:
             rows = _of_pass(keys, numbers, this)
             held.append(rows)
             size += rows.nbytes
-            if size * _MEMORY_SHARE > self._cleaning.memory_bytes:
+            if size > self._share_bytes:
                 held = [_latest(held)]
                 size = held[0].nbytes
-                while size * _MEMORY_SHARE * 2 > self._cleaning.memory_bytes and this.split < _LARGEST_SPLIT:
+                while size * 2 > self._share_bytes and this.split < _LARGEST_SPLIT:
                     waiting.append(_Pass(this.split * 2, this.rest + this.split))
                     this = _Pass(this.split * 2, this.rest)
                     held = [_of_pass(held[0].drop_columns(_NUMBER), held[0][_NUMBER], this)]
@@ -148,7 +151,9 @@ class LatestRecords:
         for source in self._sources:
             expected = source.size * self._staying[source.path] / max(1, self._counts[source.path])
             stays = not self._loses(source) and source.size * 2 >= segment_bytes
-            if stays or (group and size + expected > segment_bytes):
+            # Of very many none may stay: still they have to fit into commits.
+            full = len(group) >= MOST_SOURCES or (bool(group) and size + expected > segment_bytes)
+            if stays or full:
                 yield from self._worth(group)
                 group, size = [], 0.0
             if not stays:

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 
 from compaction.cleaning import plan_cleaning
 from compaction.ripe import RipeSegment, ripe_segments
-from compaction.spec import RewriteTask, TopicSpec
+from compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
 from txntable.topic_policy import config_number, is_compacted
 
-# Of one rewrite: a commit of S bears 10,000 actions and more, and each source is one.
-MOST_SOURCES = 5_000
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
 # An older segment is written anew with those after it when it is at most so many times as large as all of them:
 # the higher, the fewer segments are left, and the more often a record is written.

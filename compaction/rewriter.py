@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from compaction.latest import LatestRecords
 from compaction.spec import RewriteResult, RewriteTask
 from txntable.environment import Environment
+from txntable.errors import DamagedDataError
 from txntable.partition.rewriting import Rewrite
 from txntable.segment import SegmentPlan
 from txntable.segment_rewriting import RewritePlan, rewrite_segments
@@ -53,7 +54,7 @@ def rewriter_here(store: ObjectStore, environment: Environment) -> Rewriter:
 
 
 def run_task(store: ObjectStore, environment: Environment, work: TopicWork, task: RewriteTask) -> RewriteResult:
-    """Write the new segments of one task.
+    """Write the new segments of one task; one whose sources can not be read fails without the others.
 
     Parameters
     ----------
@@ -68,17 +69,23 @@ def run_task(store: ObjectStore, environment: Environment, work: TopicWork, task
 
     Raises
     ------
-    DamagedDataError
-        A source can not be read; the message names it.
     StoreUnavailableError
         Run the task again.
     """
     plan = RewritePlan(work.segments, work.segment_bytes, environment.new_id)
-    if task.by_key is None:
-        outputs = tuple(rewrite_segments(store, plan, task.sources))
-        rewrite = Rewrite(task.partition, tuple(source.path for source in task.sources), outputs)
-        return RewriteResult((rewrite,), sum(source.records or 0 for source in task.sources))
-    return _clean(store, plan, task, LatestRecords(store, work.segments, task))
+    try:
+        if task.by_key is None:
+            return _merge(store, plan, task)
+        return _clean(store, plan, task, LatestRecords(store, work.segments, task))
+    except DamagedDataError as error:
+        # Raised it would end the whole run, and every later one at the same place.
+        return RewriteResult(failure=str(error))
+
+
+def _merge(store: ObjectStore, plan: RewritePlan, task: RewriteTask) -> RewriteResult:
+    outputs = tuple(rewrite_segments(store, plan, task.sources))
+    rewrite = Rewrite(task.partition, tuple(source.path for source in task.sources), outputs)
+    return RewriteResult((rewrite,), sum(source.records or 0 for source in task.sources))
 
 
 def _clean(store: ObjectStore, plan: RewritePlan, task: RewriteTask, latest: LatestRecords) -> RewriteResult:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from txntable.log.actions import Add
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_of
-from txntable.partition.markers import Control
 from txntable.partition.offsets import log_start, next_offset
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.projection import SEGMENTS_PREFIX, commit_position
+from txntable.partition.projection import SEGMENTS_PREFIX, commit_position, is_aborted
 from txntable.partition.segment_columns import PlannedSegment
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.tombstone import may_hold_tombstones
@@ -94,7 +93,7 @@ def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, ho
         if row.partition_values["_control"] is not None:
             continue
         batch = batch_of(row)
-        if _is_aborted(logs, batch):
+        if is_aborted(logs, batch):
             aborted.append(batch.path)
         else:
             rows[batch.partition].append((batch, row))
@@ -116,13 +115,6 @@ def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, ho
     return found
 
 
-def _is_aborted(logs: PartitionLogs, batch: Batch) -> bool:
-    if not batch.transactional or batch.producer is None:
-        return False
-    marker = logs.markers.get((batch.producer.producer_id, batch.producer.epoch))
-    return marker is not None and marker.control is Control.ABORT
-
-
 def _is_old(logs: PartitionLogs, batch: Batch, horizon_ms: int) -> bool:
     if batch.decided is not None:
         # What a compaction wrote was old enough then.  What a deletion of records left of a young segment says when
@@ -130,7 +122,7 @@ def _is_old(logs: PartitionLogs, batch: Batch, horizon_ms: int) -> bool:
         return batch.uploaded_at_ms is None or batch.uploaded_at_ms <= horizon_ms
     if not batch.transactional or batch.producer is None:
         return batch.appended_at_ms <= horizon_ms
-    marker = logs.markers.get((batch.producer.producer_id, batch.producer.epoch))
+    marker = logs.ending_of(batch)
     return marker is not None and marker.decided_at_ms <= horizon_ms
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from txntable.partition.rewriting import Rewrite
 from txntable.partition.segment_columns import PlannedSegment
 
+# Of one rewrite: a commit of S bears 10,000 actions and more, and each source is one.
+MOST_SOURCES = 5_000
+
 
 @dataclass(frozen=True, slots=True)
 class KeyCleaning:
@@ -68,11 +71,14 @@ class RewriteResult:
         In offset order; sources that stay as they are, are in none.
     read_records, dropped_records : int
         Of the sources; and those that are in no output.
+    failure : str or None
+        Why the task can not be done: a source is damaged.  The topic's other tasks can.
     """
 
-    rewrites: tuple[Rewrite, ...]
+    rewrites: tuple[Rewrite, ...] = ()
     read_records: int = 0
     dropped_records: int = 0
+    failure: str | None = None
 
     @property
     def written_bytes(self) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from compaction.vacuum_plan import (
     SMALLEST_AGE_MS,
@@ -23,7 +24,7 @@ from compaction.vacuum_plan import (
     judge_heartbeat,
 )
 from compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
-from txntable.errors import InvalidRequestError, UnknownTopicOrPartitionError
+from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import (
     HEARTBEATS_FOLDER,
     PROBE_FOLDER,
@@ -31,6 +32,7 @@ from txntable.layout import (
     heartbeat_path,
     public_root,
     segments_root,
+    topic_names,
 )
 from txntable.log.actions import Action
 from txntable.log.retention import deleted_files_retention_ms
@@ -78,17 +80,27 @@ def vacuum(
         There never was such a topic: check the name.
     InvalidRequestError
         `topics` is a single name.
-    CommitStateUnknownError, StoreUnavailableError
-        Call again: what is deleted is deleted, the rest is still there.
+    StoreUnavailableError, DamagedDataError
+        The transaction log can not be read.  What fails in one topic is in the report's `failures`, and the others go
+        on: call again; what is deleted is deleted, the rest is still there.
     """
     if isinstance(topics, str):
         raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
     run = _Vacuum(warehouse, execute, progress)
-    if topics is not None:
-        named = [run.known_topic(name) for name in dict.fromkeys(topics)]
-        return VacuumReport(execute, tuple(line for topic in named for line in run.topic(topic)))
-    lines = [line for name in warehouse.store.folders(TOPICS_FOLDER) for line in run.topic(run.view_of(name))]
-    return VacuumReport(execute, (*lines, *run.beside_topics()))
+    works: list[Callable[[], list[VacuumLine]]]
+    if topics is None:
+        names = topic_names(warehouse.store.folders(TOPICS_FOLDER))
+        works = [*(partial(run.named_topic, name) for name in names), run.beside_topics]
+    else:
+        works = [partial(run.topic, run.known_topic(name)) for name in dict.fromkeys(topics)]
+    lines: list[VacuumLine] = []
+    failures: list[str] = []
+    for work in works:
+        try:
+            lines += work()
+        except (TxnTableError, OSError) as error:
+            failures.append(f"{error.code} {error}" if isinstance(error, TxnTableError) else str(error))
+    return VacuumReport(execute, tuple(lines), tuple(failures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +122,10 @@ class _Vacuum:
         self._offsets = warehouse.offsets
         # Before anything is listed, and once: epochs only rise, so an older view lets too much stay at worst.
         self._producers = _standings(warehouse.transactions)
+
+    def named_topic(self, name: str) -> list[VacuumLine]:
+        """Vacuum the folder of a topic by its name."""
+        return self.topic(self.view_of(name))
 
     def view_of(self, name: str) -> TopicLog:
         """Return a view of a topic's logs that nobody else moves."""

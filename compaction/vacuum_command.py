@@ -15,7 +15,7 @@ from rich.text import Text
 from compaction.vacuum import vacuum as run_vacuum
 from compaction.vacuum_report import ShowProgress, VacuumProgress, VacuumReport
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import Rows, error_console, note
+from txntable.cli.output import Rows, error_console, note, tell
 
 HEADERS = {
     "topic": "Topic",
@@ -41,9 +41,20 @@ def vacuum(
     """
     with _shown(execute) as progress:
         report = run_vacuum(connection.open(), execute=execute, topics=topic, progress=progress)
-    if not execute:
-        note("a dry run: nothing is deleted; say --execute to do it")
     connection.output.rows(rows_of(report))
+    note(told(report))
+    for failure in report.failures:
+        tell(f"error: {' '.join(failure.split())}")
+    if report.failures:
+        raise typer.Exit(1)
+
+
+def told(report: VacuumReport) -> str:
+    """Return what a vacuum comes to, in one line."""
+    if not report.objects:
+        return "there is nothing to delete"
+    size = f"{report.objects:,} objects, {report.bytes:,} bytes"
+    return f"deleted {size}" if report.executed else f"a dry run: say --execute to delete {size}"
 
 
 def rows_of(report: VacuumReport) -> Rows:

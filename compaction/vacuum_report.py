@@ -44,10 +44,13 @@ class VacuumReport:
         ``False``: a dry run; nothing was written and nothing deleted.
     lines : tuple of VacuumLine
         By topic; of each what stays before what goes.
+    failures : tuple of str
+        Of topics that could not be read or written: another run does them.
     """
 
     executed: bool
     lines: tuple[VacuumLine, ...]
+    failures: tuple[str, ...] = ()
 
     @property
     def objects(self) -> int:

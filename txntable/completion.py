@@ -16,7 +16,7 @@ from coordinator.transaction_request import Transition
 from coordinator.transaction_shard import complete, time_out
 from coordinator.transaction_state import TransactionState
 from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError
-from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path
+from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
 from txntable.log.actions import Action
 from txntable.log.keyed_table import keyed_add
 from txntable.log.table_state import TableState
@@ -71,7 +71,7 @@ class Completer:
     def complete_all(self) -> int:
         """Complete all that is decided, publish all that is appended; return how many transactions that were."""
         completed = self.complete_decided()
-        for name in self._context.store.folders(TOPICS_FOLDER):
+        for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
             # A plain writer may have died between its append and its projection: T knows nothing of it.
             with suppress(UnknownTopicOrPartitionError):
                 self._topic_log(name).catch_up()

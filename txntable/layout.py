@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -60,11 +61,20 @@ def check_topic_name(name: str) -> str:
     InvalidTopicError
         Kafka's rule: 1 to 249 of ASCII letters, digits, ``.``, ``_`` and ``-``; not ``.`` or ``..``.
     """
-    if not isinstance(name, str) or not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
+    if not _is_topic_name(name):
         raise InvalidTopicError(
             "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor ..", name=repr(name)
         )
     return name
+
+
+def _is_topic_name(name: object) -> bool:
+    return isinstance(name, str) and _TOPIC_NAME.fullmatch(name) is not None and name not in {".", ".."}
+
+
+def topic_names(folders: Iterable[str]) -> list[str]:
+    """Return those of the folders in :data:`TOPICS_FOLDER` that can be topics'; the others are somebody else's."""
+    return [folder for folder in folders if _is_topic_name(folder)]
 
 
 def public_root(topic: str) -> str:

@@ -20,7 +20,8 @@ from txntable.errors import InvalidConfigError
 LARGEST_LONG = 2**63 - 1
 LARGEST_INT = 2**31 - 1
 DAY_MS = 86_400_000
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+# Python refuses to read very long ones, by an error of its own.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 
 ConfigValue = int | float | str | tuple[str, ...]
 

@@ -5,6 +5,7 @@ Owns their names on storage.  Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -14,6 +15,7 @@ PREFIX = "txntable.warehouse."
 _NOT_SETTINGS = {f"{PREFIX}id"}
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,30 @@ class WarehouseSettings:
                 snapshot_retention_ms=self.snapshot_retention_ms,
                 vacuum_retention_ms=self.vacuum_retention_ms,
             )
+
+
+def settings_from_text(values: Mapping[str, str]) -> WarehouseSettings:
+    """Return the settings that a user gave as text; the others have their defaults.
+
+    Parameters
+    ----------
+    values : Mapping[str, str]
+        Names of :class:`WarehouseSettings` -> milliseconds in decimal.
+
+    Raises
+    ------
+    InvalidConfigError
+        A name is unknown, or a value no number or out of bounds: the message says what is known.
+    """
+    known = [f.name for f in fields(WarehouseSettings)]
+    for name, value in values.items():
+        if name not in known:
+            raise InvalidConfigError(
+                "there is no such setting of a warehouse; use one of the known ones", name=name, known=",".join(known)
+            )
+        if not _NUMBER.fullmatch(value):
+            raise InvalidConfigError("a setting of a warehouse is a number of milliseconds", name=name, value=value)
+    return WarehouseSettings(**{name: int(value) for name, value in values.items()})
 
 
 def settings_properties(settings: WarehouseSettings) -> dict[str, str]:

@@ -6,7 +6,7 @@ The model of a compacted topic reads raw rows of the log, and asks nothing of th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.simulation.ageing import Ageing
 from txntable.client.records import TopicPartition
 from txntable.errors import OffsetOutOfRangeError
 from txntable.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.log.table_state import TableState
 from txntable.log.time_travel import load_version
 from txntable.warehouse import Warehouse
 
@@ -38,6 +39,10 @@ class Picture:
         Position -> the same; ``None``: it can not be read any more.
     versions : dict
         Version of the public table -> the same, from its files.
+    commits : dict
+        (partition, offset) -> `_commit` of the record in the public table, as SQL sees it.
+    merged_through : int
+        The lowest position of which ``_commit <= position`` is a snapshot.
     facts : dict
         Bounds, answers to time lookups, producers, the group's offsets.
     """
@@ -47,7 +52,13 @@ class Picture:
     uncommitted: Mapping[Place, Row]
     snapshots: Mapping[int, Mapping[Place, Row] | None]
     versions: Mapping[int, Mapping[Place, Row]]
+    commits: Mapping[Place, int]
+    merged_through: int
     facts: Mapping[str, Any]
+
+    def at(self, position: int) -> dict[Place, Row]:
+        """What plain SQL takes for the snapshot at a position."""
+        return {place: row for place, row in self.files.items() if self.commits[place] <= position}
 
 
 @dataclass(frozen=True)
@@ -63,14 +74,27 @@ def picture(warehouse: Warehouse, topic: str, places: Places) -> Picture:
     """Look at a topic in every way."""
     warehouse.transactions.refresh()
     public = warehouse.topic_log(topic).public.refresh()
+    files = records_in(warehouse, topic, public.next_version - 1)
+    (merged_through,) = (number for name, number in public.numbers.items() if name.startswith("merged_through/"))
     return Picture(
-        files=records_in(warehouse, topic, public.next_version - 1),
+        files=files,
+        commits=commits(public, files),
+        merged_through=merged_through,
         committed=records(warehouse.read_arrow(topic, isolation_level="read_committed").read_all()),
         uncommitted=records(warehouse.read_arrow(topic, isolation_level="read_uncommitted").read_all()),
         snapshots={position: snapshot(warehouse, topic, position) for position in places.positions},
         versions={version: records_in(warehouse, topic, version) for version in places.versions.get(topic, ())},
         facts=facts(warehouse, topic, places.times_ms),
     )
+
+
+def commits(public: TableState, places: Iterable[Place]) -> dict[Place, int]:
+    """Place -> the `_commit` of the row whose offsets it is among."""
+    rows = []
+    for add in public.files:
+        names = ("_partition", "_base_offset", "_last_offset", "_commit")
+        rows.append(tuple(int(add.partition_values[name] or "") for name in names))
+    return {(p, o): commit for p, o in places for of, first, last, commit in rows if of == p and first <= o <= last}
 
 
 def records(table: pa.Table) -> dict[Place, Row]:

@@ -22,8 +22,13 @@ def _later_ms(clock: StoreClock) -> int:
 
 
 def later_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let two hours pass for this process."""
+    """Let two hours pass in this process, for a test."""
     monkeypatch.setattr(StoreClock, "now_ms", _later_ms)
+
+
+def let_time_pass() -> None:
+    """Let two hours pass in this process, for good."""
+    StoreClock.now_ms = _later_ms  # type: ignore[assignment, method-assign]
 
 
 def create(url: Path) -> Warehouse:

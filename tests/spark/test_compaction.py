@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from tests.spark.failing_cluster import PARTITIONS
 from tests.spark.failing_compaction import FAULTS, SEGMENTS, label_of
 from tests.spark.faulty_store import Fault
 from tests.spark.stream_source import NUMBERS, drain
-from tests.spark.test_failures import public_records, run_program
+from tests.spark.test_failures import ROOT, public_records, run_program
 from txntable.layout import public_root
 from txntable.partition.batch import batch_of
 from txntable.warehouse import Warehouse
@@ -197,3 +199,36 @@ def test_stream_of_the_public_table_sees_each_record_once_across_compaction_and_
     assert (merged.merged_segments, expired.expired_segments) == (12, 2)
     assert after_compaction == (list(range(6, 12)), list(range(12)))
     assert after_retention == ([12, 13], [12, 13], [12, 13])
+
+
+# -- the job --------------------------------------------------------------------------------
+
+JOB = """
+import os, signal, sys
+from jobs import compact as job
+from tests.spark.compacting import let_time_pass
+
+compact = job.compact
+
+def compact_and_interrupt(*arguments, **named):
+    reports = compact(*arguments, **named)
+    os.kill(os.getpid(), signal.SIGINT)
+    return reports
+
+job.compact = compact_and_interrupt
+let_time_pass()
+sys.argv[0] = "compact"
+job.main()
+"""
+
+
+def test_job_starts_spark_and_still_ends_well_when_it_is_interrupted(copies: tuple[Path, Path]) -> None:
+    arguments = ["--warehouse", str(copies[0]), "--engine", "spark", "--topic", MERGED, "--once", "--output", "json"]
+
+    job = subprocess.run(
+        [sys.executable, "-c", JOB, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+
+    assert job.returncode == 0, job.stderr
+    (row,) = json.loads(job.stdout)
+    assert (row["merged_segments"] > 0, row["failures"]) == (True, 0)

@@ -154,8 +154,8 @@ def storage_options(pairs: Sequence[str]) -> dict[str, str]:
     return named_values(pairs, "--storage-option")
 
 
-def named_values(pairs: Sequence[str], option: str) -> dict[str, str]:
-    """Return the ``NAME=VALUE`` pairs of a repeated option.
+def named_values(pairs: Sequence[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
+    """Return the ``NAME=VALUE`` pairs of a repeated option, whose help may call them otherwise (`form`).
 
     Raises
     ------
@@ -167,7 +167,7 @@ def named_values(pairs: Sequence[str], option: str) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             # The value stays unsaid: it may be a secret.
-            raise typer.BadParameter("is given as NAME=VALUE", param_hint=option)
+            raise typer.BadParameter(f"is given as {form}", param_hint=option)
         values[name] = value
     return values
 

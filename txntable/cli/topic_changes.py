@@ -39,6 +39,7 @@ RECORDS_HEADERS = {
     "executed": "Executed",
 }
 _LATEST = "latest"
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 Topic = Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")]
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: check, and say what is.")]
@@ -136,8 +137,8 @@ def delete_records(
 
 
 def _offsets(said: Sequence[str]) -> dict[str, str]:
-    found = named_values(said, "--offset")
+    found = named_values(said, "--offset", "PARTITION=OFFSET")
     for partition, text in found.items():
-        if not re.fullmatch(r"[0-9]+", partition) or not (text == _LATEST or re.fullmatch(r"[0-9]+", text)):
-            raise typer.BadParameter("is PARTITION=OFFSET, or PARTITION=latest", param_hint="--offset")
+        if not _NUMBER.fullmatch(partition) or not (text == _LATEST or _NUMBER.fullmatch(text)):
+            raise typer.BadParameter("is given as PARTITION=OFFSET, or PARTITION=latest", param_hint="--offset")
     return found

@@ -35,7 +35,7 @@ PARTITION_HEADERS = {
     "appended_records": "AppendedRecords",
     "bytes": "Bytes",
 }
-CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value", "source": "Source"}
+CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value", "source": "Source", "about": "About"}
 COUNTS = ("segments", "appended_records", "bytes")
 COLUMN_HEADERS = {"topic": "Topic", "column": "Column", "type": "Type", "nullable": "Nullable", "key": "Key"}
 
@@ -175,7 +175,7 @@ def _partitions(topic: TopicDescription) -> list[tuple[object, ...]]:
 
 def _configs(topic: TopicDescription, all_configs: bool) -> list[tuple[object, ...]]:
     return [
-        (topic.settings.name, entry.name, entry.value, entry.source.value)
+        (topic.settings.name, entry.name, entry.value, entry.source.value, entry.documentation)
         for entry in config_entries(topic.settings).values()
         if all_configs or not entry.is_default
     ]

@@ -7,19 +7,31 @@ from typing import Annotated
 
 import typer
 
-from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.output import instant_text
 from txntable.warehouse import Warehouse
+from txntable.warehouse_settings import settings_from_text
 
 application = typer.Typer(no_args_is_help=True, help="Create and describe warehouses.")
 
 
 def create(
     connection: Connection,
-    exist_ok: Annotated[bool, typer.Option("--exist-ok", help="A warehouse that is there already is fine.")] = False,
+    exist_ok: Annotated[
+        bool, typer.Option("--exist-ok", help="A warehouse that is there already is fine, and keeps its settings.")
+    ] = False,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config", metavar="NAME=VALUE", help="A setting, as describe shows it; milliseconds. Repeat it."
+        ),
+    ] = None,
 ) -> None:
-    """Create a warehouse; the store must pass the probe of its put-if-absent."""
-    _describe(connection, Warehouse.create(connection.url, connection.storage_options, exist_ok=exist_ok))
+    """Create a warehouse, whose settings are for good; the store must pass the probe of its put-if-absent."""
+    settings = settings_from_text(named_values(config or (), "--config"))
+    _describe(
+        connection, Warehouse.create(connection.url, connection.storage_options, exist_ok=exist_ok, settings=settings)
+    )
 
 
 def describe(connection: Connection) -> None:

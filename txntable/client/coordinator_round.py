@@ -19,7 +19,7 @@ from typing import Any
 from txntable.client.group_client import GroupClient
 from txntable.completion import Completer
 from txntable.errors import TransactionCoordinatorFencedError, TxnTableError, UnknownTopicOrPartitionError
-from txntable.layout import TOPICS_FOLDER
+from txntable.layout import TOPICS_FOLDER, topic_names
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.offset_expiration import (
@@ -263,4 +263,4 @@ class CoordinatorRound:
                     log.write_checkpoint()
 
     def _topics(self) -> list[str]:
-        return list(self._context.store.folders(TOPICS_FOLDER))
+        return topic_names(self._context.store.folders(TOPICS_FOLDER))

@@ -29,7 +29,7 @@ from txntable.errors import (
     RetriableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.layout import TOPICS_FOLDER
+from txntable.layout import TOPICS_FOLDER, topic_names
 from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 
@@ -152,7 +152,7 @@ class GroupAssignment(OffsetCommits):
     def _matching(self, pattern: re.Pattern[str]) -> dict[str, FollowedTopic]:
         """Return the topics whose names match, as they are now; one that is deleted is none."""
         found = {}
-        for name in self._transactions.context.store.folders(TOPICS_FOLDER):
+        for name in topic_names(self._transactions.context.store.folders(TOPICS_FOLDER)):
             if pattern.fullmatch(name):
                 try:
                     found[name] = self._kept_or_looked_at(name)

@@ -78,6 +78,8 @@ def _checked(before: Mapping[TopicPartition, int | None]) -> list[tuple[str, int
         raise InvalidRequestError("offsets are given by partition, in a mapping", before=repr(before))
     checked = []
     for place, offset in before.items():
+        if not isinstance(place, tuple) or len(place) != len(TopicPartition._fields):
+            raise InvalidRequestError("a partition is a topic and a number; make a TopicPartition", found=repr(place))
         topic, partition = place
         if not _is_integer(partition) or not (offset is None or _is_integer(offset)):
             raise InvalidRequestError(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from txntable.client.topic_description import PartitionDescription, TopicDescription, count_live
 from txntable.errors import InvalidRequestError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from txntable.key import check_key
-from txntable.layout import TOPICS_FOLDER, check_topic_name
+from txntable.layout import TOPICS_FOLDER, check_topic_name, topic_names
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
 from txntable.offset_expiration import forget_topic_part
@@ -232,7 +232,7 @@ class TopicAdmin:
 
     def list_topics(self) -> list[str]:
         """Return the names of all topics, sorted."""
-        return [name for name in self._context.store.folders(TOPICS_FOLDER) if self._exists(name)]
+        return [name for name in topic_names(self._context.store.folders(TOPICS_FOLDER)) if self._exists(name)]
 
     def _exists(self, name: str) -> bool:
         try:

@@ -22,7 +22,7 @@ from txntable.client.transaction_listing import (
     check_integer,
 )
 from txntable.errors import InvalidRequestError, TransactionalIdNotFoundError, UnknownTopicOrPartitionError
-from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path
+from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
 from txntable.partition.open_transactions import OpenInPartition, open_in_topic
 from txntable.topic import TopicSettings
 from txntable.topic_log import TopicLog
@@ -138,7 +138,7 @@ class TransactionAdmin:
         if topic is not None:
             return self._hanging_in(topic, partition, limit_ms)
         found: list[HangingTransaction] = []
-        for name in self._context.store.folders(TOPICS_FOLDER):
+        for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
             # A folder of a deleted topic, or of a creation that was killed.
             with suppress(UnknownTopicOrPartitionError):
                 found += self._hanging_in(name, None, limit_ms)

@@ -40,8 +40,8 @@ def was_condemned(tombstone: Remove) -> bool:
     return not tombstone.partition_values
 
 
-def check_registrable(table: TableState, segment: StagedSegment, now_ms: int) -> None:
-    """Return when a file that S does not name yet may become a row of it.
+def is_registrable(table: TableState, segment: StagedSegment, now_ms: int) -> bool:
+    """Return whether a file that S does not name yet may become a row of it.
 
     Parameters
     ----------
@@ -51,22 +51,29 @@ def check_registrable(table: TableState, segment: StagedSegment, now_ms: int) ->
         The uploaded file.
     now_ms : int
         The store's time, milliseconds since 1970.
+    """
+    return segment.path not in table.tombstones and now_ms - segment.uploaded_at_ms <= LONGEST_UPLOAD_MS
+
+
+def check_registrable(table: TableState, segment: StagedSegment, now_ms: int) -> None:
+    """Return when a file :func:`is_registrable`.
 
     Raises
     ------
     TransactionAbortableError
         It was condemned or removed, or may have been: abort, and write it again.
     """
+    if is_registrable(table, segment, now_ms):
+        return
     # Live again would be worse than refused: the file is about to be deleted, or is gone already.
     if segment.path in table.tombstones:
         raise TransactionAbortableError(
             "the segment's file was condemned or removed before it was appended; abort and write it again",
             path=segment.path,
         )
-    if now_ms - segment.uploaded_at_ms > LONGEST_UPLOAD_MS:
-        raise TransactionAbortableError(
-            "the segment's upload began too long ago for its file to be safe from vacuum; abort and write it again",
-            path=segment.path,
-            uploaded_at_ms=segment.uploaded_at_ms,
-            longest_ms=LONGEST_UPLOAD_MS,
-        )
+    raise TransactionAbortableError(
+        "the segment's upload began too long ago for its file to be safe from vacuum; abort and write it again",
+        path=segment.path,
+        uploaded_at_ms=segment.uploaded_at_ms,
+        longest_ms=LONGEST_UPLOAD_MS,
+    )

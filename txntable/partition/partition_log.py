@@ -117,19 +117,30 @@ class PartitionLogs:
         """Return whether the producer has an open transaction with data in the partition."""
         return any(key[0] == producer_id and partition in t.first_offsets for key, t in self.open.items())
 
+    def ending_of(self, batch: Batch) -> Marker | None:
+        """Return the marker that ended a batch's transaction; ``None`` too when no marker decides about it."""
+        if not batch.transactional or batch.producer is None:
+            return None
+        return self.markers.get((batch.producer.producer_id, batch.producer.epoch))
+
     def apply(self, commit: Commit, table: TableState) -> None:
         """Take one commit; `table` is the state before it."""
         touched: list[str] = []
         batches: list[Batch] = []
         markers: list[Marker] = []
+        states: dict[int, StateEntry] = {}
         for action in commit.actions:
             match action:
                 case Metadata():
                     self._apply_metadata(action)
                 case Remove():
                     self._apply_remove(action, table, touched)
+                case Add() if action.partition_values["_control"] == Control.STATE.value:
+                    state = state_entry_of(action.path, action.partition_values, action.tag)
+                    states[state.partition] = state
                 case Add():
                     self._sort_add(action, batches, markers, touched)
+        self._apply_states(states)
         # A commit holds batches of producers or markers, never both; settled and merged rows are nobody's batches.
         for batch in sorted(batches, key=lambda b: (b.partition, b.base_offset)):
             self._apply_batch(batch)
@@ -174,20 +185,20 @@ class PartitionLogs:
                 touched.append(add.path)
             case Control.COMMIT.value | Control.ABORT.value:
                 markers.append(marker_of(add.path, add.partition_values))
-            case Control.STATE.value:
-                self._apply_state(state_entry_of(add.path, add.partition_values, add.tag))
             case unknown:
                 raise DamagedDataError("a row has a control that this format does not have", control=unknown)
 
-    def _apply_state(self, state: StateEntry) -> None:
-        """Take the entry as the whole truth below its commit: a producer that it lacks has expired."""
-        for key in [key for key in self.producers if key[0] == state.partition]:
-            del self.producers[key]
-        for producer_id, entry in state.producers.items():
-            self.producers[state.partition, producer_id] = entry
-        self.cleanings.pop(state.partition, None)
-        if state.cleaned:
-            self.cleanings[state.partition] = state.cleaned
+    def _apply_states(self, states: Mapping[int, StateEntry]) -> None:
+        """Take entries as the whole truth below their commit: a producer that one lacks has expired."""
+        if not states:
+            return
+        # Of all partitions at once: a compaction writes the entries of hundreds, for very many producers.
+        self.producers = {key: entry for key, entry in self.producers.items() if key[0] not in states}
+        for partition, state in states.items():
+            self.producers.update({(partition, producer_id): entry for producer_id, entry in state.producers.items()})
+            self.cleanings.pop(partition, None)
+            if state.cleaned:
+                self.cleanings[partition] = state.cleaned
 
     def _apply_batch(self, batch: Batch) -> None:
         if batch.producer is None:

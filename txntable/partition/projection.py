@@ -56,8 +56,14 @@ def commit_position(logs: PartitionLogs, batch: Batch) -> int | None:
         return batch.decided[1]
     if not batch.transactional or batch.producer is None:
         return 0
-    marker = logs.markers.get((batch.producer.producer_id, batch.producer.epoch))
+    marker = logs.ending_of(batch)
     return None if marker is None or marker.control is not Control.COMMIT else marker.position
+
+
+def is_aborted(logs: PartitionLogs, batch: Batch) -> bool:
+    """Return whether a live segment's transaction was aborted."""
+    marker = logs.ending_of(batch)
+    return marker is not None and marker.control is Control.ABORT
 
 
 def project(logs: PartitionLogs, segments: TableState, public: TableState, now_ms: int) -> list[Action]:

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_add, batch_of
-from txntable.partition.condemnation import LONGEST_UPLOAD_MS
-from txntable.partition.markers import Control
+from txntable.partition.condemnation import is_registrable
 from txntable.partition.offsets import MERGED_THROUGH, merged_through, per_topic
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.projection import SEGMENTS_PREFIX, commit_position
+from txntable.partition.projection import SEGMENTS_PREFIX, commit_position, is_aborted
 from txntable.partition.removal import Removal, decide_removal
 from txntable.partition.state_entry import Cleaning, after_cleaning
 from txntable.segment import StagedSegment
@@ -132,7 +131,8 @@ def decide_rewrite(
     deciding = _Deciding(logs, table, public)
     for rewrite in request.rewrites:
         deciding.take(rewrite, now_ms)
-    gone = {path for path in request.aborted if _is_aborted(logs, table, path)} | deciding.gone
+    aborted = [row for path in request.aborted if (row := table.files.get(path)) is not None]
+    gone = {row.path for row in aborted if is_aborted(logs, batch_of(row))} | deciding.gone
     settled = {path for path in request.settled if deciding.is_published(path)} - gone
     removal = decide_removal(logs, table, Removal(gone, settled, deciding.cleaned), now_ms)
     name = per_topic(MERGED_THROUGH, request.topic_id)
@@ -166,7 +166,9 @@ class _Deciding:
         if rewrite.outputs and all(output.segment.path in self._table.files for output in rewrite.outputs):
             self.done.append(rewrite)
             return
-        sources = None if self._is_unsafe(rewrite, now_ms) else self._sources(rewrite)
+        # Vacuum may have condemned a new file.
+        safe = all(is_registrable(self._table, output.segment, now_ms) for output in rewrite.outputs)
+        sources = self._sources(rewrite) if safe else None
         if sources is None:
             self._lost.add(rewrite.partition)
             return
@@ -180,14 +182,6 @@ class _Deciding:
             self.highest = max(self.highest, rewrite.left_out_for)
         if rewrite.by_key is not None:
             self._clean(rewrite.partition, Cleaning(rewrite.by_key, now_ms))
-
-    def _is_unsafe(self, rewrite: Rewrite, now_ms: int) -> bool:
-        """Return whether vacuum may have condemned a new file: its tombstone is forgotten in time."""
-        segments = [output.segment for output in rewrite.outputs]
-        return any(
-            segment.path in self._table.tombstones or now_ms - segment.uploaded_at_ms > LONGEST_UPLOAD_MS
-            for segment in segments
-        )
 
     def _sources(self, rewrite: Rewrite) -> list[Batch] | None:
         """Return the sources as they are, or ``None`` when one is not live, published and committed."""
@@ -207,17 +201,6 @@ class _Deciding:
         horizon_ms = cleaning.at_ms - config_number("delete.retention.ms", config)
         known = self.cleaned.get(partition, self._logs.cleanings.get(partition, ()))
         self.cleaned[partition] = after_cleaning(known, cleaning, horizon_ms)
-
-
-def _is_aborted(logs: PartitionLogs, table: TableState, path: str) -> bool:
-    row = table.files.get(path)
-    if row is None:
-        return False
-    batch = batch_of(row)
-    if not batch.transactional or batch.producer is None:
-        return False
-    marker = logs.markers.get((batch.producer.producer_id, batch.producer.epoch))
-    return marker is not None and marker.control is Control.ABORT
 
 
 def decided_of(logs: PartitionLogs, sources: Collection[Batch]) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from txntable.client.producer import Producer
 from txntable.client.records import RecordMetadata
+from txntable.errors import InvalidRequestError
 from txntable.spark.distribution import DistributionMode, distribution_mode
 from txntable.spark.writer import WriteTarget, write_segments
 
@@ -45,8 +46,14 @@ def write_dataframe(
     UnknownTopicOrPartitionError
         There is no such topic.
     InvalidRequestError
-        There is no such mode.
+        There is no such mode, or it is no Spark DataFrame.
     """
+    if not hasattr(dataframe, "mapInArrow"):
+        raise InvalidRequestError(
+            "a spark dataframe is written; rows of pyarrow go by send(topic, rows=table)",
+            topic=topic,
+            found=type(dataframe).__name__,
+        )
     wanted = distribution_mode(mode)
     log = producer.topic_log(topic)
     settings = log.settings()

@@ -13,6 +13,7 @@ import pytest
 from tests.unit.cli.conftest import Call
 from txntable.cli import extension
 from txntable.warehouse import Warehouse
+from txntable.warehouse_settings import WarehouseSettings
 
 
 def test_version_is_the_packages(call: Call) -> None:
@@ -28,6 +29,37 @@ def test_create_makes_a_warehouse_that_describe_finds(call_anywhere: Call, tmp_p
     assert (created.exit_code, described.exit_code) == (0, 0)
     assert json.loads(described.stdout) == json.loads(created.stdout)
     assert json.loads(described.stdout)["warehouse"] == url
+
+
+def test_create_gives_a_warehouse_the_settings_that_are_said(call_anywhere: Call, tmp_path: Path) -> None:
+    said = ("--config", "snapshot_retention_ms=60000", "--config", "vacuum_retention_ms=86400000")
+
+    result = call_anywhere("warehouse", "create", "--warehouse", str(tmp_path / "new"), *said, "--output", "json")
+
+    created = json.loads(result.stdout)
+    assert (created["snapshot_retention_ms"], created["vacuum_retention_ms"]) == (60_000, 86_400_000)
+    assert created["batch_retention_ms"] == WarehouseSettings().batch_retention_ms
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("snapshot.retention.ms=60000", "name=snapshot.retention.ms known=vacuum_retention_ms,"),
+        ("snapshot_retention_ms=1h", "name=snapshot_retention_ms value=1h"),
+        ("snapshot_retention_ms=" + "9" * 5_000, "name=snapshot_retention_ms value=999"),
+        ("snapshot_retention_ms=59999", "snapshot_retention_ms=59999 vacuum_retention_ms=2592000000"),
+    ],
+    ids=["unknown name", "no number", "no number of this world", "out of bounds"],
+)
+def test_create_makes_nothing_when_a_setting_is_refused(
+    call_anywhere: Call, tmp_path: Path, said: str, told: str
+) -> None:
+    result = call_anywhere("warehouse", "create", "--warehouse", str(tmp_path / "new"), "--config", said)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: INVALID_CONFIG")
+    assert told in result.stderr
+    assert not (tmp_path / "new").exists()
 
 
 def test_create_fails_when_there_is_a_warehouse_unless_that_is_fine(call: Call) -> None:

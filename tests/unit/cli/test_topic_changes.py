@@ -122,6 +122,9 @@ def test_delete_records_fails_in_one_line_when_it_is_refused(
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("offset", ["0", "0=", "0=-1", "a=1", "0=1.5", "0=earliest"])
+@pytest.mark.parametrize("offset", ["0", "0=", "0=-1", "a=1", "0=1.5", "0=earliest", "0=" + "9" * 5_000])
 def test_delete_records_is_a_usage_error_when_an_offset_is_none(call: Call, topic: str, offset: str) -> None:
-    assert call("topics", "delete-records", topic, "--offset", offset).exit_code == 2
+    result = call("topics", "delete-records", topic, "--offset", offset)
+
+    assert result.exit_code == 2
+    assert "is given as PARTITION=OFFSET" in result.stderr

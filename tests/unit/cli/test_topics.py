@@ -110,7 +110,13 @@ def test_describe_tells_offsets_columns_and_settings(call: Call, warehouse: Ware
         "topic": topic, "column": "carrier", "type": "string", "nullable": False, "key": True
     }  # fmt: skip
     assert described["configs"] == [
-        {"topic": topic, "name": "retention.ms", "value": "3600000", "source": "DYNAMIC_TOPIC_CONFIG"}
+        {
+            "topic": topic,
+            "name": "retention.ms",
+            "value": "3600000",
+            "source": "DYNAMIC_TOPIC_CONFIG",
+            "about": TOPIC_CONFIG["retention.ms"].about,
+        }
     ]
 
 

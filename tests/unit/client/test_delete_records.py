@@ -143,6 +143,9 @@ def test_validation_alone_says_where_the_log_would_start_and_changes_nothing(sit
         ({PLACE: 1.0}, InvalidRequestError),
         ({TopicPartition(TOPIC, True): 1}, InvalidRequestError),
         ([(PLACE, 1)], InvalidRequestError),
+        ({5: 1}, InvalidRequestError),
+        ({TOPIC: 1}, InvalidRequestError),
+        ({(TOPIC, 0, 1): 1}, InvalidRequestError),
     ],
 )
 @pytest.mark.parametrize("validate_only", [False, True])

@@ -159,6 +159,15 @@ def test_what_is_no_batch_id_is_refused_before_any_work(site: Site, batch_id: ob
     assert producer.state == "READY"
 
 
+def test_write_of_what_is_no_dataframe_is_refused_and_the_transaction_goes_on(site: Site) -> None:
+    with started(site.open()).transaction() as txn:
+        with pytest.raises(InvalidRequestError, match=r"send\(topic, rows=table\) topic=t found=Table"):
+            txn.write("t", pa.Table.from_pylist([row("a")]))
+        txn.send("t", rows=pa.Table.from_pylist([row("a")]))
+
+    assert accounts(site, "t") == ["a"]
+
+
 def test_latest_timestamp_is_taken(site: Site) -> None:
     with site.open().producer() as producer:
         sent = producer.send("raw", b"x", timestamp_ms=LATEST_TIMESTAMP_MS)

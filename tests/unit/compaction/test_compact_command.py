@@ -38,13 +38,14 @@ TWO_HOURS_MS = 2 * 3600 * 1000
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Two topics with three segments each; since then two hours have passed."""
+    """Two topics of two partitions with three segments each; since then two hours have passed."""
     made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
     for topic in TOPICS:
-        made.admin().create_topic(topic, schema=TWO_COLUMNS)
+        made.admin().create_topic(topic, partitions=2, schema=TWO_COLUMNS)
         for account in ("ann", "ben", "cat"):
             with made.producer() as producer:
-                producer.send(topic, row={"account": account, "amount": 1})
+                for partition in range(2):
+                    producer.send(topic, row={"account": account, "amount": 1}, partition=partition)
     now_ms = StoreClock.now_ms
     monkeypatch.setattr(StoreClock, "now_ms", lambda clock: now_ms(clock) + TWO_HOURS_MS)
     return made
@@ -84,17 +85,17 @@ def test_once_merges_segments_and_tells_what_it_did(warehouse: Warehouse) -> Non
     assert set(rows["orders"]) == {field.name for field in fields(TopicReport)}
     assert {name: value for name, value in rows["orders"].items() if value and not name.endswith("bytes")} == {
         "topic": "orders",
-        "merged_segments": 3,
-        "written_segments": 1,
+        "merged_segments": 6,
+        "written_segments": 2,
     }
-    assert [segments(warehouse, topic) for topic in TOPICS] == [1, 1]
+    assert [segments(warehouse, topic) for topic in TOPICS] == [2, 2]
 
 
 def test_only_the_topics_that_are_named_are_compacted(warehouse: Warehouse) -> None:
     rows = answer(warehouse, "--once", "--topic", "payments")
 
     assert list(rows) == ["payments"]
-    assert [segments(warehouse, topic) for topic in TOPICS] == [3, 1]
+    assert [segments(warehouse, topic) for topic in TOPICS] == [6, 2]
 
 
 def test_dry_run_tells_what_would_be_done_and_writes_nothing(warehouse: Warehouse) -> None:
@@ -102,7 +103,7 @@ def test_dry_run_tells_what_would_be_done_and_writes_nothing(warehouse: Warehous
 
     rows = answer(warehouse, "--dry-run")
 
-    assert [row["merged_segments"] for row in rows.values()] == [3, 3]
+    assert [row["merged_segments"] for row in rows.values()] == [6, 6]
     assert files(warehouse) == before
 
 
@@ -111,10 +112,10 @@ def test_unknown_topic_is_one_line_and_exit_code_1(warehouse: Warehouse) -> None
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: UNKNOWN_TOPIC_OR_PARTITION")
-    assert [segments(warehouse, topic) for topic in TOPICS] == [3, 3]
+    assert [segments(warehouse, topic) for topic in TOPICS] == [6, 6]
 
 
-def test_other_topics_go_on_when_one_fails(warehouse: Warehouse) -> None:
+def test_other_partitions_and_topics_go_on_when_a_segment_is_damaged(warehouse: Warehouse) -> None:
     name = damage_a_segment(warehouse, "orders")
 
     result = call(warehouse, "--once", "--engine", "here", "--output", "json")
@@ -124,7 +125,7 @@ def test_other_topics_go_on_when_one_fails(warehouse: Warehouse) -> None:
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: orders: a segment can not be read")
     assert name in line
-    assert [segments(warehouse, topic) for topic in TOPICS] == [3, 1]
+    assert [segments(warehouse, topic) for topic in TOPICS] == [4, 2]
 
 
 # -- run after run --------------------------------------------------------------------------
@@ -153,7 +154,7 @@ def test_what_is_done_is_registered_when_a_run_is_interrupted(
     result = call(warehouse, *arguments)
 
     assert result.exit_code == 0
-    assert [segments(warehouse, topic) for topic in TOPICS] == [1, 3]
+    assert [segments(warehouse, topic) for topic in TOPICS] == [4, 6]
     assert signal.getsignal(number) is before
 
 
@@ -184,10 +185,10 @@ def test_job_goes_on_until_it_is_stopped_and_tells_of_what_it_did_only(
 
     assert (result.exit_code, result.stdout, len(done)) == (0, "", 3)
     told = [line.split()[:3] for line in result.stderr.splitlines()]
-    assert told == [[f"topic={topic}", "merged_segments=3", "written_segments=1"] for topic in TOPICS]
+    assert told == [[f"topic={topic}", "merged_segments=6", "written_segments=2"] for topic in TOPICS]
 
 
-def test_job_goes_on_when_a_topic_fails(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_goes_on_when_a_segment_is_damaged(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     damage_a_segment(warehouse, "orders")
     done = after_runs(monkeypatch, lambda: None, lambda: None)
 
@@ -195,7 +196,7 @@ def test_job_goes_on_when_a_topic_fails(warehouse: Warehouse, monkeypatch: pytes
 
     assert (result.exit_code, len(done)) == (0, 2)
     assert sum(line.startswith("error: orders: ") for line in result.stderr.splitlines()) == 2
-    assert [segments(warehouse, topic) for topic in TOPICS] == [3, 1]
+    assert [segments(warehouse, topic) for topic in TOPICS] == [4, 2]
 
 
 def test_job_goes_on_when_the_store_does_not_answer(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +291,7 @@ def test_topics_fail_when_spark_was_asked_for_and_is_missing(
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: orders: spark is not installed; pip install")
-    assert segments(warehouse, "orders") == 3
+    assert segments(warehouse, "orders") == 6
 
 
 PROGRAM = """
@@ -315,4 +316,4 @@ def test_job_of_its_own_does_the_same_without_spark(warehouse: Warehouse) -> Non
         check=True,
     )
 
-    assert [row["merged_segments"] for row in json.loads(run.stdout)] == [3, 3]
+    assert [row["merged_segments"] for row in json.loads(run.stdout)] == [6, 6]

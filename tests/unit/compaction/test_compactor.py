@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+
 import pytest
 
 from compaction.compactor import CompactionOptions, compact
-from compaction.spec import TopicReport
+from compaction.rewriter import TopicWork
+from compaction.spec import RewriteResult, RewriteTask, TopicReport
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.partition.rewriting import Rewrite, RewriteRequest
+from txntable.segment_rewriting import RewritePlan, rewrite_segments
 from txntable.testing.fault_plan import WRITES, Fault, Operation, on
+from txntable.testing.read_only_store import ReadOnlyStore
 from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.warehouse import Warehouse, open_on
 
 HOUR_MS = 3_600_000
 TOPICS = ("one", "two")
@@ -92,6 +98,19 @@ def test_dry_run_says_what_would_be_done_and_writes_nothing(site: Site) -> None:
     assert data_rows(site.open(), "one") == 7
 
 
+def test_dry_run_needs_no_permission_to_write(site: Site) -> None:
+    """By this machine's clock then, which the fixture has moved on with the store's."""
+    warehouse = open_on(ReadOnlyStore(site.store()), site.environments[0])
+
+    (report,) = compact(warehouse, ["one"], execute=False)
+
+    assert (report.merged_segments, report.aborted_segments, report.failures) == (6, 1, ())
+
+
+def test_topic_that_is_named_twice_is_compacted_once(site: Site) -> None:
+    assert [report.merged_segments for report in compact(site.open(), ["one", "one"])] == [6]
+
+
 def test_progress_tells_bytes_of_all_and_ends_with_all(site: Site) -> None:
     told: list[tuple[str, int, int]] = []
 
@@ -110,6 +129,52 @@ def test_what_fails_in_one_topic_does_not_stop_the_others(site: Site) -> None:
 
     assert damaged.path.removeprefix("_segments/") in " ".join(first.failures)
     assert (first.merged_segments, second.merged_segments, second.failures) == (0, 6, ())
+
+
+@pytest.mark.parametrize("execute", [True, False])
+def test_topic_whose_log_can_not_be_read_does_not_stop_the_others(site: Site, execute: bool) -> None:
+    site.objects.put("topics/one/_segments/_delta_log/00000000000000000002.json", b"{")
+
+    first, second = compact(site.open(), execute=execute)
+
+    assert [first.topic, second.topic] == ["one", "two"]
+    assert ["00000000000000000002.json" in failure for failure in first.failures] == [True]
+    assert (second.merged_segments, second.failures) == (6, ())
+
+
+@pytest.mark.parametrize("execute", [True, False])
+def test_topic_that_was_deleted_has_no_report(site: Site, execute: bool) -> None:
+    site.open().admin().delete_topic("one")
+
+    assert [report.topic for report in compact(site.open(), execute=execute)] == ["two"]
+
+
+@pytest.mark.parametrize("config", [{}, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0}])
+def test_damaged_segment_holds_back_its_own_partition_and_leaves_no_file_behind_with_each_run(
+    config: dict[str, object],
+) -> None:
+    site = Site()
+    warehouse = site.create()
+    warehouse.admin().create_topic("one", partitions=3, schema=TWO_COLUMNS, key=["account"], config=config)
+    with warehouse.producer() as producer:
+        for number in range(4):
+            for partition in range(3):
+                producer.send("one", row={"account": "a", "amount": number}, partition=partition)
+            producer.flush()
+    damaged = next(
+        add for add in warehouse.topic_log("one").public.refresh().files if add.partition_values["_partition"] == "1"
+    )
+    site.objects.put(f"topics/one/{damaged.path}", b"x" * damaged.size)
+    site.advance_ms(2 * HOUR_MS)
+
+    (report,) = compact(site.open())
+    objects = set(site.objects.snapshot())
+    (again,) = compact(site.open())
+
+    assert (report.merged_segments, again.merged_segments) == (8, 0)
+    assert [damaged.path.removeprefix("_segments/") in failure for failure in report.failures] == [True]
+    assert again.failures == report.failures
+    assert set(site.objects.snapshot()) == objects
 
 
 def test_store_that_can_not_be_reached_for_a_while_is_a_failure_and_the_next_run_does_it(site: Site) -> None:
@@ -146,3 +211,38 @@ def test_topic_that_there_is_not_is_an_error_before_anything_is_done(
         compact(site.open(), topics)
 
     assert data_rows(site.open(), "one") == 7
+
+
+def test_tombstone_stays_when_the_value_that_it_ended_could_not_be_taken_away(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both go in one compaction, in two commits: where the first one loses a race, the second is not made."""
+    monkeypatch.setattr("compaction.compactor._MOST_ROWS", 1)
+    config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0"}
+    site.open().admin().create_topic("keys", schema=TWO_COLUMNS, key=["account"], config=config)
+    put(site, "k", 1)
+    put(site, "other", 2)
+    put(site, "k", None)
+    log = site.open().topic_log("keys")
+    rows = sorted(log.segments.refresh().files, key=lambda add: add.partition_values["_base_offset"] or "")
+    first, other, dead = (add.path for add in rows)
+
+    def rewriter(work: TopicWork, tasks: Sequence[RewriteTask]) -> Generator[RewriteResult]:
+        # Somebody else wrote the old value anew meanwhile.
+        plan = RewritePlan(work.segments, 1, site.environment().new_id)
+        (source, *_) = tasks[0].sources
+        outputs = tuple(rewrite_segments(site.store(), plan, [source]))
+        request = RewriteRequest(work.segments.settings.topic_id, (Rewrite(0, (first,), outputs),))
+        assert site.open().topic_log("keys").rewrite(request)
+        yield RewriteResult(tuple(Rewrite(0, (path,), ()) for path in (first, other, dead)))
+
+    site.advance_ms(2 * HOUR_MS)
+    (report,) = compact(site.open(), ["keys"], rewriter=rewriter)
+
+    assert report.lost == 3
+    assert [row["amount"] for row in published(site.open(), "keys")] == [1, 2, None]
+
+
+def put(site: Site, account: str, amount: int | None) -> None:
+    with site.open().producer() as producer:
+        producer.send("keys", row={"account": account, "amount": amount})

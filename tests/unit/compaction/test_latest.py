@@ -115,10 +115,21 @@ def test_more_keys_than_fit_into_memory_are_looked_at_in_several_passes() -> Non
     rows = one_key(*((f"key {chance.randrange(2_000)}", number) for number in range(6_000)))
     topic = Compacted(ONE_KEY, ["key"], [rows[:2_500], rows[2_500:5_000], rows[5_000:]])
 
-    small, large = topic.latest(memory_bytes=100_000), topic.latest()
+    small, large = topic.latest(memory_bytes=40_000), topic.latest()
 
     assert topic.staying(small) == topic.staying(large) == naive(rows, ["key"])
-    assert (small.passes > 3, large.passes) == (True, 1)
+    assert (small.passes > 8, large.passes) == (True, 1)
+
+
+def test_pass_never_holds_more_than_arrow_can_group_whatever_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compaction.latest._LARGEST_SHARE", 10_000)
+    rows = one_key(*((f"key {number}", number) for number in range(2_000)))
+    topic = Compacted(ONE_KEY, ["key"], [rows])
+
+    latest = topic.latest(memory_bytes=1 << 40)
+
+    assert topic.staying(latest) == list(range(2_000))
+    assert latest.passes > 1
 
 
 def test_records_that_the_start_of_a_source_cuts_off_are_none() -> None:
@@ -185,6 +196,13 @@ def test_rewrite_by_key_says_whom_records_were_left_out_for_and_remembers_how_fa
     assert (first.sources, first.outputs, first.left_out_for) == ((topic.sources[0].path,), (), 9)
     assert (last.sources, last.outputs, last.by_key) == ((), (), 3)
     assert (result.read_records, result.dropped_records) == (3, 1)
+
+
+def test_sources_of_which_nothing_stays_go_by_as_many_as_a_commit_bears(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compaction.latest.MOST_SOURCES", 2)
+    topic = Compacted(ONE_KEY, ["key"], [one_key(("a", number)) for number in range(6)])
+
+    assert groups(topic, topic.latest(), 1 << 28) == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_rewrite_by_key_writes_what_stays_between_its_own_offsets() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.planner import MOST_SOURCES, PlanRules, _merges, plan_topic
+from compaction.planner import PlanRules, _merges, plan_topic
 from compaction.ripe import RipeSegment
-from compaction.spec import RewriteTask, TopicSpec
+from compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
 from tests.unit.log.world import World
 from tests.unit.partition.history import TOPIC_ID, History, new_history, play, steps, topic_settings
 from txntable.errors import UnknownTopicOrPartitionError

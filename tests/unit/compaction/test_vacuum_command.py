@@ -11,7 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from compaction.vacuum_command import command
+from compaction.vacuum import vacuum
+from compaction.vacuum_command import command, told
 from tests.simulation.rubbish import PART
 from tests.simulation.site import TWO_COLUMNS
 from txntable.warehouse import Warehouse
@@ -95,6 +96,12 @@ def test_vacuum_deletes_with_execute_and_a_second_one_finds_nothing(warehouse: W
     assert warehouse.read_arrow("orders").read_all().num_rows == 1
 
 
+def test_last_line_tells_how_much_goes_and_what_to_say(warehouse: Warehouse) -> None:
+    assert told(vacuum(warehouse)) == "a dry run: say --execute to delete 2 objects, 10 bytes"
+    assert told(vacuum(warehouse, execute=True)) == "deleted 2 objects, 10 bytes"
+    assert told(vacuum(warehouse)) == "there is nothing to delete"
+
+
 def test_vacuum_of_one_topic_leaves_the_rest_alone(warehouse: Warehouse) -> None:
     warehouse.admin().create_topic("other", schema=TWO_COLUMNS)
 
@@ -107,6 +114,18 @@ def test_vacuum_of_an_unknown_topic_is_one_line_and_exit_code_1(warehouse: Wareh
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: UNKNOWN_TOPIC_OR_PARTITION there never was such a topic")
+
+
+def test_topic_whose_log_is_damaged_is_told_and_the_others_are_vacuumed(warehouse: Warehouse) -> None:
+    warehouse.admin().create_topic("broken", schema=TWO_COLUMNS)
+    Path(warehouse.url, "topics/broken/_segments/_delta_log", f"{0:020d}.json").write_text("{")
+
+    result = call(warehouse, "--execute")
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("error: CORRUPT_MESSAGE")
+    assert "topics/broken" in result.stderr.splitlines()[-1]
+    assert not there(warehouse, LEFT)
 
 
 def test_table_names_action_and_reason(warehouse: Warehouse) -> None:
