@@ -30,7 +30,8 @@ HEADERS = {
     "written_segments": "Written",
     "read_bytes": "ReadBytes",
     "written_bytes": "WrittenBytes",
-    "dropped_records": "DroppedRecords",
+    "dropped_records": "Dropped",
+    "young_segments": "Young",
     "lost": "Lost",
     "failures": "Failures",
 }
@@ -59,6 +60,9 @@ def answer(output: Output, reports: Sequence[TopicReport], *, executed: bool) ->
         note("a dry run: nothing is written")
     rows = [[_cells(report)[name] for name in HEADERS] for report in reports]
     output.rows(Rows(HEADERS, rows, counts=set(HEADERS) - {"topic"}))
+    young = sum(report.young_segments for report in reports)
+    if young:
+        note(f"{young:,} segments are younger than the warehouse's snapshot_retention_ms: a later run takes them")
     if tell_failures(reports):
         raise typer.Exit(1)
 
@@ -67,7 +71,7 @@ def tell_failures(reports: Sequence[TopicReport]) -> int:
     """Print what failed on standard error, a line each; return how much it is."""
     failures = [(report.topic, failure) for report in reports for failure in report.failures]
     for topic, failure in failures:
-        tell(f"error: {topic}: {' '.join(failure.split())}")
+        tell(f"error: {' '.join(failure.split())} topic={topic}")
     return len(failures)
 
 

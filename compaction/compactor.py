@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_topic
@@ -138,8 +138,11 @@ class _TopicRun:
             # Deleted, by now or long ago, or never quite created.
             return None
         except (TxnTableError, OSError) as error:
-            self._failures.append(str(error))
-        return TopicReport(self.topic.name, **self._counts, failures=tuple(self._failures))
+            self._failures.append(f"{error.code} {error}" if isinstance(error, TxnTableError) else str(error))
+        report = TopicReport(self.topic.name, **self._counts, failures=tuple(self._failures))
+        if rewriter is None:
+            return replace(report, written_segments=None, written_bytes=None, dropped_records=None)
+        return report
 
     def _compact(self, rewriter: Rewriter) -> None:
         self.topic.catch_up()
@@ -174,6 +177,7 @@ class _TopicRun:
         with topic.segments.lock, topic.public.lock:
             settings = topic.settings()
             spec = plan_topic(topic.segments.fold, topic.segments.table, topic.public.ensure_fresh(), rules, now_ms)
+        self._counts["young_segments"] = spec.young
         segment_bytes = config_number("segment.bytes", settings.config)
         plan = SegmentPlan(topic.segments.root, settings, None, now_ms)
         return spec, TopicWork(topic.context.store.spec, plan, segment_bytes)
@@ -212,9 +216,11 @@ class _TopicRun:
     def _register(self, topic_id: str, worked: Sequence[tuple[RewriteTask, RewriteResult]]) -> None:
         sizes = {source.path: source.size for task, _ in worked for source in task.sources}
         lost: set[int] = set()
+        all_held: set[Rewrite] = set()
         for part in _parts([rewrite for _, result in worked for rewrite in result.rewrites]):
             asked = tuple(rewrite for rewrite in part if rewrite.partition not in lost)
-            held = self.topic.rewrite(RewriteRequest(topic_id, asked))
+            held = set(self.topic.rewrite(RewriteRequest(topic_id, asked)))
+            all_held |= held
             # What comes later in a partition rests on what came before: a tombstone on the values that it ended.
             lost.update(rewrite.partition for rewrite in part if rewrite not in held)
             self._counts["lost"] += sum(1 for rewrite in part if rewrite not in held)
@@ -223,7 +229,9 @@ class _TopicRun:
                 self._counts["written_segments"] += len(rewrite.outputs)
                 self._counts["read_bytes"] += sum(sizes[path] for path in rewrite.sources)
                 self._counts["written_bytes"] += sum(output.segment.size for output in rewrite.outputs)
-        self._counts["dropped_records"] += sum(result.dropped_records for _, result in worked)
+        self._counts["dropped_records"] += sum(
+            result.dropped_records for _, result in worked if all_held.issuperset(result.rewrites)
+        )
 
 
 def _parts(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:

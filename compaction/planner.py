@@ -8,9 +8,9 @@ newest on, an older segment joins those after it unless it is much larger than a
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from compaction.cleaning import plan_cleaning
 from compaction.ripe import RipeSegment, ripe_segments
@@ -89,7 +89,7 @@ def plan_topic(logs: PartitionLogs, table: TableState, public: TableState, rules
         for segment in stretch.segments
         if segment.is_unsettled and segment.planned.path not in taken
     )
-    return TopicSpec(settings.topic_id, tuple(tasks), found.aborted, settled)
+    return TopicSpec(settings.topic_id, tuple(tasks), found.aborted, settled, found.young)
 
 
 def _merges(
@@ -106,21 +106,26 @@ def _merges(
             small = []
         elif segment.follows_gap:
             # What stands between will be ripe soon, and joins one of the two.
-            yield from _binned(partition, _grown(small), segment_bytes)
+            yield from _grown(partition, small, segment_bytes)
             small = []
         if not is_large:
             small.append(segment)
-    yield from _binned(partition, _grown(small), segment_bytes)
+    yield from _grown(partition, small, segment_bytes)
 
 
-def _grown(segments: Sequence[RipeSegment]) -> Sequence[RipeSegment]:
-    """Return the newest of the segments that are worth being written anew together."""
-    total, first = 0, len(segments)
-    while first and segments[first - 1].planned.size <= max(_GROWTH * total, _TINY_BYTES if total else sys.maxsize):
-        first -= 1
-        total += segments[first].planned.size
-    cut = [index for index, segment in enumerate(segments) if not segment.planned.is_whole]
-    return segments[min([first, *cut]) :]
+def _grown(partition: int, segments: Sequence[RipeSegment], segment_bytes: int) -> Iterator[RewriteTask]:
+    """Yield the merges of segments that are worth being written anew together; newer ones may come after them."""
+    ends, total = [len(segments)], 0
+    for index in range(len(segments) - 1, -1, -1):
+        size = segments[index].planned.size
+        if total and size > max(_GROWTH * total, _TINY_BYTES):
+            # Those after it are too few for it; it waits for more of them, beside the older ones.
+            ends.append(index + 1)
+            total = 0
+        total += size
+    bounds = [0, *reversed(ends)]
+    for first, end in pairwise(bounds):
+        yield from _binned(partition, segments[first:end], segment_bytes)
 
 
 def _binned(partition: int, segments: Sequence[RipeSegment], segment_bytes: int) -> Iterator[RewriteTask]:

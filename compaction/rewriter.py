@@ -79,7 +79,7 @@ def run_task(store: ObjectStore, environment: Environment, work: TopicWork, task
         return _clean(store, plan, task, LatestRecords(store, work.segments, task))
     except DamagedDataError as error:
         # Raised it would end the whole run, and every later one at the same place.
-        return RewriteResult(failure=str(error))
+        return RewriteResult(failure=f"{error.code} {error}")
 
 
 def _merge(store: ObjectStore, plan: RewritePlan, task: RewriteTask) -> RewriteResult:

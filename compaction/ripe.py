@@ -66,10 +66,11 @@ class Stretch:
 
 @dataclass(slots=True)
 class RipeTopic:
-    """What was found: the stretch of each partition, and the rows of aborted transactions."""
+    """What was found: the stretch of each partition, the rows of aborted transactions, how many rows are too young."""
 
     partitions: dict[int, Stretch] = field(default_factory=dict)
     aborted: tuple[str, ...] = ()
+    young: int = 0
 
 
 def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, horizon_ms: int) -> RipeTopic:
@@ -106,7 +107,9 @@ def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, ho
         gap = False
         for batch, row in seen:
             published = SEGMENTS_PREFIX + batch.path in public.files
-            if batch.base_offset >= end or not published or not _is_old(logs, batch, horizon_ms):
+            is_old = _is_old(logs, batch, horizon_ms)
+            found.young += published and not is_old
+            if batch.base_offset >= end or not published or not is_old:
                 stretch.through = min(stretch.through, batch.base_offset)
                 gap = True
                 continue

@@ -100,12 +100,15 @@ class TopicSpec:
         Paths of segments of aborted transactions.
     settled : tuple of str
         Paths of committed segments that stay, and are to carry their decision themselves.
+    young : int
+        How many visible segments are too young to be looked at.
     """
 
     topic_id: str
     tasks: tuple[RewriteTask, ...] = ()
     aborted: tuple[str, ...] = ()
     settled: tuple[str, ...] = ()
+    young: int = 0
 
     @property
     def size(self) -> int:
@@ -115,7 +118,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """What a topic's compaction did, or (a dry run) would do.
+    """What a topic's compaction did, or (a dry run) would do; ``None``: only the work itself tells.
 
     Attributes
     ----------
@@ -131,18 +134,21 @@ class TopicReport:
         Taken away; and those that carry their decision now.
     expired_segments : int
         Gone by retention.
+    young_segments : int
+        Left alone, since they were decided, or appended, less than ``snapshot_retention_ms`` ago.
     lost : int
         Rewrites that another compaction, a retention or a deletion had made impossible: the next run does them.
     """
 
     topic: str
     merged_segments: int = 0
-    written_segments: int = 0
+    written_segments: int | None = 0
     read_bytes: int = 0
-    written_bytes: int = 0
-    dropped_records: int = 0
+    written_bytes: int | None = 0
+    dropped_records: int | None = 0
     aborted_segments: int = 0
     settled_segments: int = 0
     expired_segments: int = 0
+    young_segments: int = 0
     lost: int = 0
     failures: tuple[str, ...] = field(default=())

@@ -34,13 +34,15 @@ def compact_topics(  # noqa: PLR0913  the options of the command
     engine: Annotated[Engine, typer.Option(help="auto: Spark for topics with GiBs to rewrite.")] = Engine.AUTO,
     parallelism: Annotated[int, typer.Option(min=1, help="The most Spark tasks at once.")] = 64,
     memory_mib: Annotated[int, typer.Option(min=1, help="Of each task, for the keys of a compaction by key.")] = 256,
-    once: Annotated[bool, typer.Option("--once", help="One run, and exit.")] = False,
-    interval_ms: Annotated[int, typer.Option(min=1, help="Milliseconds between runs; without --once.")] = 300_000,
+    once: Annotated[bool, typer.Option("--once", help="One run, and exit; without it: again and again.")] = False,
+    interval_ms: Annotated[int, typer.Option(min=1, help="Milliseconds from run to run, without --once.")] = 300_000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and exit.")] = False,
 ) -> None:
     """Merge small segments; drop older records of their keys, and what retention lets go, where the topic says so.
 
     Records go by the topic's own configuration only.  Readers and writers go on meanwhile, and notice nothing.
+    What was decided less than the warehouse's snapshot_retention_ms ago (one hour, unless it was created otherwise)
+    waits for a later run.
     """
     warehouse = connection.open()
     with stopped_by_signals() as stop, ExitStack() as sessions:
@@ -56,7 +58,10 @@ def compact_topics(  # noqa: PLR0913  the options of the command
                 )
 
         if once or dry_run:
-            answer(connection.output, run(), executed=not dry_run)
+            reports = run()
+            if stop.is_set():
+                note("stopped: what was done holds, and the next run does the rest")
+            answer(connection.output, reports, executed=not dry_run)
             return
         note("compaction runs until it is interrupted")
         repeat(run, interval_ms, stop.is_set, warehouse.context.environment)

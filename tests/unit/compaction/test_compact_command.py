@@ -91,6 +91,15 @@ def test_once_merges_segments_and_tells_what_it_did(warehouse: Warehouse) -> Non
     assert [segments(warehouse, topic) for topic in TOPICS] == [2, 2]
 
 
+def test_what_is_too_young_is_told_and_left_alone(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+
+    rows = answer(warehouse, "--once")
+
+    assert (rows["orders"]["merged_segments"], rows["orders"]["young_segments"]) == (0, 6)
+    assert [segments(warehouse, topic) for topic in TOPICS] == [6, 6]
+
+
 def test_only_the_topics_that_are_named_are_compacted(warehouse: Warehouse) -> None:
     rows = answer(warehouse, "--once", "--topic", "payments")
 
@@ -123,7 +132,8 @@ def test_other_partitions_and_topics_go_on_when_a_segment_is_damaged(warehouse: 
     assert result.exit_code == 1
     assert [row["failures"] for row in json.loads(result.stdout)] == [1, 0]
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: orders: a segment can not be read")
+    assert line.startswith("error: CORRUPT_MESSAGE a segment can not be read")
+    assert line.endswith(" topic=orders")
     assert name in line
     assert [segments(warehouse, topic) for topic in TOPICS] == [4, 2]
 
@@ -195,7 +205,8 @@ def test_job_goes_on_when_a_segment_is_damaged(warehouse: Warehouse, monkeypatch
     result = call(warehouse, "--interval-ms", "1")
 
     assert (result.exit_code, len(done)) == (0, 2)
-    assert sum(line.startswith("error: orders: ") for line in result.stderr.splitlines()) == 2
+    told = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert [line.rpartition(" topic=")[2] for line in told] == ["orders", "orders"]
     assert [segments(warehouse, topic) for topic in TOPICS] == [4, 2]
 
 
@@ -290,7 +301,7 @@ def test_topics_fail_when_spark_was_asked_for_and_is_missing(
     result = call(warehouse, "--once", "--engine", "spark", "--topic", "orders")
 
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: orders: spark is not installed; pip install")
+    assert result.stderr.startswith("error: MISSING_DEPENDENCY spark is not installed; pip install")
     assert segments(warehouse, "orders") == 6
 
 

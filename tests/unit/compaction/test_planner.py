@@ -59,6 +59,9 @@ def merged(segments: Sequence[RipeSegment], segment_bytes: int = 100 * MB, bound
         ([12, 4, 1, 1], ["0 1 2 3"]),
         ([13, 4, 1, 1], ["1 2 3"]),
         ([8, 3, 1], []),
+        # Those that are too large for what comes after them are merged among themselves.
+        ([9, 9, 9, 1], ["0 1 2"]),
+        ([30, 9, 9, 1, 1], ["0 1 2", "3 4"]),
         # Half of the size of a segment and more is large: it stays, and what is before it is merged whole.
         ([50, 1, 1], ["1 2"]),
         ([1, 1, 50, 1, 1], ["0 1", "3 4"]),
@@ -105,10 +108,11 @@ def test_merge_never_reaches_over_the_end_of_the_last_compaction_by_key(boundary
     ("sizes", "cut", "tasks"),
     [
         ([1], 0, ["0"]),
-        ([80, 1], 0, ["0 1"]),
+        ([80, 1], 0, ["0"]),
         ([80, 50], 0, ["0"]),
-        ([9, 3, 1], 0, ["0 1 2"]),
-        ([80, 30, 1], 0, ["0", "1 2"]),
+        ([9, 3, 1], 0, ["0"]),
+        ([6, 3, 1], 0, ["0 1"]),
+        ([80, 30, 1], 0, ["0"]),
     ],
 )
 def test_segment_that_the_log_start_cuts_is_rewritten_also_when_it_is_large_or_alone(
@@ -178,8 +182,8 @@ def test_nothing_is_planned_of_what_is_younger_than_the_retention_of_snapshots(h
     history.append(None, [(0, 1)], transactional=False)
     history.publish()
 
-    assert plan(history, 1_034).tasks == ()
-    assert len(plan(history, 1_035).tasks) == 1
+    assert (plan(history, 1_034).tasks, plan(history, 1_034).young) == ((), 2)
+    assert (len(plan(history, 1_035).tasks), plan(history, 1_035).young) == (1, 0)
 
 
 def test_topic_that_is_not_there_is_an_error(history: History) -> None:
