@@ -71,13 +71,14 @@ def measure(folder: Path) -> list[Figure]:
 
         wall, cpu = alternate_costs(ROUNDS, partial(ours, spark_rewriter(spark)), peer, partial(ours, None))
         done = reports[-1]
+        new_bytes = done.written_bytes or 0
         assert done.written_segments == PARTITIONS
         assert not any(report.failures for report in reports)
         return [
             *_figures(wall, "wall"),
             *_figures(cpu, "cpu"),
-            ratio("bytes of the new segments ÷ bytes of Spark's files", done.written_bytes, sizes[-1]),
-            ratio("bytes of the new segments ÷ bytes of the small ones", done.written_bytes, small_bytes),
+            ratio("bytes of the new segments ÷ bytes of Spark's files", new_bytes, sizes[-1]),
+            ratio("bytes of the new segments ÷ bytes of the small ones", new_bytes, small_bytes),
             Figure("segments merged into one", done.merged_segments / done.written_segments, "", f"scale {SCALE}"),
             Figure("peak memory of this process", peak_memory_mib(), "MiB"),
         ]
