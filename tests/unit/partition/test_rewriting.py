@@ -16,6 +16,7 @@ from txntable.partition.batch import Batch, ProducerEpoch, batch_of
 from txntable.partition.condemnation import LONGEST_UPLOAD_MS
 from txntable.partition.markers import Control
 from txntable.partition.partition_log import PartitionLogs
+from txntable.partition.projection import project
 from txntable.partition.rewriting import (
     MergedSegment,
     Rewrite,
@@ -205,6 +206,22 @@ def test_rewrite_reaches_the_public_table_with_the_next_projection(site: Site) -
             site.cid: 3,
         }
     )
+
+
+def test_merge_is_no_change_of_data_in_the_public_table(site: Site) -> None:
+    """Else streams that follow it would see the records once more, or die of the removal."""
+    logs, public = site.history.topic.segments, site.history.topic.public.table
+    rewrite = site.merge(site.plain, site.ann)
+    site.write(site.decided(rewrite).actions)
+
+    actions = [a for a in project(logs.fold, logs.table, public, 5) if isinstance(a, Add | Remove)]
+
+    assert {(type(action), action.path) for action in actions} == {
+        (Add, f"_segments/{rewrite.outputs[0].segment.path}"),
+        (Remove, f"_segments/{site.plain}"),
+        (Remove, f"_segments/{site.ann}"),
+    }
+    assert not any(action.data_change for action in actions)
 
 
 # -- what is refused ----------------------------------------------------------------------------
