@@ -14,7 +14,7 @@ CRASHES = "simulation/test_compaction_crashes.py"
 HISTORIES = "simulation/test_compaction.py"
 PARTITION_LOG = "unit/partition/test_partition_log.py"
 REMOVAL = "unit/partition/test_removal.py"
-REWRITING = "unit/partition/test_rewriting.py"
+REWRITING = "unit/partition/test_rewriting_effects.py"
 RIPE = "unit/compaction/test_ripe.py"
 STATE_ENTRY = "unit/partition/test_state_entry.py"
 
