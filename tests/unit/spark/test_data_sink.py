@@ -142,8 +142,9 @@ def test_segments_carry_the_identity_of_the_transaction_that_appends_them(wareho
 def test_more_segments_than_one_commit_takes_become_visible_by_one_decision(warehouse: Warehouse) -> None:
     writer = writer_of(warehouse)
     topic_id = warehouse.topic_log("t").settings().topic_id
+    now_ms = warehouse.context.clock.now_ms()
     many = tuple(
-        StagedSegment(f"p00000/{topic_id}-0-0-{number:032x}.parquet", 0, 1, 100, "{}", 1, 1, None, 1)
+        StagedSegment(f"p00000/{topic_id}-0-0-{number:032x}.parquet", 0, 1, 100, "{}", 1, 1, None, now_ms)
         for number in range(10_001)
     )
 
