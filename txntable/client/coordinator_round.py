@@ -37,9 +37,6 @@ from txntable.warehouse_settings import WarehouseSettings
 
 logger = logging.getLogger(__name__)
 
-# Entries above a log's newest checkpoint at which the job writes one: who opens the log reads them one by one.
-_LONGEST_TAIL = 10
-
 
 class Task(Enum):
     """What the coordinator job does, in this order."""
@@ -259,8 +256,7 @@ class CoordinatorRound:
             with self._left_to_the_next_round(f"clean up log={log.root}"):
                 cleaned = clean_up(self._context, log.root, retention_ms)
                 self._counts["cleaned_log_files"] += len(cleaned.paths)
-                if cleaned.tail > _LONGEST_TAIL:
-                    log.write_checkpoint()
+                log.write_worthwhile_checkpoint(cleaned.tail)
 
     def _topics(self) -> list[str]:
         return topic_names(self._context.store.folders(TOPICS_FOLDER))

@@ -1,13 +1,14 @@
 """Checkpoints: a table's whole state in one Parquet object (PROTOCOL.md §4.4).
 
 Classic Delta checkpoints, written and read with pyarrow, so that every Delta reader starts from
-them.  Pure: bytes in, state out; when one is due is decided here, who writes it in ``commit``.
+them.  Pure: bytes in, state out; when one is due is decided here, for who commits and for the job.
 """
 
 from __future__ import annotations
 
 import io
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,10 @@ from txntable.log.actions import (
 from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
 
 SMALLEST_INTERVAL = 100
+# What the job leaves to whoever opens the log: a request for each entry, JSON to parse, rows to skip.
+_LONGEST_TAIL = 10
+_LARGEST_TAIL_BYTES = 65_536
+_MOST_EXPIRED = 100
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 _REMOVE_TYPE = pa.struct(
     [
@@ -77,6 +82,47 @@ def is_due(version: int, live_files: int) -> bool:
     what writing the versions in between has cost.
     """
     return version > 0 and version % max(SMALLEST_INTERVAL, live_files // 50) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """What stands above a log's newest checkpoint: whoever opens the log reads it entry by entry.
+
+    Attributes
+    ----------
+    checkpoint : int or None
+        The newest one's version; ``None``: there is none.
+    checkpoint_size : int
+        Its bytes.
+    entries, size : int
+        Above it: how many, and their bytes.
+    """
+
+    checkpoint: int | None = None
+    checkpoint_size: int = 0
+    entries: int = 0
+    size: int = 0
+
+
+def is_worthwhile(tail: LogTail, state: TableState, since_ms: int) -> bool:
+    """Return whether a checkpoint would spare whoever opens the log next more than it costs (PROTOCOL.md §4.2 rule 7).
+
+    Parameters
+    ----------
+    tail : LogTail
+        As a LIST showed it.
+    state : TableState
+        Of the log, not older.
+    since_ms : int
+        Tombstones from before (ms since 1970) do not go into a new checkpoint.
+    """
+    if tail.checkpoint is not None and (state.version or 0) <= tail.checkpoint:
+        return False
+    if tail.entries > _LONGEST_TAIL or tail.size > max(_LARGEST_TAIL_BYTES, tail.checkpoint_size):
+        return True
+    expired = sum(gone.deletion_ms < since_ms for gone in state.tombstones.values())
+    kept = len(state.files) + len(state.tombstones) - expired
+    return expired > max(_MOST_EXPIRED, kept)
 
 
 def encode_checkpoint(state: TableState) -> bytes:

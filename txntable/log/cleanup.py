@@ -11,10 +11,11 @@ above the guard makes sure that no view that is still believed can meet a delete
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from txntable.errors import InvalidConfigError
 from txntable.layout import log_folder
+from txntable.log.checkpoint import LogTail
 from txntable.log.delta_log import LogContext
 from txntable.storage.object_store import ObjectMeta
 
@@ -41,13 +42,13 @@ class CleanupSpec:
         Oldest version first; of one version the checkpoint before the entry.
     oldest_kept : int or None
         The checkpoint that reading may start from afterwards; ``None``: nothing goes.
-    tail : int
-        How many entries stand above the newest checkpoint: each is a request of whoever opens the log.
+    tail : LogTail
+        What stood above the newest checkpoint.
     """
 
     paths: tuple[str, ...]
     oldest_kept: int | None
-    tail: int = 0
+    tail: LogTail = field(default_factory=LogTail)
 
 
 def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> CleanupSpec:
@@ -64,8 +65,7 @@ def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> Cleanu
     """
     horizon_ms = now_ms - retention_ms
     entries = sorted((f for f in files if not f.is_checkpoint), key=lambda f: f.version)
-    newest = max((f.version for f in files if f.is_checkpoint), default=-1)
-    tail = sum(1 for f in entries if f.version > newest)
+    tail = _tail(files)
     # A version stays readable as long as its successor is younger than the retention.
     replaced = [f.version for f in entries if f.meta.last_modified_ms < horizon_ms]
     if not replaced:
@@ -79,6 +79,14 @@ def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> Cleanu
     going = [f for f in files if f.version < start]
     going.sort(key=lambda f: (f.version, not f.is_checkpoint))
     return CleanupSpec(tuple(f.meta.path for f in going), start, tail)
+
+
+def _tail(files: list[LogFile]) -> LogTail:
+    newest = max((f for f in files if f.is_checkpoint), key=lambda f: f.version, default=None)
+    above = [f.meta.size for f in files if not f.is_checkpoint and (newest is None or f.version > newest.version)]
+    if newest is None:
+        return LogTail(entries=len(above), size=sum(above))
+    return LogTail(newest.version, newest.meta.size, len(above), sum(above))
 
 
 def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:

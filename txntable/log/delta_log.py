@@ -28,7 +28,7 @@ from txntable.environment import Environment, Instant
 from txntable.errors import DamagedDataError, StorePermissionError, StoreUnavailableError, TxnTableError
 from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
 from txntable.log.actions import Action, Commit, CommitInfo, check_one_action_per_path, decode_commit, encode_commit
-from txntable.log.checkpoint import encode_checkpoint, encode_hint, is_due
+from txntable.log.checkpoint import LogTail, encode_checkpoint, encode_hint, is_due, is_worthwhile
 from txntable.log.cold_start import load_newest
 from txntable.log.fairness import Fairness
 from txntable.log.outcome import Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
@@ -380,6 +380,12 @@ class DeltaLog(Generic[F]):
             self._store.put_if_absent(checkpoint_path(self.root, version), encode_checkpoint(self.table))
             self._store.put(last_checkpoint_path(self.root), encode_hint(version, len(self.table.files)))
             return version
+
+    def write_worthwhile_checkpoint(self, tail: LogTail) -> None:
+        """Write the view's checkpoint if the next to open the log gains more than it costs; raises as the other."""
+        with self.lock:
+            if is_worthwhile(tail, self.ensure_fresh(), self._tombstones_since_ms()):
+                self.write_checkpoint()
 
     def _tombstones_since_ms(self) -> int:
         """Return the time from which on removals are remembered: what still may be read, and a guard's margin.

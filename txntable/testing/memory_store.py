@@ -6,7 +6,9 @@ One :class:`MemoryObjects` is the store; each :class:`MemoryStore` is one proces
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import BinaryIO
 
 from txntable.storage.object_path import check_folder, check_path
@@ -27,6 +29,8 @@ class MemoryObjects:
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
         self.clock = clock or StoreTime(ManualEnvironment())
         self._objects: dict[str, StoredObject] = {}
+        # Sorted: listing one folder does not walk through all others.
+        self._paths: list[str] = []
         self._lock = threading.Lock()
 
     def get(self, path: str) -> StoredObject | None:
@@ -37,20 +41,36 @@ class MemoryObjects:
     def put(self, path: str, data: bytes) -> None:
         """Create or replace one object."""
         with self._lock:
-            self._objects[path] = StoredObject(data, self.clock())
+            self._set(path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create one object; return False when there is one."""
         with self._lock:
             if path in self._objects:
                 return False
-            self._objects[path] = StoredObject(data, self.clock())
+            self._set(path, data)
             return True
+
+    def _set(self, path: str, data: bytes) -> None:
+        if path not in self._objects:
+            insort(self._paths, path)
+        self._objects[path] = StoredObject(data, self.clock())
 
     def delete(self, path: str) -> None:
         """Delete one object, if it is there."""
         with self._lock:
-            self._objects.pop(path, None)
+            if self._objects.pop(path, None) is not None:
+                del self._paths[bisect_left(self._paths, path)]
+
+    def below(self, folder: str) -> list[ObjectMeta]:
+        """Return the objects in and below a folder (``""``: all), sorted by path."""
+        start = f"{folder}/" if folder else ""
+        with self._lock:
+            first = bisect_left(self._paths, start)
+            paths = takewhile(lambda path: path.startswith(start), islice(self._paths, first, None))
+            return [
+                ObjectMeta(path, len(self._objects[path].data), self._objects[path].last_modified_ms) for path in paths
+            ]
 
     def snapshot(self) -> dict[str, StoredObject]:
         """Return a copy of everything, for assertions."""
@@ -61,6 +81,7 @@ class MemoryObjects:
         """Hold what a snapshot says, and nothing else."""
         with self._lock:
             self._objects = dict(objects)
+            self._paths = sorted(objects)
 
 
 class MemoryStore(ObjectStore):
@@ -96,10 +117,7 @@ class MemoryStore(ObjectStore):
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
-        folder = check_folder(prefix)
-        start = f"{folder}/" if folder else ""
-        found = sorted(item for item in self.objects.snapshot().items() if item[0].startswith(start))
-        return iter([ObjectMeta(p, len(o.data), o.last_modified_ms) for p, o in found])
+        return iter(self.objects.below(check_folder(prefix)))
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects one after the other; an absent one is no error."""
