@@ -17,6 +17,8 @@ from tests.simulation.bank import SETTINGS
 from tests.simulation.turns import ManySite
 from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, segments_root
 from txntable.log.actions import Add, Commit, Remove, Txn, decode_commit
+from txntable.log.delta_log import Fold
+from txntable.log.table_state import TableState
 
 # In-commit times run ahead of the store's where many commits fall into one moment.
 LEEWAY_MS = 5_000
@@ -28,6 +30,15 @@ def entries(site: ManySite, root: str) -> Iterator[Commit]:
     while (data := site.objects.entries.get(commit_path(root, version))) is not None:  # type: ignore[attr-defined]
         yield decode_commit(version, data, commit_path(root, version))
         version += 1
+
+
+def folded(site: ManySite, root: str, fold: Fold) -> TableState:
+    """Fold every commit that ever was, as a client that was there from the first one on."""
+    whole = TableState()
+    for commit in entries(site, root):
+        fold.apply(commit, whole)
+        whole.apply(commit)
+    return whole
 
 
 def check_numbers(site: ManySite, root: str) -> None:

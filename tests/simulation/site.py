@@ -35,7 +35,7 @@ class Site:
         """A site with the same objects, whose future is its own."""
         other = Site(started=self.started)
         other.time.advance_ms(self.time.instant().boot_ms)
-        other.objects._objects = dict(self.objects.snapshot())
+        other.objects.restore(self.objects.snapshot())
         return other
 
     def store(self, *plan: Rule) -> SteppingStore:

@@ -33,7 +33,7 @@ from tests.simulation.bank import (
     tags_of,
 )
 from tests.simulation.exchange import Merchant, Outside
-from tests.simulation.history import SegmentsHistory, TransactionHistory, check_markers, check_numbers, entries
+from tests.simulation.history import SegmentsHistory, TransactionHistory, check_markers, check_numbers, folded
 from tests.simulation.office import Clerk
 from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.site import TWO_COLUMNS, Site, published
@@ -140,10 +140,8 @@ def check_topic(site: ManySite, fresh: Warehouse, topic: str) -> None:
     """S by a fresh client is S by the whole history; no offset is taken twice; P is what S says."""
     log = fresh.topic_log(topic)
     segments = log.segments.refresh()
-    whole, logs = TableState(), PartitionLogs(topic)
-    for commit in entries(site, segments_root(topic)):
-        logs.apply(commit, whole)
-        whole.apply(commit)
+    logs = PartitionLogs(topic)
+    whole = folded(site, segments_root(topic), logs)
     restored = PartitionLogs(topic)
     restored.restore(whole)
     assert (whole.version, whole.numbers, rows_of(whole)) == (segments.version, segments.numbers, rows_of(segments))

@@ -15,7 +15,7 @@ import pytest
 from coordinator.transaction_state import TransactionState
 from tests.simulation.bank import MONEY, SCRATCH, SETTINGS, Fate, Ledger, Teller, check_whole, only_scratch, tags_of
 from tests.simulation.exchange import Merchant, Outside
-from tests.simulation.history import SegmentsHistory, TransactionHistory, check_markers, check_numbers, entries
+from tests.simulation.history import SegmentsHistory, TransactionHistory, check_markers, check_numbers, folded
 from tests.simulation.office import Clerk
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.simulation.turns import ManySite, Process, Turns, Weather
@@ -84,10 +84,8 @@ def check_orders(outside: Outside, log: TransactionHistory, there: set[str]) -> 
 def check_transaction_log(site: ManySite, fresh: Warehouse) -> None:
     """T by a fresh client is T by the whole history."""
     live = fresh.transactions.log
-    whole, fold = TableState(), TransactionLogFold()
-    for commit in entries(site, TRANSACTION_LOG_ROOT):
-        fold.apply(commit, whole)
-        whole.apply(commit)
+    fold = TransactionLogFold()
+    whole = folded(site, TRANSACTION_LOG_ROOT, fold)
     live.refresh()
     assert (whole.version, whole.numbers) == (live.table.version, live.table.numbers)
     assert rows_of(whole) == rows_of(live.table)
@@ -103,10 +101,8 @@ def check_logs(site: ManySite, fresh: Warehouse, topic: str) -> None:
     """S by a fresh client is S by the whole history; every offset is taken once; P is what S says."""
     log = fresh.topic_log(topic)
     segments = log.segments.refresh()
-    whole, logs = TableState(), PartitionLogs(topic)
-    for commit in entries(site, segments_root(topic)):
-        logs.apply(commit, whole)
-        whole.apply(commit)
+    logs = PartitionLogs(topic)
+    whole = folded(site, segments_root(topic), logs)
     assert (whole.version, whole.numbers) == (segments.version, segments.numbers)
     assert rows_of(whole) == rows_of(segments)
     live = log.segments.fold

@@ -65,8 +65,10 @@ class ManySite(Site):
         site = cls(started=base.started)
         site.time.advance_ms(base.time.instant().boot_ms)
         objects = RememberingObjects(StoreTime(site.time))
-        objects._objects = dict(base.objects.snapshot())
-        objects.entries = {path: found.data for path, found in objects._objects.items() if path.endswith(".json")}
+        objects.restore(base.objects.snapshot())
+        objects.entries = {
+            path: found.data for path, found in base.objects.snapshot().items() if path.endswith(".json")
+        }
         site.objects = objects
         return site
 
