@@ -28,14 +28,14 @@ help: ## Show this list
 demo: java $(READY) ## Bring 336,776 real flights through transactions, with an abort, a zombie and a re-run
 	$(BIN)/txntable demo
 
-test: java lint $(SPARK41_READY) ## Run the checks of `make lint`, then every test: without a JVM, branches of the pure packages, on Spark
+test: java lint $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint`, then every test: without a JVM, branches of the pure packages, on Spark
 	$(BIN)/pytest -n $(WORKERS) -m "not spark"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
 	$(BIN)/pytest -m spark
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
 
-test-spark41: java $(SPARK41_READY) ## Run the tests that touch Spark's interfaces with pyspark 4.1
+test-spark41: java $(SPARK41)/.jars ## Run the tests that touch Spark's interfaces with pyspark 4.1
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
 
 lint: $(READY) ## Check style, formatting, types and layers
@@ -73,4 +73,13 @@ $(READY) $(SPARK41_READY): pyproject.toml
 	@echo "installing the exact versions of $(filter %.lock,$^) into $(@D) (some minutes the first time: Spark is large)"
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(filter %.lock,$^)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Spark fetches its jars when a session starts; here one that shows what it fetches, once, before the tests.
+$(VENV)/.jars: $(READY)
+$(SPARK41)/.jars: $(SPARK41_READY)
+$(VENV)/.jars $(SPARK41)/.jars:
+	@echo "fetching Spark's jars, unless they are there (26 MB)"
+	@$(@D)/bin/python -c "from txntable.spark.s3a import s3a_packages as p; from txntable.spark.session import build_session as b; \
+	    b('jars', master='local[1]', settings={'spark.jars.packages': ','.join(p())}).stop()"
 	@touch $@

@@ -15,11 +15,12 @@ from itertools import takewhile
 from compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_topic
 from compaction.rewriter import Rewriter, TopicWork, rewriter_here
 from compaction.spec import RewriteResult, RewriteTask, TopicReport, TopicSpec
-from txntable.errors import InvalidRequestError, StorePermissionError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import TOPICS_FOLDER, topic_names
+from txntable.partition.condemnation import LONGEST_UPLOAD_MS
 from txntable.partition.log_start import decide_retention
 from txntable.partition.rewriting import Rewrite, RewriteRequest
-from txntable.retention import expire_records
+from txntable.retention import expire_records, trim
 from txntable.segment import SegmentPlan
 from txntable.topic_log import TopicLog
 from txntable.topic_policy import config_number
@@ -27,6 +28,8 @@ from txntable.warehouse import Warehouse
 
 # Rows of S in one commit.
 _MOST_ROWS = 5_000
+# Results grow too old to be registered; and what is not registered is lost with this process.
+_LONGEST_WAIT_MS = 3_600_000
 
 # Topic, bytes rewritten so far, bytes to rewrite in all.
 Progress = Callable[[str, int, int], None]
@@ -107,7 +110,7 @@ def compact(  # noqa: PLR0913  how to run, by name
         raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
     # By their folders: to list the topics fails where the log of one of them can not be read.
     names = topic_names(warehouse.store.folders(TOPICS_FOLDER)) if topics is None else list(dict.fromkeys(topics))
-    chosen = rewriter or rewriter_here(warehouse.store, warehouse.context.environment)
+    chosen = rewriter or rewriter_here(warehouse.context)
     chosen_options = options or CompactionOptions()
     runs = [_TopicRun(warehouse, name, chosen_options, progress) for name in names]
     if topics is not None:
@@ -147,12 +150,15 @@ class _TopicRun:
     def _compact(self, rewriter: Rewriter) -> None:
         self.topic.catch_up()
         self._counts["expired_segments"] = expire_records(self.topic).segments
+        # What a deletion of records has cut is not there for readers: it waits for no snapshot's sake.
+        trim(self.topic, range(self.topic.settings().partitions))
         spec, work = self._plan(self.topic.context.clock.now_ms())
         self._take_away(spec)
         self._rewrite(spec, work, rewriter)
 
     def _preview(self) -> None:
-        topic, now_ms = self.topic, self._shown_time_ms()
+        topic = self.topic
+        now_ms = topic.context.clock.shown_ms()
         with topic.segments.lock, topic.public.lock:
             topic.settings()
             table, public = topic.segments.table, topic.public.refresh()
@@ -162,14 +168,6 @@ class _TopicRun:
         self._counts["merged_segments"] = sum(len(task.sources) for task in spec.tasks)
         self._counts["read_bytes"] = spec.size
         self._counts["aborted_segments"], self._counts["settled_segments"] = len(spec.aborted), len(spec.settled)
-
-    def _shown_time_ms(self) -> int:
-        """Return the store's time; to who may not write, this machine's."""
-        context = self.topic.context
-        try:
-            return context.clock.now_ms()
-        except StorePermissionError:
-            return context.environment.instant().wall_ms
 
     def _plan(self, now_ms: int) -> tuple[TopicSpec, TopicWork]:
         topic = self.topic
@@ -197,6 +195,8 @@ class _TopicRun:
         """Register results as they come in: whoever works on several tasks at once goes on meanwhile."""
         done = bytes_waiting = sources_waiting = 0
         waiting: list[tuple[RewriteTask, RewriteResult]] = []
+        clock = self.topic.context.clock
+        began_ms = clock.now_ms()
         with closing(rewriter(work, spec.tasks)) as results:
             for task, result in zip(spec.tasks, results, strict=False):
                 waiting.append((task, result))
@@ -208,9 +208,11 @@ class _TopicRun:
                     self._progress(self.topic.name, done, spec.size)
                 if self._options.stop():
                     break
-                if bytes_waiting >= self._options.commit_bytes or sources_waiting >= _MOST_ROWS:
+                full = bytes_waiting >= self._options.commit_bytes or sources_waiting >= _MOST_ROWS
+                if full or clock.now_ms() - began_ms >= _LONGEST_WAIT_MS:
                     self._register(spec.topic_id, waiting)
                     waiting, bytes_waiting, sources_waiting = [], 0, 0
+                    began_ms = clock.now_ms()
         self._register(spec.topic_id, waiting)
 
     def _register(self, topic_id: str, worked: Sequence[tuple[RewriteTask, RewriteResult]]) -> None:
@@ -223,7 +225,7 @@ class _TopicRun:
             all_held |= held
             # What comes later in a partition rests on what came before: a tombstone on the values that it ended.
             lost.update(rewrite.partition for rewrite in part if rewrite not in held)
-            self._counts["lost"] += sum(1 for rewrite in part if rewrite not in held)
+            self._count_lost([rewrite for rewrite in part if rewrite not in held])
             for rewrite in held:
                 self._counts["merged_segments"] += len(rewrite.sources)
                 self._counts["written_segments"] += len(rewrite.outputs)
@@ -232,6 +234,15 @@ class _TopicRun:
         self._counts["dropped_records"] += sum(
             result.dropped_records for _, result in worked if all_held.issuperset(result.rewrites)
         )
+
+    def _count_lost(self, rewrites: Sequence[Rewrite]) -> None:
+        oldest_ms = self.topic.context.clock.now_ms() - LONGEST_UPLOAD_MS
+        late = sum(any(output.segment.uploaded_at_ms < oldest_ms for output in one.outputs) for one in rewrites)
+        if late:
+            self._failures.append(
+                f"{late} rewrites took longer than {LONGEST_UPLOAD_MS // 3_600_000} hours: work on more cores"
+            )
+        self._counts["lost"] += len(rewrites) - late
 
 
 def _parts(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:

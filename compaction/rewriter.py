@@ -8,12 +8,12 @@ nor register anything: what a worker leaves behind is named by no log.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compaction.latest import LatestRecords
 from compaction.spec import RewriteResult, RewriteTask
-from txntable.environment import Environment
 from txntable.errors import DamagedDataError
+from txntable.log.delta_log import LogContext
 from txntable.partition.rewriting import Rewrite
 from txntable.segment import SegmentPlan
 from txntable.segment_rewriting import RewritePlan, rewrite_segments
@@ -43,25 +43,23 @@ class TopicWork:
 Rewriter = Callable[[TopicWork, Sequence[RewriteTask]], Generator[RewriteResult, None, None]]
 
 
-def rewriter_here(store: ObjectStore, environment: Environment) -> Rewriter:
+def rewriter_here(context: LogContext) -> Rewriter:
     """Return what works on tasks in this process, one after the other."""
 
     def rewrite(work: TopicWork, tasks: Sequence[RewriteTask]) -> Generator[RewriteResult, None, None]:
         for task in tasks:
-            yield run_task(store, environment, work, task)
+            yield run_task(context, work, task)
 
     return rewrite
 
 
-def run_task(store: ObjectStore, environment: Environment, work: TopicWork, task: RewriteTask) -> RewriteResult:
+def run_task(context: LogContext, work: TopicWork, task: RewriteTask) -> RewriteResult:
     """Write the new segments of one task; one whose sources can not be read fails without the others.
 
     Parameters
     ----------
-    store : ObjectStore
-        The warehouse's, open in this process.
-    environment : Environment
-        For the new segments' names.
+    context : LogContext
+        Of the process that works on it: its store, its clock, and names for the new segments.
     work : TopicWork
         The topic.
     task : RewriteTask
@@ -72,7 +70,10 @@ def run_task(store: ObjectStore, environment: Environment, work: TopicWork, task
     StoreUnavailableError
         Run the task again.
     """
-    plan = RewritePlan(work.segments, work.segment_bytes, environment.new_id)
+    store = context.store
+    # Each task begins its uploads now: those of a long run must not be as old as the run.
+    work = replace(work, segments=replace(work.segments, uploaded_at_ms=context.clock.now_ms()))
+    plan = RewritePlan(work.segments, work.segment_bytes, context.environment.new_id)
     try:
         if task.by_key is None:
             return _merge(store, plan, task)
@@ -95,6 +96,6 @@ def _clean(store: ObjectStore, plan: RewritePlan, task: RewriteTask, latest: Lat
     for group in latest.groups(plan.segment_bytes):
         outputs = tuple(rewrite_segments(store, plan, group, latest.choose)) if group else ()
         paths = tuple(source.path for source in group)
-        rewrites.append(Rewrite(task.partition, paths, outputs, left_out_for=highest))
+        rewrites.append(Rewrite(task.partition, paths, outputs, left_out_for=highest, drops=True))
     last = Rewrite(task.partition, (), (), by_key=task.by_key.through if task.by_key else None)
     return RewriteResult((*rewrites, last), latest.read_records, latest.dropped_records)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from compaction.rewriter import Rewriter, TopicWork, run_task
 from compaction.spec import RewriteResult, RewriteTask
 from txntable.environment import SystemEnvironment
+from txntable.log.delta_log import LogContext
 from txntable.spark.distributed_tasks import TASKS_AT_ONCE, distribute
 from txntable.spark.store_cache import opened
+from txntable.storage.store_clock import StoreClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +49,8 @@ def spark_rewriter(spark: SparkSession, at_once: int = TASKS_AT_ONCE) -> Rewrite
 
 def _run_share(work: TopicWork, share: Sequence[RewriteTask]) -> list[RewriteResult]:
     store, environment = opened(work.store), SystemEnvironment()
-    return [run_task(store, environment, work, task) for task in share]
+    context = LogContext(store, environment, StoreClock(store, environment))
+    return [run_task(context, work, task) for task in share]
 
 
 def shares(tasks: Sequence[RewriteTask]) -> Iterator[list[RewriteTask]]:

@@ -10,7 +10,7 @@ A dry run writes nothing at all; it goes by this machine's clock, since asking f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from compaction.vacuum_plan import (
     judge_heartbeat,
 )
 from compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
-from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.errors import InvalidRequestError, StorePermissionError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import (
     HEARTBEATS_FOLDER,
     PROBE_FOLDER,
@@ -100,7 +100,7 @@ def vacuum(
             lines += work()
         except (TxnTableError, OSError) as error:
             failures.append(f"{error.code} {error}" if isinstance(error, TxnTableError) else str(error))
-    return VacuumReport(execute, tuple(lines), tuple(failures))
+    return VacuumReport(execute, tuple(lines), tuple(failures), tuple(run.notices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,7 @@ class _Vacuum:
     def __init__(self, warehouse: Warehouse, execute: bool, progress: ShowProgress | None) -> None:
         self._context, self._store = warehouse.context, warehouse.store
         self._execute, self._progress = execute, progress
+        self.notices: list[str] = []
         wall_ms = self._context.environment.instant().wall_ms
         self._now_ms = self._context.clock.now_ms() if execute else wall_ms
         self._offsets = warehouse.offsets
@@ -213,9 +214,16 @@ class _Vacuum:
         beats = self._sorted(self._store.list(HEARTBEATS_FOLDER), tally, judge_beat)
         probes = self._sorted(self._store.list(PROBE_FOLDER), tally, by_age(Reason.PROBE))
         self._delete([*beats, *probes], tally, self._store.delete_unordered)
-        unfinished = self._sorted(self._store.unfinished(), tally, by_age(Reason.UNFINISHED))
+        unfinished = self._sorted(self._unfinished(), tally, by_age(Reason.UNFINISHED))
         self._delete(unfinished, tally, self._store.discard)
         return tally.lines()
+
+    def _unfinished(self) -> Iterator[ObjectMeta]:
+        try:
+            yield from self._store.unfinished()
+        except StorePermissionError as error:
+            # Only a rule of the bucket does away with them then.
+            self.notices.append(f"uploads that were never completed were not looked for: {error}")
 
     # -- any place --------------------------------------------------------------------------
 

@@ -43,6 +43,8 @@ def vacuum(
         report = run_vacuum(connection.open(), execute=execute, topics=topic, progress=progress)
     connection.output.rows(rows_of(report))
     note(told(report))
+    for notice in report.notices:
+        tell(f"warning: {' '.join(notice.split())}")
     for failure in report.failures:
         tell(f"error: {' '.join(failure.split())}")
     if report.failures:

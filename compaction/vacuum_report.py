@@ -46,11 +46,14 @@ class VacuumReport:
         By topic; of each what stays before what goes.
     failures : tuple of str
         Of topics that could not be read or written: another run does them.
+    notices : tuple of str
+        What was not looked at for want of a permission that a vacuum can do without.
     """
 
     executed: bool
     lines: tuple[VacuumLine, ...]
     failures: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
     @property
     def objects(self) -> int:

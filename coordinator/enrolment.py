@@ -7,13 +7,17 @@ of partitions has exactly one spelling.  Must not know of rows, states or epochs
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from coordinator.errors import DamagedDataError, InvalidRequestError
 from coordinator.row_json import decode_object
+from coordinator.topic_name import is_topic_name
 
-_RANGES = re.compile(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*")
+LARGEST_PARTITION_COUNT = 100_000
+"""Of a topic."""
+_RANGES = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +88,15 @@ def decode_partitions(text: str) -> frozenset[int]:
         It is not what :func:`encode_partitions` writes.
     """
     partitions: set[int] = set()
-    if _RANGES.fullmatch(text):
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            partitions.update(range(int(first), int(last or first) + 1))
+    lowest = 0
+    for part in text.split(",") if _RANGES.fullmatch(text) else ():
+        first, _, last = part.partition("-")
+        following = int(last or first) + 1
+        # Ascending, or it is refused below: a text that names one range over and over must cost no more than its bytes.
+        partitions.update(range(max(int(first), lowest), following))
+        lowest = max(lowest, following)
     if not partitions or encode_partitions(partitions) != text:
-        raise DamagedDataError("the partitions of a stored row are misspelt", partitions=repr(text))
+        raise DamagedDataError("the partitions of a stored row are misspelt", partitions=reprlib.repr(text))
     return frozenset(partitions)
 
 
@@ -112,5 +119,7 @@ def decode_topics(document: Mapping[str, object], what: str) -> dict[str, Enroll
     topics: dict[str, EnrolledTopic] = {}
     for topic_id, topic in document.items():
         fields = decode_object(topic, what, {"name": str, "partitions": str}, {})
+        if not is_topic_name(fields["name"]):
+            raise DamagedDataError("a stored row holds a topic that no call accepts", row=what, topic_id=topic_id)
         topics[topic_id] = EnrolledTopic(fields["name"], decode_partitions(fields["partitions"]))
     return topics

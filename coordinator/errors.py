@@ -17,6 +17,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+LONGEST_FACT = 1_000
+"""Characters of one fact in a message."""
+
 
 class TxnTableError(Exception):
     """Base of every error that this project raises on purpose.
@@ -44,10 +47,16 @@ class TxnTableError(Exception):
     def __init__(self, message: str, **facts: object) -> None:
         self.message = message
         self.facts = {key: value for key, value in facts.items() if value is not None}
-        super().__init__(" ".join([message, *(f"{key}={value}" for key, value in self.facts.items())]))
+        super().__init__(" ".join([message, *(f"{key}={_shown(value)}" for key, value in self.facts.items())]))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.message, self.facts))
+
+
+def _shown(value: object) -> str:
+    """Return a fact's text, cut where it is too long to read: what is stored can be of any length."""
+    text = str(value)
+    return text if len(text) <= LONGEST_FACT else f"{text[:LONGEST_FACT]}…"
 
 
 def _rebuild(kind: type[TxnTableError], message: str, facts: dict[str, object]) -> TxnTableError:

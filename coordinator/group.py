@@ -19,6 +19,7 @@ from typing import Any
 
 from coordinator.assignment import TopicPartition
 from coordinator.assignors import Assignor
+from coordinator.enrolment import LARGEST_PARTITION_COUNT
 from coordinator.errors import (
     DamagedDataError,
     GroupMaxSizeReachedError,
@@ -28,6 +29,7 @@ from coordinator.errors import (
 from coordinator.group_member import GroupMember, decode_assignor, decode_member, encode_member
 from coordinator.group_state import GroupOperation, GroupState, check_transition
 from coordinator.row_json import Fields, check_name, decode_object, decode_row, encode_key, encode_row
+from coordinator.topic_name import is_topic_name
 
 LARGEST_ROW_BYTES = 1024 * 1024
 """A row travels in every commit that changes the group, and in every checkpoint of the offset log."""
@@ -178,7 +180,7 @@ class GroupRow:
             return cls(
                 state=_decode_state(fields.pop("state")),
                 assignor=None if assignor is None else decode_assignor(assignor),
-                topics={name: _decode_topic(topic) for name, topic in (fields.pop("topics") or {}).items()},
+                topics={name: _decode_topic(name, topic) for name, topic in (fields.pop("topics") or {}).items()},
                 members={member.member_id: member for member in members},
                 **fields,
             )
@@ -243,8 +245,11 @@ def _encode_topic(topic: GroupTopic) -> dict[str, object]:
     return {"topic_id": topic.topic_id, "partitions": topic.partitions}
 
 
-def _decode_topic(document: object) -> GroupTopic:
-    return GroupTopic(**decode_object(document, _WHAT, {"topic_id": str, "partitions": int}, {}))
+def _decode_topic(name: str, document: object) -> GroupTopic:
+    topic = GroupTopic(**decode_object(document, _WHAT, {"topic_id": str, "partitions": int}, {}))
+    if not is_topic_name(name) or not 0 <= topic.partitions <= LARGEST_PARTITION_COUNT:
+        raise DamagedDataError("a stored group holds a topic that can not be", row=_WHAT, partitions=topic.partitions)
+    return topic
 
 
 def _decode_state(name: str) -> GroupState:

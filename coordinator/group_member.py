@@ -7,6 +7,7 @@ members.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,7 @@ _REQUIRED: Fields = {
     "joined_generation": int,
 }
 _OPTIONAL: Fields = {"instance_id": str, "owned": dict, "target": dict}
+_EPOCH = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _decode_ranges(document: Mapping[str, Any]) -> list[TopicPartition]:
 def _decode_owned(document: Mapping[str, Any]) -> dict[TopicPartition, int]:
     owned: dict[TopicPartition, int] = {}
     for topic, epochs in document.items():
-        if not isinstance(epochs, dict) or not all(epoch.isdecimal() for epoch in epochs):
+        if not isinstance(epochs, dict) or not all(_EPOCH.fullmatch(epoch) for epoch in epochs):
             raise DamagedDataError("a stored member has misspelt ownership epochs", row=_WHAT, topic=topic)
         for epoch, ranges in epochs.items():
             owned |= dict.fromkeys(_decode_ranges({topic: ranges}), int(epoch))

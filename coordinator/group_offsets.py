@@ -12,6 +12,7 @@ from typing import Any
 
 from coordinator.errors import DamagedDataError, InvalidRequestError
 from coordinator.row_json import check_name, decode_object, decode_row, encode_key, encode_row
+from coordinator.topic_name import is_topic_name
 
 _WHAT = "offset"
 _REQUIRED = {"group": str, "topic": str, "partition": int, "position": int}
@@ -133,6 +134,8 @@ class OffsetRow:
             check_name(fields["group"], "a group")
         except InvalidRequestError as error:
             raise DamagedDataError("a stored offset has no valid group", row=_WHAT) from error
+        if not is_topic_name(fields["topic"]):
+            raise DamagedDataError("a stored offset has no valid topic", row=_WHAT)
         return cls(
             **fields,
             committed=None if committed is None else CommittedOffset(**_decode(committed, CommittedOffset)),

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from coordinator.errors import InvalidRequestError
 
 PRODUCER_ID_BLOCK_SIZE = 1000
+LEAP = 2**40
+"""More ids than were ever given since a backup was made; eight million leaps fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +53,14 @@ def allocate_producer_ids(next_producer_id: int | None, count: int = PRODUCER_ID
         raise InvalidRequestError("a block holds at least one producer id", count=count)
     first = 0 if next_producer_id is None else next_producer_id
     return ProducerIdBlock(range(first, first + count))
+
+
+def leap(next_producer_id: int | None) -> int:
+    """Return the first id that no one owns, nor has owned, in a log that has forgotten what it gave last.
+
+    Parameters
+    ----------
+    next_producer_id : int, optional
+        As the log, which was restored from a backup, has it.
+    """
+    return (next_producer_id or 0) + LEAP

@@ -2,20 +2,62 @@
 
 A row is a JSON object with ``v``.  An unknown ``v`` or field is a newer format and is refused;
 what is missing or of another type is damage.  ``null`` is never written: the field is left out.
+Owns how any stored JSON is read, too: what two readers could take for two things is none.
 Must not know which rows there are.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import reprlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
 
 ROW_FORMAT = 1
+LARGEST_NUMBER = 2**63 - 1
+"""Of a stored integer; its negative is the smallest."""
+LONGEST_NAME_BYTES = 32_767
+"""Of UTF-8; Kafka's requests hold no longer ones."""
 
 Fields = Mapping[str, type | tuple[type, ...]]
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse_json(text: str) -> Any:
+    """Return the document that stored JSON says.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON; or JSON that readers differ about: a name twice in one object, NaN or an infinite number,
+        half of a surrogate pair, more nesting than can be read.
+    """
+    try:
+        document = _decode(text)
+        if _SURROGATE.search(text):
+            # Only escapes can say them, and pairs are letters: what can be written as UTF-8 has no half.
+            json.dumps(document, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return document
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"no number: {text}")
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_number).decode
 
 
 def check_name(name: str, what: str) -> str:
@@ -31,10 +73,14 @@ def check_name(name: str, what: str) -> str:
     Raises
     ------
     InvalidRequestError
-        It is empty, no text, or no valid Unicode: give another name.
+        It is empty, no text, no valid Unicode, or too long: give another name.
     """
     if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise InvalidRequestError(f"{what} must be a non-empty string of valid unicode", name=repr(name))
+    if (size := len(name.encode())) > LONGEST_NAME_BYTES:
+        raise InvalidRequestError(
+            f"{what} is too long; give a shorter one", name=reprlib.repr(name), bytes=size, most=LONGEST_NAME_BYTES
+        )
     return name
 
 
@@ -59,7 +105,7 @@ def decode_row(text: str, what: str, required: Fields, optional: Fields) -> dict
     what : str
         What the messages call the row.
     required, optional : Fields
-        The type of each field; ``bool`` never passes for ``int``.
+        The type of each field; ``bool`` never passes for ``int``, and an ``int`` has 64 bits.
 
     Returns
     -------
@@ -74,7 +120,7 @@ def decode_row(text: str, what: str, required: Fields, optional: Fields) -> dict
         Its ``v`` or one of its fields is unknown: use a newer version of this software.
     """
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except ValueError as error:
         raise DamagedDataError("a stored row is no json", row=what) from error
     if not isinstance(document, dict) or "v" not in document:
@@ -84,7 +130,7 @@ def decode_row(text: str, what: str, required: Fields, optional: Fields) -> dict
         raise UnsupportedFormatError(
             "a row was written under a format that this version does not know: use a newer version",
             row=what,
-            v=version,
+            v=reprlib.repr(version),
             known=ROW_FORMAT,
         )
     return decode_object(document, what, required, optional)
@@ -105,19 +151,28 @@ def decode_object(document: object, what: str, required: Fields, optional: Field
     for name in document:
         if name not in required and name not in optional:
             raise UnsupportedFormatError(
-                "a row has a field that this version does not know: use a newer version", row=what, field=name
+                "a row has a field that this version does not know: use a newer version",
+                row=what,
+                field=reprlib.repr(name),
             )
     fields: dict[str, Any] = dict.fromkeys(optional)
     for name, kind in {**optional, **required}.items():
         if name in document:
-            _check_type(document[name], kind, what, name)
-            fields[name] = document[name]
+            value = fields[name] = document[name]
+            # Logs have very many: what is plainly right costs no call.
+            if type(value) is not kind or kind is int:
+                _check_type(value, kind, what, name)
         elif name in required:
             raise DamagedDataError("a stored row lacks a field", row=what, field=name)
     return fields
 
 
 def _check_type(value: object, kind: type | tuple[type, ...], what: str, name: str) -> None:
-    # bool is a subclass of int: `true` would pass for an epoch.
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise DamagedDataError("a stored row has a field of another type", row=what, field=name, value=repr(value))
+    # Exactly: bool is a subclass of int, and `true` would pass for an epoch.
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    fits = type(value) in kinds
+    if not fits or (isinstance(value, int) and abs(value) > LARGEST_NUMBER):
+        # Of what is stored nothing is known: it may be larger than any message.
+        raise DamagedDataError(
+            "a stored row has a field of another type", row=what, field=name, value=reprlib.repr(value)
+        )

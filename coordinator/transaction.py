@@ -23,6 +23,9 @@ from coordinator.errors import DamagedDataError, IllegalStateError, InvalidReque
 from coordinator.row_json import Fields, check_name, decode_row, encode_key, encode_row
 from coordinator.transaction_state import Operation, TransactionState, next_state
 
+LARGEST_ROW_BYTES = 1024 * 1024
+"""Of a row when something is enrolled."""
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionMetadata:

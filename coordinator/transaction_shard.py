@@ -27,8 +27,9 @@ from coordinator.errors import (
     InvalidRequestError,
     InvalidTxnStateError,
     ProducerFencedError,
+    RecordTooLargeError,
 )
-from coordinator.transaction import TransactionMetadata, first_row
+from coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
 from coordinator.transaction_guard import owned_row, refused, require_complete
 from coordinator.transaction_request import (
     EndRequest,
@@ -124,6 +125,8 @@ def enrol(row: TransactionMetadata | None, request: EnrolRequest) -> Transition[
         The previous transaction is not complete: complete it, then call again.
     InvalidTxnStateError
         The transaction is prepared.
+    RecordTooLargeError
+        It would have too many topics and partitions: abort, and write to fewer in one transaction.
     """
     row = owned_row(row, request.producer_id)
     if request.epoch != row.producer_epoch:
@@ -133,6 +136,16 @@ def enrol(row: TransactionMetadata | None, request: EnrolRequest) -> Transition[
     # EMPTY and COMPLETE_* hold nothing, so an enrolment always adds to them: this is ONGOING met again.
     if grown.topics == row.topics and grown.groups == row.groups:
         return Transition(None, row)
+    # Only here: what ends the transaction adds a little, and must never be refused for it.
+    if (size := len(grown.to_json().encode())) > LARGEST_ROW_BYTES:
+        raise RecordTooLargeError(
+            "a transaction's row would be too large; abort, and write to fewer topics and partitions in one",
+            transactional_id=row.transactional_id,
+            topics=len(grown.topics),
+            groups=len(grown.groups),
+            bytes=size,
+            most=LARGEST_ROW_BYTES,
+        )
     return Transition(grown, grown)
 
 

@@ -47,7 +47,7 @@ def compact_topics(  # noqa: PLR0913  the options of the command
     warehouse = connection.open()
     with stopped_by_signals() as stop, ExitStack() as sessions:
         options = CompactionOptions(memory_bytes=memory_mib * 1024 * 1024, stop=stop.is_set)
-        here = rewriter_here(warehouse.store, warehouse.context.environment)
+        here = rewriter_here(warehouse.context)
         on_spark = functools.cache(lambda: _on_spark(sessions, parallelism))
         rewriter = chosen_rewriter(engine, here, on_spark, note)
 

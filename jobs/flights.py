@@ -39,7 +39,7 @@ def demo(
     warehouse = Warehouse.create(connection.url, connection.storage_options, exist_ok=True)
     story = Story(error_console())
     with (
-        spark_session("txntable demo") as spark,
+        spark_session("txntable demo", warehouse.store.spec) as spark,
         TemporaryDirectory(prefix="txntable-demo-") as folder,
         story.shown(),
     ):

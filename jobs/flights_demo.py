@@ -145,7 +145,7 @@ def _closing(warehouse: Warehouse, public_table: str, trip: Trip, loaded: tuple[
         f"The warehouse is {warehouse.url}; its public table is a Delta table like any other:",
         f"  SELECT count(*) FROM {public_table}",
         "",
-        "What to try next:",
+        "What to try next" + (", with the same --storage-option:" if warehouse.store.spec.options else ":"),
         f"  {program} topics list {where}",
         f"  {program} topics describe {flights_loading.TOPIC} {where}",
         f"  {program} transactions list {where} --output json",

@@ -60,7 +60,7 @@ def pipeline(  # noqa: PLR0913  the options of the command
     check_topics(settings.config, lambda topic: warehouse.topic_log(topic).settings())
     require_java()
     with (
-        spark_session(f"txntable pipeline {settings.config.group}") as spark,
+        spark_session(f"txntable pipeline {settings.config.group}", warehouse.store.spec) as spark,
         Pipeline(warehouse, spark, settings.config, settings.transform) as running,
     ):
         if once:

@@ -1,8 +1,8 @@
 """The Spark session of a job: started quietly, stopped at the end, its process gone.
 
 Owns where the JVM writes what it has to say (a log file, named when the start fails), and that the
-JVM ends before the job does: a job leaves no process behind, whatever interrupts it.  Must not
-know what the session is for.
+JVM ends before the job does: a job leaves no process behind, whatever interrupts it.  Spark is told
+how to reach the warehouse's store.  Must not know what the session is for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from pyspark.sql import SparkSession
 
 from txntable.cli.output import note
 from txntable.errors import MissingDependencyError
-from txntable.spark.session import build_session
+from txntable.spark.s3a import s3a_settings
+from txntable.spark.session import add_hadoop_settings, build_session
+from txntable.storage.object_store import StoreSpec
 
 STANDARD_ERROR = 2
 SECONDS_TO_END = 10
@@ -34,13 +36,15 @@ SECONDS_TO_END = 10
 
 
 @contextmanager
-def spark_session(application: str) -> Iterator[SparkSession]:
+def spark_session(application: str, store: StoreSpec | None = None) -> Iterator[SparkSession]:
     """Give a Spark session with Delta to the block.
 
     Parameters
     ----------
     application : str
         Its name in Spark.
+    store : StoreSpec, optional
+        The warehouse's, where Spark itself reads it.
 
     Yields
     ------
@@ -55,11 +59,13 @@ def spark_session(application: str) -> Iterator[SparkSession]:
     """
     running = SparkSession.getActiveSession()
     if running is not None:
+        if store is not None:
+            add_hadoop_settings(running, s3a_settings(store.url, store.options))
         with _quiet_libraries():
             yield running.newSession()
         return
     note("starting Spark")
-    spark = _start(application)
+    spark = _start(application, store)
     try:
         with _quiet_libraries():
             yield spark
@@ -68,16 +74,16 @@ def spark_session(application: str) -> Iterator[SparkSession]:
         _end_jvm()
 
 
-def _start(application: str) -> SparkSession:
+def _start(application: str, store: StoreSpec | None) -> SparkSession:
     """Start the JVM with its standard error in a file: it and the resolver of its jars are talkative."""
     handle, name = tempfile.mkstemp(prefix="txntable-spark-", suffix=".log")
     log = Path(name)
     try:
         with _interrupts_later(), _standard_error_into(handle):
-            spark = build_session(application)
+            spark = build_session(application, store=store)
     except PySparkException as error:
         raise MissingDependencyError(
-            "spark did not start; the first start needs the network for Delta's jars: see the log",
+            "spark did not start; the first start fetches jars from the network: see the log",
             log=log,
             cause=str(error).splitlines()[0],
         ) from error

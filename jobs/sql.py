@@ -41,7 +41,7 @@ def sql(
     warehouse = connection.open()
     moment = None if as_of is None else as_of_text(as_of)
     topics = topics_named(query, warehouse.admin().list_topics())
-    with spark_session("txntable sql") as spark:
+    with spark_session("txntable sql", warehouse.store.spec) as spark:
         try:
             warehouse.create_views(spark, topics, moment, isolation_level=isolation_level)
             found = spark.sql(query).limit(limit + 1).toArrow()

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from coordinator.row_json import encode_key
+from coordinator.topic_name import is_topic_name
 from txntable.errors import InvalidTopicError
+from txntable.storage.object_path import TEMPORARY_PREFIX
 
 WAREHOUSE_FILE = "_warehouse.json"
 CLOCK_PATH = "system/clock"
@@ -22,8 +25,9 @@ TRANSACTION_LOG_ROOT = "system/transaction_log"
 OFFSET_LOG_ROOT = "system/offset_log"
 HEARTBEATS_FOLDER = "system/heartbeats"
 TOPICS_FOLDER = "topics"
+LONGEST_PATH = 387
+"""Characters, all of them ASCII: of a segment of a topic with the longest name."""
 
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _SEGMENT = re.compile(r"p\d{5}/[0-9a-f]{32}-(?:x-x|(\d+)-(\d+))-[0-9a-f]{32}\.parquet")
 _MARKER = re.compile(r"markers/[0-9a-f]{32}-(\d+)-(\d+)\.parquet")
 _STATE = re.compile(r"state/p\d{5}\.parquet")
@@ -59,22 +63,20 @@ def check_topic_name(name: str) -> str:
     Raises
     ------
     InvalidTopicError
-        Kafka's rule: 1 to 249 of ASCII letters, digits, ``.``, ``_`` and ``-``; not ``.`` or ``..``.
+        Kafka's rule: 1 to 249 of ASCII letters, digits, ``.``, ``_`` and ``-``; not ``.`` or ``..``.  And ours: what
+        begins with ``.unfinished-`` is no object of a store.
     """
-    if not _is_topic_name(name):
+    if not is_topic_name(name) or name.startswith(TEMPORARY_PREFIX):
         raise InvalidTopicError(
-            "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor ..", name=repr(name)
+            "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor .., nor a reserved name",
+            name=reprlib.repr(name),
         )
     return name
 
 
-def _is_topic_name(name: object) -> bool:
-    return isinstance(name, str) and _TOPIC_NAME.fullmatch(name) is not None and name not in {".", ".."}
-
-
 def topic_names(folders: Iterable[str]) -> list[str]:
     """Return those of the folders in :data:`TOPICS_FOLDER` that can be topics'; the others are somebody else's."""
-    return [folder for folder in folders if _is_topic_name(folder)]
+    return [folder for folder in folders if is_topic_name(folder)]
 
 
 def public_root(topic: str) -> str:

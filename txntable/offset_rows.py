@@ -12,6 +12,7 @@ from coordinator.group import GroupRow
 from coordinator.group_offsets import OffsetRow
 from txntable.errors import UnsupportedFormatError
 from txntable.log.actions import Add
+from txntable.log.damage import reading
 from txntable.log.keyed_table import KEY, KIND, POSITION, ROW, Columns, check_copies, row_text
 
 OFFSET_KIND = "offset"
@@ -67,11 +68,12 @@ def row_of(add: Add) -> OffsetRow | GroupRow:
         Its columns contradict its content.
     """
     kind = add.partition_values.get(KIND)
-    if kind == OFFSET_KIND:
-        row: OffsetRow | GroupRow = OffsetRow.from_json(row_text(add))
-    elif kind == GROUP_KIND:
-        row = GroupRow.from_json(row_text(add))
-    else:
-        raise UnsupportedFormatError("the offset log has rows of a newer format; upgrade txntable", kind=kind)
-    check_copies(add, columns_of(row))
-    return row
+    with reading(add.path):
+        if kind == OFFSET_KIND:
+            row: OffsetRow | GroupRow = OffsetRow.from_json(row_text(add))
+        elif kind == GROUP_KIND:
+            row = GroupRow.from_json(row_text(add))
+        else:
+            raise UnsupportedFormatError("the offset log has rows of a newer format; upgrade txntable", kind=kind)
+        check_copies(add, columns_of(row))
+        return row

@@ -17,7 +17,7 @@ from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.log_start import (
     LogStartDecision,
-    cut_segment,
+    cut_segments,
     decide_deletion_of_records,
     decide_retention,
 )
@@ -208,8 +208,7 @@ def trim(topic: TopicLog, partitions: Collection[int]) -> int:
     with topic.segments.lock:
         table, public = topic.segments.ensure_fresh(), topic.public.ensure_fresh()
         settings = live_settings(topic.segments.fold)
-        found = [cut_segment(topic.segments.fold, table, public, partition) for partition in sorted(partitions)]
-    cuts = [segment for segment in found if segment is not None]
+        cuts = cut_segments(topic.segments.fold, table, public, partitions)
     rewrites = tuple(_trimmed(topic, settings, segment) for segment in cuts)
     if rewrites:
         topic.rewrite(RewriteRequest(settings.topic_id, rewrites))

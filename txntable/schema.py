@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from coordinator.row_json import parse_json
 from txntable.conform import TIMESTAMP_COLUMN, conform
 from txntable.delta_types import (
     TIMESTAMP,
@@ -175,7 +176,7 @@ def from_delta_schema(text: str) -> pa.Schema:
     ValueError, KeyError, TypeError
         It can not be read, or has a type that this version does not know.
     """
-    return pa.schema([from_delta_field(field) for field in json.loads(text)["fields"]])
+    return pa.schema([from_delta_field(field) for field in parse_json(text)["fields"]])
 
 
 def needs_timestamp_ntz(schema: pa.Schema) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator.enrolment import LARGEST_PARTITION_COUNT
 from txntable.errors import InvalidPartitionsError, InvalidRequestError, TopicAlreadyExistsError
 from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata, Remove, guard_protocol
 from txntable.log.table_state import TableState
@@ -16,8 +17,6 @@ from txntable.partition.partition_log import PartitionLogs
 from txntable.schema import needs_timestamp_ntz, to_delta_schema
 from txntable.topic import TopicSettings
 from txntable.topic_metadata import segments_metadata
-
-LARGEST_PARTITION_COUNT = 100_000
 
 
 def check_partitions(partitions: int) -> int:

@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import reprlib
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
-from txntable.errors import DamagedDataError, UnsupportedFormatError
+from coordinator.enrolment import LARGEST_PARTITION_COUNT
+from coordinator.row_json import parse_json
+from txntable.errors import DamagedDataError, InvalidCallError, UnsupportedFormatError
+from txntable.key import check_key
 from txntable.log.actions import Metadata
+from txntable.log.partition_values import whole_number
 from txntable.log.retention import retention_properties
 from txntable.schema import (
     PUBLIC_PARTITION_COLUMNS,
     SEGMENTS_PARTITION_COLUMNS,
+    check_topic_schema,
     from_delta_schema,
     public_schema,
     segments_schema,
     to_delta_schema,
 )
 from txntable.topic import TopicSettings
+from txntable.topic_config import TOPIC_CONFIG, config_value
 
 FORMAT = "1"
 # Of the time before there was compaction: never promised to last.
@@ -35,6 +44,7 @@ RETENTION_PROPERTY = "txntable.vacuum.retention.ms"
 # Nobody travels in time on the partition logs; every tombstone kept is one more row in each checkpoint.
 SEGMENTS_RETENTION_MS = 3 * 86_400_000
 _TOPIC_PROPERTIES = {f"{TOPIC_PROPERTY}{name}" for name in ("id", "partitions", "key", "state", "schema")}
+_TOPIC_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def guard_properties(retention_ms: int) -> dict[str, str]:
@@ -120,12 +130,12 @@ def settings_of(name: str, metadata: Metadata) -> TopicSettings:
             unknown=sorted(ours - _TOPIC_PROPERTIES),
         )
     try:
-        return TopicSettings(
+        return _checked(
             name=name,
             topic_id=configuration[f"{TOPIC_PROPERTY}id"],
-            partitions=int(configuration[f"{TOPIC_PROPERTY}partitions"]),
+            partitions=whole_number(configuration[f"{TOPIC_PROPERTY}partitions"]),
             schema=from_delta_schema(configuration[f"{TOPIC_PROPERTY}schema"]),
-            key=tuple(json.loads(configuration[f"{TOPIC_PROPERTY}key"])),
+            key=_key(configuration[f"{TOPIC_PROPERTY}key"]),
             config={
                 key.removeprefix(CONFIG_PROPERTY): value
                 for key, value in configuration.items()
@@ -133,8 +143,27 @@ def settings_of(name: str, metadata: Metadata) -> TopicSettings:
             },
             deleted={"live": False, "deleted": True}[configuration[f"{TOPIC_PROPERTY}state"]],
         )
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError, InvalidCallError) as error:
         raise DamagedDataError("the topic's settings can not be read", topic=name) from error
+
+
+def _checked(**fields: Any) -> TopicSettings:
+    """Return settings that a creation could have made: names of files and loops over partitions are made from them."""
+    settings = TopicSettings(**fields)
+    if not _TOPIC_ID.fullmatch(settings.topic_id) or not 1 <= settings.partitions <= LARGEST_PARTITION_COUNT:
+        raise ValueError("no topic id, or no number of partitions")
+    check_topic_schema(settings.schema)
+    check_key(settings.schema, list(settings.key))
+    for name in settings.config.keys() & TOPIC_CONFIG.keys():
+        config_value(name, settings.config)
+    return settings
+
+
+def _key(text: str) -> tuple[str, ...]:
+    names = parse_json(text)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("no list of names")
+    return tuple(names)
 
 
 def check_format(configuration: Mapping[str, str], table: str) -> None:
@@ -156,5 +185,5 @@ def unsupported_format(found: object, **facts: object) -> UnsupportedFormatError
     if found == PREVIEW_FORMAT:
         remedy = "it is a preview's: read it with the version that wrote it, and write its records into a new warehouse"
     return UnsupportedFormatError(
-        f"the format is none that this version knows; {remedy}", **facts, format=repr(found), known=repr(FORMAT)
+        f"the format is none that this version knows; {remedy}", **facts, format=reprlib.repr(found), known=repr(FORMAT)
     )

@@ -18,6 +18,7 @@ from txntable.isolation import IsolationLevel
 from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, public_root
 from txntable.log.actions import Commit, Txn
 from txntable.log.entry_time import version_as_of
+from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
@@ -265,10 +266,26 @@ class TopicReader:
         table = load_version(self.topic.context.store, public_root(self.topic.name), version)
         if table.metadata is None:
             raise UnknownTopicOrPartitionError("there was no such topic", topic=self.topic.name, version=version)
+        self._check_retained(table, position)
         settings = settings_of(self.topic.name, table.metadata)
         if settings.deleted:
             raise UnknownTopicOrPartitionError("the topic was deleted then", topic=self.topic.name, version=version)
         return public_view(settings, table, segment_columns(table.files.to_table(), public=True), position)
+
+    def _check_retained(self, table: TableState, position: int) -> None:
+        """Refuse a version of which vacuum may have taken files, by the rule by which it takes them."""
+        head = self.topic.public.table
+        gone = [head.tombstones.get(path) for path in table.files.paths() - head.files.paths()]
+        if not gone:
+            return
+        configuration = {} if head.metadata is None else head.metadata.configuration
+        horizon_ms = self.topic.context.clock.shown_ms() - deleted_files_retention_ms(configuration)
+        if any(removed is None or removed.deletion_ms < horizon_ms for removed in gone):
+            raise OffsetOutOfRangeError(
+                "files of that time may be vacuumed by now; ask for a later position",
+                topic=self.topic.name,
+                position=position,
+            )
 
     def reader_of(self, view: TopicView, columns: Sequence[str] | None = None) -> SegmentReader:
         """Return what reads the segments of a view."""

@@ -12,6 +12,7 @@ from coordinator.batch_memory import BatchRow
 from coordinator.lease import LEASE_KEY, LeaseRow
 from coordinator.transaction import TransactionMetadata
 from txntable.log.actions import Add
+from txntable.log.damage import reading
 from txntable.log.keyed_table import KEY, KIND, POSITION, ROW, Columns, check_copies, row_text
 
 ID_KIND = "id"
@@ -88,20 +89,23 @@ def id_row_of(add: Add) -> TransactionMetadata:
     UnsupportedFormatError
         It is of a newer format.
     """
-    row = TransactionMetadata.from_json(row_text(add))
-    check_copies(add, id_columns(row))
-    return row
+    with reading(add.path):
+        row = TransactionMetadata.from_json(row_text(add))
+        check_copies(add, id_columns(row))
+        return row
 
 
 def batch_row_of(add: Add) -> BatchRow:
     """Return the row of a batch id; raises as :func:`id_row_of`."""
-    row = BatchRow.from_json(row_text(add))
-    check_copies(add, batch_columns(row))
-    return row
+    with reading(add.path):
+        row = BatchRow.from_json(row_text(add))
+        check_copies(add, batch_columns(row))
+        return row
 
 
 def lease_row_of(add: Add) -> LeaseRow:
     """Return the lease's row; raises as :func:`id_row_of`."""
-    row = LeaseRow.from_json(row_text(add))
-    check_copies(add, lease_columns(row))
-    return row
+    with reading(add.path):
+        row = LeaseRow.from_json(row_text(add))
+        check_copies(add, lease_columns(row))
+        return row

@@ -7,22 +7,33 @@ the warehouse with write access.  Must not know of clients.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from coordinator.row_json import Fields, decode_object, parse_json
 from txntable.environment import Environment
 from txntable.errors import (
     DamagedDataError,
+    InvalidRequestError,
     StorePermissionError,
     StoreUnavailableError,
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
 )
-from txntable.layout import OFFSET_LOG_ROOT, PROBE_FOLDER, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
+from txntable.layout import (
+    LONGEST_PATH,
+    OFFSET_LOG_ROOT,
+    PROBE_FOLDER,
+    TOPICS_FOLDER,
+    TRANSACTION_LOG_ROOT,
+    WAREHOUSE_FILE,
+)
 from txntable.log.actions import Action
+from txntable.log.damage import reading
 from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import creation_actions
 from txntable.log.table_state import TableState
@@ -31,14 +42,19 @@ from txntable.storage.object_store import ObjectStore
 from txntable.storage.probe import probe
 from txntable.storage.store_clock import StoreClock
 from txntable.topic_log import known
-from txntable.topic_metadata import FORMAT, guard_properties, unsupported_format
+from txntable.topic_metadata import FORMAT, check_format, guard_properties, unsupported_format
 from txntable.transaction_rows import TRANSACTION_LOG_COLUMNS
 from txntable.warehouse_settings import WarehouseSettings, settings_properties
 
+_IDENTITY: Fields = {"format": str, "warehouse_id": str, "created_at": int, "capabilities": dict}
+_WAREHOUSE_ID = re.compile(r"[0-9a-f]{32}")
 _TABLES: Mapping[str, pa.Schema] = {
     TRANSACTION_LOG_ROOT: TRANSACTION_LOG_COLUMNS,
     OFFSET_LOG_ROOT: OFFSET_LOG_COLUMNS,
 }
+
+LONGEST_KEY_BYTES = 1024
+"""Of S3 and of Google Cloud Storage; Azure's are no shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +88,14 @@ def write_identity(store: ObjectStore, environment: Environment) -> bool:
         The place is used for something else: choose another.
     StoreUnsuitableError
         The store's put-if-absent does not hold what it promises.
+    InvalidRequestError
+        The url's path is too long: choose a shorter one.
     StoreUnavailableError
         Call again.
     """
     if store.get(WAREHOUSE_FILE) is not None:
         return False
+    _require_short_prefix(store.spec.url)
     _require_unused(store)
     capabilities = probe(store, environment)
     now_ms = StoreClock(store, environment).now_ms()
@@ -88,7 +107,21 @@ def write_identity(store: ObjectStore, environment: Environment) -> bool:
         if store.get(WAREHOUSE_FILE) is None:
             raise
     # Whatever the answer was: what is there now tells whose creation it is.
-    return read_identity(store).warehouse_id == identity.warehouse_id
+    try:
+        return read_identity(store).warehouse_id == identity.warehouse_id
+    except WarehouseNotFoundError as error:
+        # S3's 409: another creation was under way, and none is done.
+        raise StoreUnavailableError("nothing was created; call again", path=WAREHOUSE_FILE) from error
+
+
+def _require_short_prefix(url: str) -> None:
+    """Refuse a prefix below which the longest path would be no key of S3: a topic's first segment would find it out."""
+    _, is_remote, place = url.partition("://")
+    size, most = len(place.partition("/")[2].strip("/").encode()), LONGEST_KEY_BYTES - 1 - LONGEST_PATH
+    if is_remote and size > most:
+        raise InvalidRequestError(
+            "the url's path is too long for a warehouse; choose a shorter one", bytes=size, most=most
+        )
 
 
 def _require_unused(store: ObjectStore) -> None:
@@ -108,10 +141,14 @@ def create_missing_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings
     ------
     DamagedDataError
         The table is gone although there are topics; or it is missing, and these credentials may not write.
+    UnsupportedFormatError
+        It has another format than the warehouse: upgrade.
     """
     if log.refresh().version is None:
         _require_unborn(log)
         _create_log(log, identity, settings)
+    metadata = log.ensure_fresh().metadata
+    check_format({} if metadata is None else metadata.configuration, log.root)
 
 
 def _require_unborn(log: DeltaLog[Any]) -> None:
@@ -158,11 +195,11 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     found = store.get(WAREHOUSE_FILE)
     if found is None:
         raise WarehouseNotFoundError("there is no warehouse here; create one, or check the url", url=store.spec.url)
-    try:
-        fields = json.loads(found.data)
-        identity = WarehouseIdentity(**fields) if fields["format"] == FORMAT else None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedDataError("the warehouse's identity can not be read", path=WAREHOUSE_FILE) from error
-    if identity is None:
-        raise unsupported_format(fields["format"], url=store.spec.url)
-    return identity
+    with reading(WAREHOUSE_FILE):
+        document = parse_json(found.data.decode())
+        if document["format"] != FORMAT:
+            raise unsupported_format(document["format"], url=store.spec.url)
+        identity = WarehouseIdentity(**decode_object(document, "warehouse", _IDENTITY, {}))
+        if not _WAREHOUSE_ID.fullmatch(identity.warehouse_id):
+            raise ValueError("a warehouse id has 32 hex digits")
+        return identity

@@ -6,10 +6,12 @@ Owns their names on storage.  Pure.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from txntable.errors import DamagedDataError, InvalidConfigError, UnsupportedFormatError
+from txntable.log.partition_values import whole_number
 
 PREFIX = "txntable.warehouse."
 _NOT_SETTINGS = {f"{PREFIX}id"}
@@ -137,6 +139,6 @@ def settings_from(configuration: Mapping[str, str]) -> WarehouseSettings:
             "the warehouse has settings of a newer format; upgrade txntable", unknown=sorted(unknown)
         )
     try:
-        return WarehouseSettings(**{known[name]: int(value) for name, value in found.items() if name in known})
-    except ValueError as error:
-        raise DamagedDataError("the warehouse's settings can not be read", settings=found) from error
+        return WarehouseSettings(**{known[name]: whole_number(found[name]) for name in found.keys() & known.keys()})
+    except (ValueError, InvalidConfigError) as error:
+        raise DamagedDataError("the warehouse's settings can not be read", settings=reprlib.repr(found)) from error

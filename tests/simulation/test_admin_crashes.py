@@ -6,7 +6,9 @@ from contextlib import suppress
 
 from tests.simulation.site import Site
 from tests.simulation.test_crashes import committed_transfers, kills, prepared, recover, send, transfer
+from txntable.client.restoration import Restoration
 from txntable.errors import InvalidTxnStateError
+from txntable.transaction_log import NEXT_PRODUCER_ID
 from txntable.warehouse import Warehouse
 
 
@@ -47,3 +49,24 @@ def test_fencing_killed_anywhere_is_finished_by_the_same_call() -> None:
         assert not crashed.open().transactions.log.fold.under_way, where
         assert rows["etl"].producer_epoch >= 2, where
         assert committed_transfers(crashed, where) == 0
+
+
+def fence_all(warehouse: Warehouse) -> None:
+    Restoration(warehouse.completer, warehouse.admin()).fence_all()
+
+
+def test_fencing_all_killed_anywhere_is_finished_by_the_same_call() -> None:
+    """After a restore: whoever was there before can never append again, and who comes now was never before."""
+    site = prepared(open_transaction=True)
+    before = site.open().transactions.log
+    before.refresh()
+    given = before.table.number(NEXT_PRODUCER_ID)
+
+    for crashed, where in kills(site, fence_all):
+        fence_all(crashed.open())
+
+        assert not crashed.open().admin().list_transactions(), where
+        transfer(crashed.open())
+        assert committed_transfers(crashed, where) == 1, where
+        rows = crashed.open().admin().describe_transactions(["etl"])
+        assert rows["etl"].producer_id > given + 2**39, where

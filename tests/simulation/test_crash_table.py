@@ -105,6 +105,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "write a checkpoint": (operate.prepared, write_checkpoint),
     "abort by an admin": (lambda: operate.prepared(open_transaction=True), administer.abort_open),
     "fence by an admin": (lambda: operate.prepared(open_transaction=True), administer.fence),
+    "fence all after a restore": (lambda: operate.prepared(open_transaction=True), administer.fence_all),
     "abort a hanging transaction": (site_with_hanging_transaction, abort_hanging),
     "commit with offsets": (group.site_with_input, group.copy),
     "commit offsets": (operate.prepared, group.commit_plain),

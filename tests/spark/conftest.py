@@ -8,6 +8,7 @@ from typing import Any
 import pyspark
 import pytest
 
+from txntable.spark.s3a import s3a_packages
 from txntable.spark.session import build_session
 
 
@@ -22,7 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A session with Delta on two cores."""
-    session = build_session("tests", master="local[2]", settings={"spark.sql.shuffle.partitions": "2"})
+    """A session with Delta and S3A on two cores."""
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.jars.packages": ",".join(s3a_packages())}
+    session = build_session("tests", master="local[2]", settings=settings)
     yield session
     session.stop()

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compaction.compactor import compact
+from compaction.vacuum import vacuum
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.administering import decide_only
 from tests.unit.topics import (
@@ -189,6 +191,27 @@ def test_snapshot_within_retention_is_read_after_cleanup() -> None:
 
     assert read(warehouse, positions["c"] - 1) == ["a", "b"]
     assert read(warehouse, positions["c"]) == ["a", "b", "c"]
+
+
+def test_snapshot_whose_files_vacuum_may_have_taken_says_so() -> None:
+    site, warehouse = site_with_topic(partitions=1)
+    producer = transactional(warehouse)
+    commit(producer, "a")
+    position = decided_at(warehouse)
+    commit(producer, "b")
+    site.advance_ms(DAY_MS)
+    compact(site.open())
+
+    assert read(site.open(), position) == ["a"]
+    site.advance_ms(29 * DAY_MS)
+    assert read(site.open(), position) == ["a"]
+    site.advance_ms(2 * DAY_MS)
+    with pytest.raises(OffsetOutOfRangeError, match="vacuumed"):
+        read(site.open(), position)
+    vacuum(site.open(), execute=True)
+    with pytest.raises(OffsetOutOfRangeError, match="vacuumed"):
+        read(site.open(), position)
+    assert read(site.open(), None) == ["a", "b"]
 
 
 def again(site: Site, warehouse: Warehouse, days: int = 1) -> dict[str, int]:

@@ -98,7 +98,7 @@ def test_opening_says_where_there_is_no_warehouse(tmp_path: Path) -> None:
     [
         (lambda fields: fields | {"format": "2"}, UnsupportedFormatError),
         (lambda fields: fields | {"format": "0"}, UnsupportedFormatError),
-        (lambda fields: fields | {"surprise": 1}, DamagedDataError),
+        (lambda fields: fields | {"surprise": 1}, UnsupportedFormatError),
         (lambda fields: {"format": "1"}, DamagedDataError),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -75,13 +75,13 @@ class Connection:
     url : str
         The warehouse's.
     storage_options : dict of str to str
-        Of the store's client.
+        Of the store's client; never shown.
     output : Output
         Prints the answer.
     """
 
     url: str
-    storage_options: dict[str, str]
+    storage_options: dict[str, str] = field(repr=False)
     output: Output
 
     def open(self) -> Warehouse:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from txntable.cli import consume, groups, offsets, produce, snapshot, topics, transactions, warehouse
+from txntable.cli import check, consume, groups, offsets, produce, snapshot, topics, transactions, warehouse
 from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 
@@ -31,6 +31,7 @@ application.add_typer(offsets.application, name="offsets")
 application.add_typer(groups.application, name="groups")
 application.command("snapshot")(snapshot.command)
 application.add_typer(transactions.application, name="transactions")
+application.command("check")(check.command)
 
 
 def _tell_version(wanted: bool) -> None:

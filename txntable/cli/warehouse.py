@@ -1,4 +1,4 @@
-"""``txntable warehouse``: create one, describe one."""
+"""``txntable warehouse``: create one, describe one, fence everyone after a restore."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import instant_text
+from txntable.cli.output import instant_text, note
+from txntable.client.restoration import Restoration
 from txntable.warehouse import Warehouse
 from txntable.warehouse_settings import settings_from_text
 
-application = typer.Typer(no_args_is_help=True, help="Create and describe warehouses.")
+application = typer.Typer(no_args_is_help=True, help="Create and describe warehouses, and fence them after a restore.")
 
 
 def create(
@@ -55,5 +56,24 @@ def _describe(connection: Connection, warehouse: Warehouse) -> None:
     )
 
 
+def fence_all(
+    connection: Connection,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")] = False,
+) -> None:
+    """After a restore: fence all producers, forget their ids, expel all members: a dry run until --execute.
+
+    Exit code 1: a prepared transaction is left.  End each with its token, or abort it; then run this again.
+    """
+    warehouse = connection.open()
+    restoration = Restoration(warehouse.completer, warehouse.admin())
+    if not execute:
+        note("a dry run: nothing is changed; say --execute to do it")
+    report = restoration.fence_all() if execute else restoration.plan()
+    connection.output.facts({**asdict(report), "executed": execute})
+    if report.prepared:
+        raise typer.Exit(1)
+
+
 application.command("create")(on_warehouse(create))
 application.command("describe")(on_warehouse(describe))
+application.command("fence-all")(on_warehouse(fence_all))

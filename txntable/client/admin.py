@@ -24,6 +24,8 @@ from txntable.client.transaction_listing import (
     TransactionDescription,
     transaction_filter,
 )
+from txntable.client.upkeep import Finding, UpkeepLimits
+from txntable.client.upkeep_check import UpkeepCheck
 from txntable.completion import Completer
 from txntable.isolation import IsolationLevel
 from txntable.topic_log import TopicLog
@@ -263,3 +265,25 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin):
             Call again.
         """
         return self._aborter.fence(ids)
+
+    # -- upkeep -----------------------------------------------------------------------------
+
+    def check_upkeep(self, limits: UpkeepLimits | None = None) -> list[Finding]:
+        """Return what nobody has done for the warehouse in time: made for alarms, and cheap; writes nothing.
+
+        Parameters
+        ----------
+        limits : UpkeepLimits, optional
+            From when on something is late.
+
+        Returns
+        -------
+        list of Finding
+            Empty: all is well.  What can not be read is a finding, too.
+
+        Raises
+        ------
+        StoreUnavailableError, StorePermissionError
+            The topics can not be listed.
+        """
+        return UpkeepCheck(self._completer, self._topic_log, self._settings, limits or UpkeepLimits()).run()

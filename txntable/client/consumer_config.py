@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypedDict
 
 from coordinator.assignors import DEFAULT_ASSIGNORS, assignors_of
 from coordinator.group_request import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS
-from coordinator.row_json import check_name
+from coordinator.row_json import LONGEST_NAME_BYTES, check_name
 from txntable.client.fetch_position import OffsetReset
 from txntable.client.member_config import (
     DEFAULT_HEARTBEAT_INTERVAL_MS,
@@ -237,7 +238,10 @@ def _check_name(setting: str, name: str) -> None:
         check_name(name, setting)
     except InvalidRequestError as error:
         raise InvalidConfigError(
-            "a consumer's setting is no name; give a text that is not empty", setting=setting, value=repr(name)
+            "a consumer's setting is no name; give a text that is not empty, nor too long",
+            setting=setting,
+            value=reprlib.repr(name),
+            most_bytes=LONGEST_NAME_BYTES,
         ) from error
 
 

@@ -8,11 +8,15 @@ have no other writer.  Pure: must not know of storage, versions or state.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coordinator.row_json import decode_object, parse_json
 from txntable.errors import DamagedDataError, UnsupportedFormatError
+from txntable.log import action_fields as fields
+from txntable.log.damage import reading
 
 TAG = "txntable"
 WRITER_FEATURE = "txntable.exclusiveWriter"
@@ -259,29 +263,22 @@ def decode_commit(version: int, data: bytes, path: str) -> Commit:
     """
     if not data.endswith(b"\n"):
         raise DamagedDataError("log entry is truncated; restore the object from a backup", path=path, bytes=len(data))
-    try:
-        records = [json.loads(line) for line in data.decode().split("\n") if line]
+    with reading(path):
+        records = [parse_json(line) for line in data.decode().split("\n") if line]
         info = _decode_info(records[0]["commitInfo"])
-        actions = tuple(_decode(record, path) for record in records[1:])
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise DamagedDataError(
-            "log entry can not be read: delete it if another writer made it, else restore it from a backup", path=path
-        ) from error
-    return Commit(version, info, actions)
+        return Commit(version, info, tuple(_decode(record, path) for record in records[1:]))
 
 
 def decode_commit_info(data: bytes, path: str) -> CommitInfo:
     """Return the first action of a log entry alone; raises as :func:`decode_commit`."""
-    try:
-        return _decode_info(json.loads(data[: data.index(b"\n")])["commitInfo"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedDataError(
-            "log entry can not be read: delete it if another writer made it, else restore it from a backup", path=path
-        ) from error
+    with reading(path):
+        return _decode_info(parse_json(data[: data.index(b"\n")].decode())["commitInfo"])
 
 
-def _decode_info(body: Mapping[str, Any]) -> CommitInfo:
-    return CommitInfo(body["commitId"], body["previous"], body["inCommitTimestamp"], body["operation"])
+def _decode_info(body: object) -> CommitInfo:
+    found = decode_object(body, "commitInfo", fields.COMMIT_INFO, fields.COMMIT_INFO_MORE)
+    timestamp_ms = fields.moment_ms(found["inCommitTimestamp"], "inCommitTimestamp")
+    return CommitInfo(found["commitId"], found["previous"], timestamp_ms, found["operation"])
 
 
 def _decode(record: Mapping[str, Any], path: str) -> Action:
@@ -290,66 +287,85 @@ def _decode(record: Mapping[str, Any], path: str) -> Action:
         case "add":
             return decode_add(body)
         case "txn":
-            return Txn(body["appId"], body["version"])
+            return decode_txn(body)
         case "remove":
             return decode_remove(body)
         case "metaData":
             return decode_metadata(body)
         case "protocol":
             return check_protocol(decode_protocol(body), path)
-    raise DamagedDataError("log entry has an action that this format does not have", path=path, action=kind)
+    raise DamagedDataError("log entry has an action that this format does not have", action=reprlib.repr(kind))
 
 
-def decode_add(body: Mapping[str, Any]) -> Add:
-    """Return the add that Delta's JSON object `body` says."""
-    tags = body.get("tags")
+def decode_add(body: object) -> Add:
+    """Return the add that Delta's JSON object `body` says; raises as :func:`decode_commit`."""
+    found = decode_object(body, "add", fields.ADD, fields.ADD_MORE)
+    fields.check_file_path(found["path"])
+    fields.size(found["size"], "size")
+    fields.moment_ms(found["modificationTime"], "modificationTime")
+    found["partitionValues"] = fields.texts(found["partitionValues"], "partitionValues")
+    return stored_add(found)
+
+
+def stored_add(row: Mapping[str, Any]) -> Add:
+    """Return the add of a checkpoint's row, whose types are those of its columns and whose path was looked at."""
+    tags = row["tags"]
     if tags is not None:
         tags = dict(tags)
-        if set(tags) != {TAG}:
+        if set(tags) != {TAG} or not isinstance(tags[TAG], str):
             raise DamagedDataError(
-                "file has a tag that this format does not have", path=body["path"], tags=sorted(tags)
+                "file has a tag that this format does not have", path=row["path"], tags=reprlib.repr(sorted(tags))
             )
     return Add(
-        body["path"],
-        dict(body["partitionValues"]),
-        body["size"],
-        body["modificationTime"],
-        body["dataChange"],
-        body.get("stats"),
+        row["path"],
+        dict(row["partitionValues"]),
+        row["size"],
+        row["modificationTime"],
+        row["dataChange"],
+        row["stats"],
         tags[TAG] if tags else None,
     )
 
 
-def decode_remove(body: Mapping[str, Any]) -> Remove:
-    """Return the remove that Delta's JSON object `body` says."""
+def decode_txn(body: object) -> Txn:
+    """Return the named number that Delta's JSON object `body` says; raises as :func:`decode_add`."""
+    found = decode_object(body, "txn", fields.TXN, fields.TXN_MORE)
+    return Txn(found["appId"], found["version"])
+
+
+def decode_remove(body: object) -> Remove:
+    """Return the remove that Delta's JSON object `body` says; raises as :func:`decode_add`."""
+    found = decode_object(body, "remove", fields.REMOVE, fields.REMOVE_MORE)
     return Remove(
-        body["path"],
-        body["deletionTimestamp"],
-        body["dataChange"],
-        dict(body.get("partitionValues") or {}),
-        body.get("size") or 0,
+        fields.check_file_path(found["path"]),
+        fields.moment_ms(found["deletionTimestamp"], "deletionTimestamp"),
+        found["dataChange"],
+        fields.texts(found["partitionValues"] or {}, "partitionValues"),
+        fields.size(found["size"] or 0, "size"),
     )
 
 
-def decode_metadata(body: Mapping[str, Any]) -> Metadata:
-    """Return the metadata that Delta's JSON object `body` says."""
+def decode_metadata(body: object) -> Metadata:
+    """Return the metadata that Delta's JSON object `body` says; raises as :func:`decode_add`."""
+    found = decode_object(body, "metaData", fields.METADATA, fields.METADATA_MORE)
     return Metadata(
-        body["id"],
-        body.get("name"),
-        body["schemaString"],
-        tuple(body["partitionColumns"]),
-        dict(body["configuration"]),
-        body["createdTime"],
+        found["id"],
+        found["name"],
+        found["schemaString"],
+        fields.names(found["partitionColumns"], "partitionColumns"),
+        fields.properties(found["configuration"]),
+        fields.moment_ms(found["createdTime"], "createdTime"),
     )
 
 
-def decode_protocol(body: Mapping[str, Any]) -> Protocol:
-    """Return the protocol that Delta's JSON object `body` says."""
+def decode_protocol(body: object) -> Protocol:
+    """Return the protocol that Delta's JSON object `body` says; raises as :func:`decode_add`."""
+    found = decode_object(body, "protocol", fields.PROTOCOL, fields.PROTOCOL_MORE)
     return Protocol(
-        body["minReaderVersion"],
-        body["minWriterVersion"],
-        tuple(body.get("readerFeatures") or ()),
-        tuple(body.get("writerFeatures") or ()),
+        found["minReaderVersion"],
+        found["minWriterVersion"],
+        fields.names(found["readerFeatures"], "readerFeatures"),
+        fields.names(found["writerFeatures"], "writerFeatures"),
     )
 
 
@@ -365,27 +381,13 @@ def check_protocol(protocol: Protocol, path: str) -> Protocol:
     unknown = sorted({*protocol.writer_features, *protocol.reader_features} - known)
     if unknown or protocol.min_reader > 3 or protocol.min_writer > 7:
         raise UnsupportedFormatError(
-            "the log was written under a newer format; upgrade txntable", path=path, unknown=",".join(unknown) or None
+            "the log was written under a newer format; upgrade txntable",
+            path=path,
+            unknown=reprlib.repr(unknown) if unknown else None,
         )
     if WRITER_FEATURE not in protocol.writer_features:
         raise UnsupportedFormatError("the log is a plain Delta table, not one of this project", path=path)
     return protocol
-
-
-def check_one_action_per_path(actions: Iterable[Action]) -> None:
-    """Refuse a commit that names one path twice: readers disagree which one counts.
-
-    Raises
-    ------
-    ValueError
-        A defect of the caller.
-    """
-    seen: set[str] = set()
-    for action in actions:
-        if isinstance(action, Add | Remove):
-            if action.path in seen:
-                raise ValueError(f"a commit holds two file actions of one path: path={action.path}")
-            seen.add(action.path)
 
 
 def txns(numbers: Mapping[str, int]) -> Sequence[Txn]:

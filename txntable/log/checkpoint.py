@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from coordinator.row_json import LARGEST_NUMBER, parse_json
 from txntable.errors import DamagedDataError
+from txntable.log.action_fields import check_file_columns, check_file_paths
 from txntable.log.actions import (
     Metadata,
     Protocol,
@@ -24,7 +26,9 @@ from txntable.log.actions import (
     decode_metadata,
     decode_protocol,
     decode_remove,
+    decode_txn,
 )
+from txntable.log.damage import reading
 from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
 
 SMALLEST_INTERVAL = 100
@@ -32,6 +36,9 @@ SMALLEST_INTERVAL = 100
 _LONGEST_TAIL = 10
 _LARGEST_TAIL_BYTES = 65_536
 _MOST_EXPIRED = 100
+# What a footer may claim before anything is decoded.
+LARGEST_ROWS = 10_000_000
+LARGEST_BYTES = 8 * 1024 * 1024 * 1024
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 _REMOVE_TYPE = pa.struct(
     [
@@ -75,13 +82,18 @@ _SCHEMA = pa.schema(
 )
 
 
+def interval(live_files: int) -> int:
+    """Return of how many versions one gets a checkpoint from whoever commits it."""
+    return max(SMALLEST_INTERVAL, live_files // 50)
+
+
 def is_due(version: int, live_files: int) -> bool:
     """Return whether whoever committed `version` writes a checkpoint of it.
 
     Every k-th version, k = max(100, live files / 50): reading one costs a constant share of
     what writing the versions in between has cost.
     """
-    return version > 0 and version % max(SMALLEST_INTERVAL, live_files // 50) == 0
+    return version > 0 and version % interval(live_files) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,33 +221,55 @@ def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
     Raises
     ------
     DamagedDataError
-        It is no Parquet, truncated, or lacks what a checkpoint must have.
+        It is no Parquet, truncated, lacks what a checkpoint must have, or holds what no log of ours can say.
+    UnsupportedFormatError
+        It needs a newer version of this project.
     """
-    try:
-        table = pq.read_table(pa.BufferReader(data)).combine_chunks()
+    with reading(path):
+        table = _read(data, path)
         protocol = [decode_protocol(row) for row in _rows(table, "protocol")]
         metadata = [decode_metadata(row) for row in _rows(table, "metaData")]
-        numbers = {row["appId"]: row["version"] for row in _rows(table, "txn")}
-        tombstones = {row["path"]: decode_remove(row) for row in _rows(table, "remove")}
+        numbers = {txn.app_id: txn.version for txn in map(decode_txn, _rows(table, "txn"))}
+        tombstones = {remove.path: remove for remove in map(decode_remove, _rows(table, "remove"))}
         files = LiveFiles(_adds(table))
-    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as error:
-        raise DamagedDataError("checkpoint can not be read; restore the object from a backup", path=path) from error
-    if len(protocol) != 1 or len(metadata) != 1:
-        raise DamagedDataError("checkpoint lacks its protocol or metadata; restore the object from a backup", path=path)
-    check_protocol(protocol[0], path)
+        if len(protocol) != 1 or len(metadata) != 1:
+            raise DamagedDataError("checkpoint lacks its protocol or metadata; restore the object from a backup")
+        check_protocol(protocol[0], path)
     return TableState(version, None, 0, protocol[0], metadata[0], files, numbers, tombstones)
+
+
+def _read(data: bytes, path: str) -> pa.Table:
+    """Read the whole file, once its footer says that it is no larger than one can be."""
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        claimed = sum(file.metadata.row_group(index).total_byte_size for index in range(file.num_row_groups))
+        if file.metadata.num_rows > LARGEST_ROWS or claimed > LARGEST_BYTES:
+            raise DamagedDataError(
+                "a checkpoint claims to be larger than one can be; restore it from a backup",
+                path=path,
+                rows=file.metadata.num_rows,
+                bytes=claimed,
+            )
+        return file.read().combine_chunks()
+    except (OSError, pa.ArrowInvalid) as error:
+        # Arrow's own word for bytes that are no Parquet.
+        raise DamagedDataError("checkpoint can not be read; restore the object from a backup", path=path) from error
 
 
 def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
     column = table[name].combine_chunks()
-    rows: list[dict[str, Any]] = column.filter(pc.is_valid(column)).to_pylist()
+    rows: list[dict[str, Any]] = column.filter(pc.is_valid(column)).to_pylist(maps_as_pydicts="strict")
     return rows
 
 
 def _adds(table: pa.Table) -> pa.Table:
     column = table["add"].combine_chunks()
     column = column.filter(pc.is_valid(column))
-    return pa.table([pc.struct_field(column, name).cast(type_) for name, type_ in _ADD_FIELDS], schema=ADD_SCHEMA)
+    adds = pa.table([pc.struct_field(column, name).cast(type_) for name, type_ in _ADD_FIELDS], schema=ADD_SCHEMA)
+    adds.validate(full=True)
+    check_file_paths(adds["path"])
+    check_file_columns(adds)
+    return adds
 
 
 _ADD_FIELDS = [(f.name, f.type) for f in ADD_SCHEMA]
@@ -249,7 +283,7 @@ def encode_hint(version: int, actions: int) -> bytes:
 def decode_hint(data: bytes) -> int | None:
     """Return the version that ``_last_checkpoint`` names; ``None`` when it can not be read (it is only a hint)."""
     try:
-        version = json.loads(data)["version"]
+        version = parse_json(data.decode())["version"]
     except (ValueError, KeyError, TypeError):
         return None
-    return version if isinstance(version, int) else None
+    return version if type(version) is int and 0 <= version <= LARGEST_NUMBER else None

@@ -17,7 +17,7 @@ from txntable.errors import InvalidConfigError
 from txntable.layout import log_folder
 from txntable.log.checkpoint import LogTail
 from txntable.log.delta_log import LogContext
-from txntable.storage.object_store import ObjectMeta
+from txntable.storage.object_store import ObjectMeta, ObjectStore
 
 SMALLEST_RETENTION_MS = 86_400_000
 _ENTRY = re.compile(r"(\d{20})\.(json|checkpoint\.parquet)")
@@ -89,6 +89,15 @@ def _tail(files: list[LogFile]) -> LogTail:
     return LogTail(newest.version, newest.meta.size, len(above), sum(above))
 
 
+def log_files(store: ObjectStore, root: str) -> list[LogFile]:
+    """Return the entries and checkpoints in the folder of the log at `root`; one LIST."""
+    return [
+        LogFile(int(match[1]), match[2] != "json", meta)
+        for meta in store.list(log_folder(root))
+        if (match := _ENTRY.fullmatch(meta.path.rsplit("/", 1)[1]))
+    ]
+
+
 def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:
     """Delete what the log at `root` needs no more; killed anywhere it leaves a readable log.
 
@@ -114,12 +123,7 @@ def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:
             retention_ms=retention_ms,
             smallest=max(SMALLEST_RETENTION_MS, 10 * context.guard_ms),
         )
-    files = [
-        LogFile(int(match[1]), match[2] != "json", meta)
-        for meta in context.store.list(log_folder(root))
-        if (match := _ENTRY.fullmatch(meta.path.rsplit("/", 1)[1]))
-    ]
-    spec = plan_cleanup(files, context.clock.now_ms(), retention_ms)
+    spec = plan_cleanup(log_files(context.store, root), context.clock.now_ms(), retention_ms)
     # One by one: a bulk delete has no order, and the order is what the invariant rests on.
     for path in spec.paths:
         context.store.delete([path])

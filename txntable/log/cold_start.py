@@ -16,7 +16,7 @@ from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path, 
 from txntable.log.actions import decode_commit_info
 from txntable.log.checkpoint import decode_checkpoint, decode_hint
 from txntable.log.table_state import TableState
-from txntable.storage.object_store import ObjectStore
+from txntable.storage.object_store import ObjectStore, StoredObject
 
 _CHECKPOINT_NAME = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
@@ -31,10 +31,13 @@ class Loaded:
         From a checkpoint, or empty.
     still_there : callable
         To be asked after the tail was read; ``False``: start again.
+    beginning : tuple of StoredObject
+        Entries from the table's next version on that were read already.
     """
 
     table: TableState
     still_there: Callable[[], bool]
+    beginning: tuple[StoredObject, ...] = ()
 
 
 def load_newest(store: ObjectStore, root: str) -> Loaded:
@@ -51,8 +54,9 @@ def load_newest(store: ObjectStore, root: str) -> Loaded:
         loaded = _load_checkpoint(store, root, version)
         if loaded is not None:
             return loaded
-    elif hint is None and (store.head(commit_path(root, 0)) is not None):
-        return Loaded(TableState(), lambda: store.head(commit_path(root, 0)) is not None)
+    elif hint is None and (first := store.get(commit_path(root, 0))) is not None:
+        # A young log: its first entry is the start and a part of the tail at once.
+        return Loaded(TableState(), lambda: store.head(commit_path(root, 0)) is not None, (first,))
     return _load_listed(store, root)
 
 

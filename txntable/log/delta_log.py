@@ -27,13 +27,14 @@ from typing import Any, Generic, Protocol, TypeVar
 from txntable.environment import Environment, Instant
 from txntable.errors import DamagedDataError, StorePermissionError, StoreUnavailableError, TxnTableError
 from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
-from txntable.log.actions import Action, Commit, CommitInfo, check_one_action_per_path, decode_commit, encode_commit
+from txntable.log.actions import Action, Commit, CommitInfo, decode_commit, encode_commit
 from txntable.log.checkpoint import LogTail, encode_checkpoint, encode_hint, is_due, is_worthwhile
 from txntable.log.cold_start import load_newest
+from txntable.log.damage import reading
 from txntable.log.fairness import Fairness
 from txntable.log.outcome import Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
 from txntable.log.retention import deleted_files_retention_ms
-from txntable.log.table_state import TableState
+from txntable.log.table_state import TableState, check_one_action_per_path
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
 from txntable.storage.store_clock import StoreClock
 
@@ -155,9 +156,8 @@ class DeltaLog(Generic[F]):
     def _is_stale(self) -> bool:
         return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
 
-    def _follow_tail(self) -> bool:
+    def _follow_tail(self, window: int = 1) -> bool:
         """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
-        window = 1
         while True:
             slots = range(self.table.next_version, self.table.next_version + window)
             shown_at, asked = self._environment.instant(), next(_moments)
@@ -190,8 +190,12 @@ class DeltaLog(Generic[F]):
         return decode_commit(version, entry.data, commit_path(self.root, version))
 
     def _apply(self, commit: Commit) -> None:
-        self.fold.apply(commit, self.table)
-        self.table.apply(commit)
+        with reading(commit_path(self.root, commit.version)):
+            self.fold.apply(commit, self.table)
+            self.table.apply(commit)
+        # Whoever follows a log for years must not remember more than who opens it.
+        if self.table.has_many_tombstones:
+            self.table.forget_tombstones(self._tombstones_since_ms())
 
     def _reopen(self) -> None:
         """Forget the view and load the newest checkpoint with its tail."""
@@ -210,10 +214,13 @@ class DeltaLog(Generic[F]):
         opened_at = self._environment.instant()
         loaded = load_newest(self._store, self.root)
         self.table = loaded.table
-        self.fold.restore(self.table)
+        with reading(checkpoint_path(self.root, loaded.table.next_version - 1)):
+            self.fold.restore(self.table)
         self._shown_at = opened_at
         try:
-            followed = self._follow_tail()
+            for entry in loaded.beginning:
+                self._apply(self._decode(self.table.next_version, entry))
+            followed = self._follow_tail(window=1 + len(loaded.beginning))
         except DamagedDataError:
             # Unless a cleanup took the beginning away meanwhile: then it is read again.
             if loaded.still_there():
@@ -388,9 +395,6 @@ class DeltaLog(Generic[F]):
                 self.write_checkpoint()
 
     def _tombstones_since_ms(self) -> int:
-        """Return the time from which on removals are remembered: what still may be read, and a guard's margin.
-
-        A commit takes its time before its put, which may be answered a guard later.
-        """
+        # A commit takes its time before its put, which may be answered a guard later.
         configuration = {} if self.table.metadata is None else self.table.metadata.configuration
         return self.table.timestamp_ms - deleted_files_retention_ms(configuration) - self.context.guard_ms

@@ -6,9 +6,53 @@ of all keys finds a column of all rows.  Pure.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from txntable.errors import DamagedDataError
+
+_WHOLE = "^[0-9]{1,18}$"
+_whole = re.compile(r"[0-9]{1,18}").fullmatch
+
+
+def whole_number(text: str | None) -> int:
+    """Return the number that a partition value says.
+
+    Raises
+    ------
+    ValueError
+        It is null, negative or no number: Python's ``int()`` reads more than other readers do.
+    """
+    if text is None or _whole(text) is None:
+        raise ValueError("no whole number")
+    return int(text)
+
+
+def whole_numbers(values: pa.StringArray, paths: pa.ChunkedArray, name: str) -> pa.Int64Array:
+    """Return the numbers that a partition column says, null where it is null.
+
+    Parameters
+    ----------
+    values : pyarrow.StringArray
+        As :func:`partition_column` returns them.
+    paths : pyarrow.ChunkedArray
+        Of the rows, for the message.
+    name : str
+        Of the column, for the message.
+
+    Raises
+    ------
+    DamagedDataError
+        One is no number as :func:`whole_number` reads it; the message names its row.
+    """
+    odd = pc.fill_null(pc.invert(pc.match_substring_regex(values, _WHOLE)), False)
+    if pc.any(odd).as_py():
+        path = paths.filter(odd)[0].as_py()
+        raise DamagedDataError("a row of a topic has a column that is no number", column=name, path=path)
+    return pc.cast(values, pa.int64())
 
 
 def partition_column(rows: pa.Table, name: str) -> pa.StringArray:

@@ -8,14 +8,14 @@ mean, nor do any I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.log.actions import Add, Commit, Metadata, Protocol, Remove, Txn, decode_add
+from txntable.log.actions import Action, Add, Commit, Metadata, Protocol, Remove, Txn, stored_add
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 ADD_TYPE = pa.struct(
@@ -32,6 +32,7 @@ ADD_TYPE = pa.struct(
 ADD_SCHEMA = pa.schema(list(ADD_TYPE))
 # Of a checkpoint, that are Python objects at a time.
 _ROWS_AT_ONCE = 4096
+_FEW_TOMBSTONES = 1_000
 
 
 class LiveFiles:
@@ -90,7 +91,7 @@ class LiveFiles:
     def __iter__(self) -> Iterator[Add]:
         """Yield every live file (a Python object each: not for the steady state)."""
         for batch in self.untouched_base().to_batches(_ROWS_AT_ONCE):
-            yield from map(decode_add, batch.to_pylist())
+            yield from map(stored_add, batch.to_pylist())
         yield from self.tail()
 
     def tail(self) -> Iterator[Add]:
@@ -128,7 +129,7 @@ class LiveFiles:
 
 
 def _add_of(table: pa.Table, row: int) -> Add:
-    return decode_add({name: table[name][row].as_py() for name in ADD_SCHEMA.names})
+    return stored_add({name: table[name][row].as_py() for name in ADD_SCHEMA.names})
 
 
 def _row_of(add: Add) -> dict[str, object]:
@@ -173,6 +174,7 @@ class TableState:
     files: LiveFiles = field(default_factory=LiveFiles)
     numbers: dict[str, int] = field(default_factory=dict)
     tombstones: dict[str, Remove] = field(default_factory=dict)
+    _remembered: int = field(default=0, repr=False, compare=False)
 
     @property
     def next_version(self) -> int:
@@ -186,6 +188,12 @@ class TableState:
     def forget_tombstones(self, since_ms: int) -> None:
         """Forget what was removed before a time (ms since 1970), as whoever starts from the next checkpoint has."""
         self.tombstones = {path: gone for path, gone in self.tombstones.items() if gone.deletion_ms >= since_ms}
+        self._remembered = len(self.tombstones)
+
+    @property
+    def has_many_tombstones(self) -> bool:
+        """Whether it is time to forget some: so seldom that it costs a constant share of having come by them."""
+        return len(self.tombstones) > 2 * self._remembered + _FEW_TOMBSTONES
 
     def apply(self, commit: Commit) -> None:
         """Fold one commit.
@@ -220,3 +228,19 @@ class TableState:
         self.version = commit.version
         self.commit_id = commit.info.commit_id
         self.timestamp_ms = commit.info.timestamp_ms
+
+
+def check_one_action_per_path(actions: Iterable[Action]) -> None:
+    """Refuse a commit that names one path twice: readers disagree which one counts.
+
+    Raises
+    ------
+    ValueError
+        A defect of the caller.
+    """
+    seen: set[str] = set()
+    for action in actions:
+        if isinstance(action, Add | Remove):
+            if action.path in seen:
+                raise ValueError(f"a commit holds two file actions of one path: path={action.path}")
+            seen.add(action.path)

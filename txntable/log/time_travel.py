@@ -13,6 +13,7 @@ from txntable.errors import OffsetOutOfRangeError
 from txntable.layout import checkpoint_path, commit_path, log_folder
 from txntable.log.actions import Commit, decode_commit, decode_commit_info
 from txntable.log.checkpoint import decode_checkpoint
+from txntable.log.damage import reading
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore
 
@@ -45,7 +46,8 @@ def load_version(store: ObjectStore, root: str, version: int) -> TableState:
         for slot, entry in zip(slots, store.get_many([commit_path(root, slot) for slot in slots]), strict=True):
             if entry is None:
                 raise _gone(root, version)
-            table.apply(decode_commit(slot, entry.data, commit_path(root, slot)))
+            with reading(commit_path(root, slot)):
+                table.apply(decode_commit(slot, entry.data, commit_path(root, slot)))
     return table
 
 

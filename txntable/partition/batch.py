@@ -11,12 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from txntable.errors import DamagedDataError, UnsupportedFormatError
+from coordinator.row_json import ROW_FORMAT, Fields, decode_row
+from txntable.errors import DamagedDataError
 from txntable.log.actions import Add
+from txntable.log.damage import reading
+from txntable.log.partition_values import whole_number
 
-TAG_VERSION = 1
-_REQUIRED = {"v", "records", "first_timestamp", "max_timestamp"}
-_OPTIONAL = {"transactional", "first_sequence", "partition_count", "uploaded_at", "decided"}
+TAG_VERSION = ROW_FORMAT
+_REQUIRED: Fields = {"records": int, "first_timestamp": int, "max_timestamp": int}
+_OPTIONAL: Fields = {
+    "transactional": bool,
+    "first_sequence": int,
+    "partition_count": int,
+    "uploaded_at": int,
+    "decided": list,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,49 +150,53 @@ def batch_of(add: Add) -> Batch:
 def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | None, appended_at_ms: int) -> Batch:
     """Return the batch of a path, its partition values, its tag and its modification time; see :func:`batch_of`."""
     tag = decode_tag(path, tag_text, _REQUIRED, _OPTIONAL)
-    try:
+    with reading(path):
         producer_id, epoch = values["_producer_id"], values["_producer_epoch"]
-        producer = None if producer_id is None or epoch is None else ProducerEpoch(int(producer_id), int(epoch))
-        decided = tag.get("decided")
-        return Batch(
+        whose = None if producer_id is None or epoch is None else (whole_number(producer_id), whole_number(epoch))
+        decided = tag["decided"]
+        batch = Batch(
             path=path,
-            partition=int(values["_partition"] or ""),
-            base_offset=int(values["_base_offset"] or ""),
-            last_offset=int(values["_last_offset"] or ""),
+            partition=whole_number(values["_partition"]),
+            base_offset=whole_number(values["_base_offset"]),
+            last_offset=whole_number(values["_last_offset"]),
             records=tag["records"],
-            producer=producer,
-            transactional=tag.get("transactional", False),
-            first_sequence=tag.get("first_sequence"),
+            producer=None if whose is None else ProducerEpoch(*whose),
+            transactional=tag["transactional"] or False,
+            first_sequence=tag["first_sequence"],
             first_timestamp_ms=tag["first_timestamp"],
             max_timestamp_ms=tag["max_timestamp"],
             appended_at_ms=appended_at_ms,
-            partition_count=tag.get("partition_count"),
-            uploaded_at_ms=tag.get("uploaded_at"),
-            decided=None if decided is None else (decided[0], decided[1]),
+            partition_count=tag["partition_count"],
+            uploaded_at_ms=tag["uploaded_at"],
+            decided=None if decided is None else integers(decided, 2),
         )
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise DamagedDataError("a segment's row can not be read; restore the log from a backup", path=path) from error
+        if not 0 <= batch.records - 1 <= batch.last_offset - batch.base_offset:
+            raise DamagedDataError("a segment's offsets contradict its records; restore the log from a backup")
+        return batch
 
 
-def decode_tag(path: str, text: str | None, required: set[str], optional: set[str]) -> dict[str, Any]:
-    """Return a tag's JSON object when it has exactly the fields that this version knows.
+def integers(values: object, count: int) -> Any:
+    """Return a list of so many integers as a tuple.
+
+    Raises
+    ------
+    ValueError
+        It is something else.
+    """
+    if not isinstance(values, list) or len(values) != count or any(type(value) is not int for value in values):
+        raise ValueError(f"no list of {count} integers")
+    return tuple(values)
+
+
+def decode_tag(path: str, text: str | None, required: Fields, optional: Fields) -> dict[str, Any]:
+    """Return a tag's fields when they are those that this version knows; one that may be missing is ``None`` then.
 
     Raises
     ------
     DamagedDataError
-        No tag, no JSON, a field missing.
+        No tag, no JSON, a field missing or of another type.
     UnsupportedFormatError
         A newer version or an unknown field: upgrade.
     """
-    try:
-        tag = json.loads(text or "")
-        version, fields = tag["v"], set(tag)
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedDataError("a row's tag can not be read; restore the log from a backup", path=path) from error
-    if version != TAG_VERSION or fields - required - optional:
-        raise UnsupportedFormatError(
-            "a row's tag was written under a newer format; upgrade txntable", path=path, v=version
-        )
-    if required - fields:
-        raise DamagedDataError("a row's tag lacks fields", path=path, missing=",".join(sorted(required - fields)))
-    return dict(tag)
+    with reading(path):
+        return decode_row(text or "", "tag", required, optional)

@@ -9,7 +9,7 @@ published, so that no stream of the public table misses it.  Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -135,8 +135,12 @@ def decide_deletion_of_records(
     return _decided(logs, table, going[:LARGEST_COMMIT_SEGMENTS], starts, now_ms)
 
 
-def cut_segment(logs: PartitionLogs, table: TableState, public: TableState, partition: int) -> PlannedSegment | None:
-    """Return the visible segment of a partition that the log start cuts, with the offsets that still count.
+def cut_segments(
+    logs: PartitionLogs, table: TableState, public: TableState, partitions: Collection[int]
+) -> list[PlannedSegment]:
+    """Return the visible segments that the log starts of partitions cut, with the offsets that still count.
+
+    One that is not visible and published yet is none of them: its head is only hidden until then.
 
     Parameters
     ----------
@@ -144,20 +148,19 @@ def cut_segment(logs: PartitionLogs, table: TableState, public: TableState, part
         S's state.
     public : TableState
         P's state, of any age.
-    partition : int
+    partitions : collection of int
         Which.
-
-    Returns
-    -------
-    PlannedSegment or None
-        Of S.  ``None``: there is none, or it is not visible and published yet: its head is only hidden until then.
     """
     if logs.settings is None or logs.settings.deleted:
-        return None
-    start, end = _bounds(table, logs.settings.topic_id, partition)
+        return []
     segments = _LiveSegments(logs, table, public)
-    first = next(segments.columns.between(partition, start, end), None)
-    return first if first is not None and first.base_offset < start and segments.is_visible(first) else None
+    found = []
+    for partition in sorted(partitions):
+        start, end = _bounds(table, logs.settings.topic_id, partition)
+        first = next(segments.columns.between(partition, start, end), None)
+        if first is not None and first.base_offset < start and segments.is_visible(first):
+            found.append(first)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from txntable.errors import DamagedDataError, UnsupportedFormatError
+from coordinator.row_json import ROW_FORMAT, Fields, decode_object, decode_row
 from txntable.layout import marker_path
 from txntable.log.actions import Add
 from txntable.log.constant_file import CONSTANT_FILE, CONSTANT_STATS
+from txntable.log.damage import reading
+from txntable.log.partition_values import whole_number
 
-MARKER_VERSION = 1
-_FIELDS = {"v", "ends", "position", "decided_at", "coordinator_epoch", "offsets"}
+MARKER_VERSION = ROW_FORMAT
+_FIELDS: Fields = {"ends": int, "position": int, "decided_at": int, "coordinator_epoch": int, "offsets": dict}
 
 
 class Control(Enum):
@@ -101,23 +103,22 @@ def marker_of(path: str, values: Mapping[str, str | None]) -> Marker:
     UnsupportedFormatError
         It is of a newer version.
     """
-    try:
-        value = json.loads(values["_marker"] or "")
-        if value["v"] != MARKER_VERSION or set(value) - _FIELDS:
-            raise UnsupportedFormatError(
-                "a marker was written under a newer format; upgrade txntable", path=path, v=value["v"]
-            )
-        if int(values["_producer_epoch"] or "") != value["ends"] + 1:
+    with reading(path):
+        value = decode_row(values["_marker"] or "", "marker", _FIELDS, {})
+        if whole_number(values["_producer_epoch"]) != value["ends"] + 1:
             raise ValueError("epoch raised by other than one")
         return Marker(
             path=path,
-            producer_id=int(values["_producer_id"] or ""),
+            producer_id=whole_number(values["_producer_id"]),
             ends=value["ends"],
             control=Control(values["_control"]),
             position=value["position"],
             decided_at_ms=value["decided_at"],
             coordinator_epoch=value["coordinator_epoch"],
-            offsets={int(partition): offset for partition, offset in value["offsets"].items()},
+            offsets={
+                whole_number(partition): offset
+                for partition, offset in decode_object(
+                    value["offsets"], "marker", dict.fromkeys(value["offsets"], int), {}
+                ).items()
+            },
         )
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise DamagedDataError("a marker can not be read; restore the log from a backup", path=path) from error

@@ -24,6 +24,9 @@ from txntable.partition.producer_state import ProducerEntry
 from txntable.partition.projection import commit_position
 from txntable.partition.state_entry import Cleaning, StateEntry, state_add
 
+# Of one commit: the others go with the next one.
+LARGEST_REMOVAL_MARKERS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Removal:
@@ -92,12 +95,12 @@ def row_without_producer(batch: Batch, decided: tuple[int, int]) -> Batch:
 
 
 def _needless_markers(logs: PartitionLogs, table: TableState, leaving: set[str]) -> list[TransactionKey]:
-    """Return the markers without any row that waits for them, once the rows `leaving` are gone or settled."""
+    """Return markers without any row that waits for them, once the rows `leaving` are gone or settled; not too many."""
     if not logs.markers:
         return []
     needed = set(waiting_rows(table.files.untouched_base(), leaving))
     needed.update(waiting_rows(table.files.tail_table(), leaving))
-    return sorted(key for key in logs.markers if key not in needed)
+    return sorted(key for key in logs.markers if key not in needed)[:LARGEST_REMOVAL_MARKERS]
 
 
 def waiting_rows(rows: pa.Table, leaving: Collection[str]) -> Iterable[TransactionKey]:

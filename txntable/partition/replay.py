@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.log.partition_values import partition_column
+from txntable.log.partition_values import partition_column, whole_numbers
 from txntable.partition.batch import Batch, ProducerEpoch, decode_batch
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
@@ -26,7 +26,6 @@ from txntable.schema import SEGMENTS_PARTITION_COLUMNS
 _COLUMNS = {column.name for column in SEGMENTS_PARTITION_COLUMNS}
 _MARKERS = pa.array([Control.COMMIT.value, Control.ABORT.value])
 _KNOWN = pa.array([control.value for control in Control])
-_INTEGER = "^-?[0-9]{1,18}$"
 
 
 @dataclass(slots=True)
@@ -76,13 +75,7 @@ def _mask(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def _numbers(rows: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return a partition column as int64; absent is -1 here, and nowhere else."""
     values = partition_column(rows, name)
-    try:
-        filled = pc.fill_null(pc.cast(values, pa.int64()), -1)
-    except pa.ArrowInvalid as error:
-        odd = rows.filter(_mask(pc.invert(pc.match_substring_regex(values, _INTEGER))))
-        raise DamagedDataError(
-            "a row's number can not be read; restore the log from a backup", path=odd["path"][0].as_py(), column=name
-        ) from error
+    filled = pc.fill_null(whole_numbers(values, rows["path"], name), -1)
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 

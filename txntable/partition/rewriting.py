@@ -21,7 +21,7 @@ from txntable.partition.projection import SEGMENTS_PREFIX, commit_position, is_a
 from txntable.partition.removal import Removal, decide_removal
 from txntable.partition.state_entry import Cleaning, after_cleaning
 from txntable.segment import StagedSegment
-from txntable.topic_policy import config_number
+from txntable.topic_policy import config_number, is_compacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Rewrite:
     left_out_for : int
         The highest decision of the records for which older ones may have been left out: a snapshot below it
         would lack both; 0: all are there.
+    drops : bool
+        Whether older records of a key were left out: only while the topic is compacted at the slot.
     ripe : bool
         Whether the sources were decided at least ``snapshot.retention`` ago: else the outputs say when they were
         written, and are as young as that.
@@ -68,6 +70,7 @@ class Rewrite:
     outputs: tuple[MergedSegment, ...]
     by_key: int | None = None
     left_out_for: int = 0
+    drops: bool = False
     ripe: bool = True
 
 
@@ -145,6 +148,7 @@ class _Deciding:
 
     def __init__(self, logs: PartitionLogs, table: TableState, public: TableState) -> None:
         self._logs, self._table, self._public = logs, table, public
+        self._compacted = logs.settings is not None and is_compacted(logs.settings.config)
         self._lost: set[int] = set()
         self.gone: set[str] = set()
         self.adds: list[Action] = []
@@ -167,7 +171,8 @@ class _Deciding:
             self.done.append(rewrite)
             return
         # Vacuum may have condemned a new file.
-        safe = all(is_registrable(self._table, output.segment, now_ms) for output in rewrite.outputs)
+        may = self._compacted or not (rewrite.drops or rewrite.by_key is not None)
+        safe = may and all(is_registrable(self._table, output.segment, now_ms) for output in rewrite.outputs)
         sources = self._sources(rewrite) if safe else None
         if sources is None:
             self._lost.add(rewrite.partition)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.log.partition_values import partition_column
+from txntable.log.partition_values import partition_column, whole_numbers
 from txntable.log.table_state import LiveFiles
 
 Numbers = npt.NDArray[np.int64]
@@ -25,7 +25,7 @@ Numbers = npt.NDArray[np.int64]
 _WINDOW = 1024
 
 # As `txntable.statistics` writes them: the format's own columns stand last, and in no value a quote stands alone.
-_RECORDS = r'^\{"numRecords":(?P<found>[0-9]+)[,}]'
+_RECORDS = r'^\{"numRecords":(?P<found>[0-9]{1,18})[,}]'
 _MAX_TIMESTAMP = r'"_timestamp":"(?P<found>[^"]+)"\},"nullCount":'
 
 
@@ -230,10 +230,7 @@ def _said(stats: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
 
 
 def _numbers(rows: pa.Table, name: str) -> Numbers:
-    try:
-        values = pc.cast(partition_column(rows, name), pa.int64())
-    except pa.ArrowInvalid as error:
-        raise DamagedDataError("a row of a topic has a column that is no number", column=name) from error
+    values = whole_numbers(partition_column(rows, name), rows["path"], name)
     if values.null_count:
         path = rows.filter(pc.is_null(values))["path"][0].as_py()
         raise DamagedDataError("a segment's row lacks a column; restore the log from a backup", path=path, column=name)

@@ -10,15 +10,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 
-from txntable.errors import DamagedDataError
+from coordinator.row_json import Fields, decode_object
 from txntable.layout import state_path
 from txntable.log.actions import Add
 from txntable.log.constant_file import CONSTANT_FILE, CONSTANT_STATS
-from txntable.partition.batch import TAG_VERSION, decode_tag
+from txntable.log.damage import reading
+from txntable.log.partition_values import whole_number
+from txntable.partition.batch import TAG_VERSION, decode_tag, integers
 from txntable.partition.markers import Control
 from txntable.partition.producer_state import BatchMetadata, ProducerEntry
 
+_PRODUCER: Fields = {
+    "id": int,
+    "epoch": int,
+    "coordinator_epoch": (int, NoneType),
+    "last_timestamp": int,
+    "last_offset": int,
+    "batches": list,
+}
 # More are told apart no longer: of two neighbours the later time counts for both.
 MOST_CLEANINGS = 64
 
@@ -71,7 +82,8 @@ def after_cleaning(cleaned: Sequence[Cleaning], new: Cleaning, horizon_ms: int) 
     expired = [one for one in cleaned if one.at_ms <= horizon_ms]
     kept = [*expired[-1:], *(one for one in cleaned if one.at_ms > horizon_ms), new]
     if len(kept) > MOST_CLEANINGS:
-        del kept[1]
+        # The one whose going makes the least difference: dropped always at one end, no cleaning would grow old.
+        del kept[min(range(1, len(kept) - 1), key=lambda i: kept[i + 1].at_ms - kept[i - 1].at_ms)]
     return tuple(kept)
 
 
@@ -121,19 +133,18 @@ def state_entry_of(path: str, values: Mapping[str, str | None], tag_text: str | 
     UnsupportedFormatError
         It is of a newer version.
     """
-    tag = decode_tag(path, tag_text, {"v", "through", "producers"}, {"cleaned"})
-    try:
+    tag = decode_tag(path, tag_text, {"through": int, "producers": list}, {"cleaned": list})
+    with reading(path):
+        rows = [decode_object(row, "producer", _PRODUCER, {}) for row in tag["producers"]]
         producers = {
             row["id"]: ProducerEntry(
                 row["epoch"],
-                tuple(BatchMetadata(*numbers) for numbers in row["batches"]),
+                tuple(BatchMetadata(*integers(numbers, 4)) for numbers in row["batches"]),
                 row["last_timestamp"],
                 row["coordinator_epoch"],
                 row["last_offset"],
             )
-            for row in tag["producers"]
+            for row in rows
         }
-        cleaned = tuple(Cleaning(*numbers) for numbers in tag.get("cleaned", ()))
-        return StateEntry(int(values["_partition"] or ""), tag["through"], producers, cleaned)
-    except (KeyError, ValueError, TypeError) as error:
-        raise DamagedDataError("a state entry can not be read; restore the log from a backup", path=path) from error
+        cleaned = tuple(Cleaning(*integers(numbers, 2)) for numbers in tag["cleaned"] or ())
+        return StateEntry(whole_number(values["_partition"]), tag["through"], producers, cleaned)

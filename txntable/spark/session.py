@@ -15,17 +15,30 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from txntable.errors import MissingDependencyError
+from txntable.spark import s3a
+from txntable.storage.object_store import StoreSpec
 
 try:
-    from delta.pip_utils import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 except ImportError as error:
     raise MissingDependencyError(
-        "spark and delta are not installed; pip install 'txntable[spark]', or run inside a runtime that brings them",
+        "spark is not installed; pip install 'txntable[spark]', or run inside a runtime that brings it",
         missing=error.name,
     ) from error
+try:
+    from delta.pip_utils import configure_spark_with_delta_pip
+except ImportError:
+    # A managed runtime brings Delta's jars, and not always its Python package: that only fetches the jars.
+    configure_spark_with_delta_pip = None  # type: ignore[assignment]
 
 LEAST_JAVA = 17
+_OF_HADOOP = "spark.hadoop."
+_JOINTS = {
+    "spark.jars.packages": ",",
+    "spark.jars.excludes": ",",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.executor.extraJavaOptions": " ",
+}
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 # Spark has these; Delta's own metadata would fetch others beside them: 72 MB, and another Hadoop.
 _SPARK_HAS = (
@@ -42,8 +55,9 @@ _SPARK_HAS = (
     "com.fasterxml.jackson.core:jackson-annotations",
     "com.fasterxml.jackson.datatype:jackson-datatype-jdk8",
 )
+_SECRET_NAMES = "secret|password|token|access[._]?key|account[._]?key|customer[._]key|encryption[.]key|sas[._]key"
 SETTINGS = {
-    "spark.jars.excludes": ",".join(_SPARK_HAS),
+    "spark.jars.excludes": ",".join((*_SPARK_HAS, *s3a.EXCLUDES)),
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Delta spreads a table's file list over 50 tasks otherwise, more than most topics have files.
@@ -51,6 +65,8 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Without it Spark refuses format("txntable") with the option pushFilters.
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Spark's own does not know how Azure, Google and our storage options call their keys.
+    "spark.redaction.regex": f"(?i){_SECRET_NAMES}|service[._]account",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -58,7 +74,12 @@ SETTINGS = {
 
 
 def build_session(
-    application: str, *, master: str | None = None, settings: Mapping[str, str] | None = None, log_level: str = "ERROR"
+    application: str,
+    *,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    log_level: str = "ERROR",
+    store: StoreSpec | None = None,
 ) -> SparkSession:
     """Return a session with Delta, making it if there is none.
 
@@ -72,11 +93,14 @@ def build_session(
         Spark's, on top of what is needed.  The session's time zone is left to the user.
     log_level : str
         Of Spark's log.
+    store : StoreSpec, optional
+        Of a warehouse (``warehouse.store.spec``): in S3, Spark then reads and writes its bucket with the same storage
+        options.  Of more buckets: :func:`txntable.spark.s3a.s3a_settings`, in `settings`.
 
     Raises
     ------
     MissingDependencyError
-        There is no Java that Spark runs on.
+        There is no Java that Spark runs on, Delta is missing, or it is not known how this Spark reads S3.
     """
     require_java()
     # Spark would take another python3 from the PATH for its workers, without our libraries.
@@ -85,13 +109,53 @@ def build_session(
     builder = SparkSession.builder.appName(application)
     if master is not None:
         builder = builder.master(master)
-    chosen = {**SETTINGS, **(settings or {})}
+    chosen = _together(SETTINGS, {} if store is None else s3a.s3a_settings(store.url, store.options), settings or {})
+    # The JVM's command line has the others, and who else is on this machine sees it.
+    secrets = {name: chosen.pop(name) for name in list(chosen) if s3a.is_secret(name)}
     for name, value in chosen.items():
         builder = builder.config(name, value)
     extra = [package for package in chosen.get("spark.jars.packages", "").split(",") if package]
-    session: SparkSession = configure_spark_with_delta_pip(builder, extra_packages=extra).getOrCreate()
+    session: SparkSession = _with_delta(builder, extra).getOrCreate()
     session.sparkContext.setLogLevel(log_level)
+    add_hadoop_settings(session, secrets)
     return session
+
+
+def add_hadoop_settings(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Give a session that runs the settings of Hadoop among some of Spark's; one that has a value keeps it.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Classic; the settings are its context's, and so of all its sessions.
+    settings : Mapping[str, str]
+        As of :func:`txntable.spark.s3a.s3a_settings`: what begins with ``spark.hadoop.`` counts.
+    """
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001  PySpark has no public name for it
+    for name, value in settings.items():
+        if name.startswith(_OF_HADOOP):
+            hadoop.setIfUnset(name.removeprefix(_OF_HADOOP), value)
+
+
+def _with_delta(builder: SparkSession.Builder, packages: list[str]) -> SparkSession.Builder:
+    """Let the JVM fetch Delta's jars and others; one that runs already has what it was started with."""
+    if configure_spark_with_delta_pip is not None:
+        configured: SparkSession.Builder = configure_spark_with_delta_pip(builder, extra_packages=packages)
+        return configured
+    if not s3a.has_jvm():
+        raise MissingDependencyError("delta is not installed; pip install 'txntable[spark]'", missing="delta")
+    return builder
+
+
+def _together(*several: Mapping[str, str]) -> dict[str, str]:
+    """Return settings of which the later ones win, and lists are joined."""
+    found: dict[str, str] = {}
+    for settings in several:
+        for name, value in settings.items():
+            joint = _JOINTS.get(name)
+            before = found.get(name) if joint else None
+            found[name] = f"{before}{joint}{value}" if before and value else value
+    return found
 
 
 def require_java() -> None:

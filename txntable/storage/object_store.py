@@ -179,7 +179,12 @@ class ObjectStore(ABC):
     def unfinished(self) -> Iterator[ObjectMeta]:
         """Yield what writers have begun and not finished, the living and the killed ones; of some stores nothing.
 
-        None of it is an object.  A remote store's own rules do away with uploads that were never completed.
+        None of it is an object.
+
+        Raises
+        ------
+        StorePermissionError
+            These credentials may not ask.
         """
         return iter(())
 

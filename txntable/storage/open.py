@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from txntable.errors import InvalidRequestError
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import ObjectStore, StoreSpec
-from txntable.storage.remote import SCHEMES, RemoteStore
+from txntable.storage.remote import RemoteStore
+from txntable.storage.remote_clients import SCHEMES
 
 
 def open_store(spec: StoreSpec) -> ObjectStore:
@@ -23,7 +24,7 @@ def open_store(spec: StoreSpec) -> ObjectStore:
     Raises
     ------
     InvalidRequestError
-        The URL is of no known kind.
+        The URL is of no known kind, or holds credentials.
     InvalidConfigError
         A storage option is unknown, or given for a local folder.
     StorePermissionError
@@ -32,6 +33,7 @@ def open_store(spec: StoreSpec) -> ObjectStore:
     url = spec.url.rstrip("/") or "/"
     parts = urlsplit(url)
     if parts.scheme not in {"", "file"}:
+        _require_no_secret(parts)
         if spec.durability != "full":
             raise InvalidRequestError("durability can be chosen for local folders only", durability=spec.durability)
         return RemoteStore(StoreSpec(url, dict(spec.options)))
@@ -41,3 +43,13 @@ def open_store(spec: StoreSpec) -> ObjectStore:
         raise InvalidRequestError("a local folder takes no storage options", options=",".join(sorted(spec.options)))
     folder = unquote(parts.path) if parts.scheme == "file" else url
     return LocalFolder(StoreSpec(os.path.abspath(folder), {}, spec.durability))
+
+
+def _require_no_secret(parts: SplitResult) -> None:
+    """Refuse a URL that holds credentials: URLs are shown in errors, plans and logs."""
+    # Azure's containers stand before an @; no bucket's or container's name has a colon.
+    account = parts.scheme in {"abfs", "abfss"}
+    if parts.query or parts.fragment or ":" in parts.netloc or ("@" in parts.netloc and not account):
+        raise InvalidRequestError(
+            "a url has no user, password or query; give credentials as storage options", scheme=parts.scheme
+        )

@@ -1,7 +1,8 @@
 """Objects in S3, Google Cloud Storage, Azure or (for trying out) memory, through obstore.
 
-There are two clients.  One sends a failed request again; the other never does, and sends the
-put-if-absents: a hidden second attempt would meet its own object and answer ``EXISTS``.
+There are two clients.  One sends a failed request again (``retries`` says when); the other never
+does, and sends the put-if-absents: a hidden second attempt would meet its own object and answer
+``EXISTS``.
 S3's 409 (another conditional write is under way) arrives here as ``EXISTS`` too; the log reads
 the slot before it believes either.
 
@@ -16,10 +17,9 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, BinaryIO, TypeVar
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import (
@@ -29,44 +29,38 @@ from obstore.exceptions import (
     PreconditionError,
     UnauthenticatedError,
 )
-from obstore.store import MemoryStore, from_url
 
+from txntable.environment import SystemEnvironment
 from txntable.errors import (
     IllegalStateError,
-    InvalidRequestError,
     StorePermissionError,
     StoreUnavailableError,
     TxnTableError,
     WarehouseNotFoundError,
 )
-from txntable.storage.credentials import parse_options, s3_credentials
+from txntable.storage.credentials import key_failure_in
+from txntable.storage.failure_words import are_ended_keys, misconfiguration, short_reason, without_secrets
 from txntable.storage.multipart_upload import PART_BYTES, PARTS_IN_FLIGHT, MultipartUpload
 from txntable.storage.object_path import check_folder, check_path
 from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject, StoreSpec
 from txntable.storage.object_writer import open_writer
-
-SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfs": "az", "abfss": "az", "memory": "memory"}
+from txntable.storage.refusal import is_refusal, missing_s3_action
+from txntable.storage.remote_clients import connect, kind_of
+from txntable.storage.retries import Attempts
+from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
 _PARALLEL_GETS = 8
-_RETRIED_FOR = timedelta(minutes=2)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FAILURES = (BaseError, OSError, ValueError)
 _EXISTS = (AlreadyExistsError, PreconditionError)
-# what obstore says in words only: of a refused LIST, and of a bucket that is not there
-_REFUSED = re.compile(r"non-2xx status code: 40[13]\b")
+# what obstore says in words only
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|FilesystemNotFound|The specified bucket does not exist")
 _LISTED_IN_ORDER = frozenset({"s3", "gs", "memory"})
-_REASON_CHARACTERS = 300
+# of an object that came in parts: whose upload it is.  Azure allows letters here, and no hyphen
+_MARK = "uploadid"
 
-_memory_stores: dict[str, MemoryStore] = {}
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Clients:
-    retrying: Any
-    single: Any
 
 
 class RemoteStore(ObjectStore):
@@ -91,9 +85,11 @@ class RemoteStore(ObjectStore):
 
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec
-        self._clients = _connect(spec)
+        self._clients = connect(spec)
+        self._environment = SystemEnvironment()
         self._process = os.getpid()
-        self._in_order = _kind(spec.url) in _LISTED_IN_ORDER and "--x-s3" not in spec.url  # S3 Express: any order
+        self._is_s3 = kind_of(spec.url) == "s3"
+        self._in_order = kind_of(spec.url) in _LISTED_IN_ORDER and "--x-s3" not in spec.url  # S3 Express: any order
 
     def __repr__(self) -> str:
         return f"RemoteStore({self.spec.url!r})"
@@ -143,12 +139,13 @@ class RemoteStore(ObjectStore):
         """Create an object unless there is one; never sent again."""
         check_path(path)
         self._check_process()
+        attempts = self._attempts()
         try:
             obstore.put(self._clients.single, path, data, mode="create", use_multipart=False)
         except _EXISTS:
             return PutOutcome.EXISTS
         except _FAILURES as error:
-            raise self._failure(error, path) from error
+            raise self._failure(error, path, attempts) from without_secrets(error)
         return PutOutcome.CREATED
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
@@ -160,22 +157,13 @@ class RemoteStore(ObjectStore):
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted; one LIST with a delimiter."""
         folder = check_folder(prefix)
-        try:
-            found = obstore.list_with_delimiter(self._retrying(), folder or None)
-        except _FAILURES as error:
-            raise self._failure(error, folder) from error
+        found = self._answered(lambda: obstore.list_with_delimiter(self._retrying(), folder or None), folder)
         return sorted(str(path).rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects by one request each, so that the order holds; an absent one is no error."""
         for path in paths:
-            check_path(path)
-            try:
-                obstore.delete(self._retrying(), path)
-            except FileNotFoundError as error:
-                self._check_bucket(error)
-            except _FAILURES as error:
-                raise self._failure(error, path) from error
+            self._unless_absent(partial(obstore.delete, self._retrying(), path), check_path(path))
 
     def delete_unordered(self, paths: Sequence[str]) -> None:
         """Delete objects by as few requests as the store allows; an absent one is no error."""
@@ -194,34 +182,77 @@ class RemoteStore(ObjectStore):
             MultipartUpload(lambda data: self._put_whole(path, data), lambda parts: self._put_parts(path, parts))
         )
 
+    def unfinished(self) -> Iterator[ObjectMeta]:
+        """Yield S3's uploads in parts that were neither completed nor aborted; of other stores nothing.
+
+        Azure forgets the blocks that no object took up after a week.  Google Cloud Storage keeps them until a
+        lifecycle rule of the bucket (``AbortIncompleteMultipartUpload``) does away with them.
+        """
+        return unfinished_uploads(self.spec) if self._is_s3 else iter(())
+
+    def discard(self, paths: Sequence[str]) -> None:
+        """Abort such uploads; a writer that still lives fails when it completes."""
+        if paths and not self._is_s3:
+            super().discard(paths)
+        elif paths:
+            abort_uploads(self.spec, paths)
+
     def _put_whole(self, path: str, data: bytes) -> None:
-        try:
-            obstore.put(self._retrying(), path, data, use_multipart=False)
-        except _FAILURES as error:
-            raise self._failure(error, path) from error
+        self._answered(lambda: obstore.put(self._retrying(), path, data, use_multipart=False), path)
 
     def _put_parts(self, path: str, parts: Iterator[bytes]) -> None:
-        client = self._retrying()
+        put = partial(obstore.put, chunk_size=PART_BYTES, max_concurrency=PARTS_IN_FLIGHT, use_multipart=True)
+        attempts, mark = self._attempts(), {_MARK: self._environment.new_id()}
         try:
-            obstore.put(client, path, parts, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=PARTS_IN_FLIGHT)
+            put(self._retrying(), path, parts, attributes=mark)
         except _FAILURES as error:
-            raise self._failure(error, path) from error
+            # The answer to a completion may be lost; the second one, or the abort, then meets no upload any more.
+            if not self._has_mark(path, mark):
+                raise self._failure(error, path, attempts) from without_secrets(error)
+
+    def _has_mark(self, path: str, mark: dict[str, str]) -> bool:
+        request = partial(obstore.get, self._retrying(), path, options={"head": True})
+        try:
+            found = self._unless_absent(request, path)
+        except TxnTableError:
+            return False
+        return found is not None and found.attributes.get(_MARK) == mark[_MARK]
 
     def _list(self, folder: str) -> Iterator[ObjectMeta]:
-        try:
-            for chunk in obstore.list(self._retrying(), folder or None, chunk_size=1000):
-                yield from map(_meta, chunk)
-        except _FAILURES as error:
-            raise self._failure(error, folder) from error
+        attempts, last = self._attempts(), None
+        while True:
+            try:
+                for chunk in obstore.list(self._retrying(), folder or None, offset=last, chunk_size=1000):
+                    for meta in map(_meta, chunk):
+                        last = meta.path
+                        yield meta
+                return
+            except _FAILURES as error:
+                # Where the order is any, what has not been listed yet has no name to go on from.
+                if not ((self._in_order or last is None) and attempts.again(error)):
+                    raise self._failure(error, folder, attempts) from without_secrets(error)
 
     def _unless_absent(self, request: Callable[[], _T], path: str) -> _T | None:
-        try:
-            return request()
-        except FileNotFoundError as error:
-            self._check_bucket(error)
-            return None
-        except _FAILURES as error:
-            raise self._failure(error, path) from error
+        def ask() -> _T | None:
+            try:
+                return request()
+            except FileNotFoundError as error:
+                self._check_bucket(error)
+                return None
+
+        return self._answered(ask, path)
+
+    def _answered(self, request: Callable[[], _T], path: str) -> _T:
+        attempts = self._attempts()
+        while True:
+            try:
+                return request()
+            except _FAILURES as error:
+                if not attempts.again(error):
+                    raise self._failure(error, path, attempts) from without_secrets(error)
+
+    def _attempts(self) -> Attempts:
+        return Attempts(self._clients.max_retries, self._environment)
 
     def _retrying(self) -> Any:
         self._check_process()
@@ -235,54 +266,33 @@ class RemoteStore(ObjectStore):
 
     def _check_bucket(self, error: Exception) -> None:
         if _NO_BUCKET.search(str(error)):
-            raise self._no_bucket() from error
+            raise self._no_bucket() from without_secrets(error)
 
     def _no_bucket(self) -> WarehouseNotFoundError:
         return WarehouseNotFoundError("there is no such bucket; create it or correct the url", url=self.spec.url)
 
-    def _failure(self, error: Exception, path: str) -> TxnTableError:
-        text = str(error)
-        reason = text.partition("\n")[0][:_REASON_CHARACTERS]
-        # a write is answered "not found" only when what it goes into is not there
-        if isinstance(error, FileNotFoundError) or _NO_BUCKET.search(text):
+    def _failure(self, error: Exception, path: str, attempts: Attempts) -> TxnTableError:
+        text = str(without_secrets(error))
+        reason = short_reason(text)
+        of_keys = key_failure_in(text)
+        if of_keys is not None:
+            return of_keys
+        # a write is answered "not found" only when what it goes into is not there: the bucket, or the upload
+        if (isinstance(error, FileNotFoundError) and "NoSuchUpload" not in text) or _NO_BUCKET.search(text):
             return self._no_bucket()
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _REFUSED.search(text):
+        misconfigured = misconfiguration(text, self.spec.url)
+        if misconfigured is not None:
+            return misconfigured
+        if are_ended_keys(text):
+            return StorePermissionError("the AWS session token is not valid any more; get another", reason=reason)
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(text):
+            action = missing_s3_action(text) if kind_of(self.spec.url) == "s3" else None
             return StorePermissionError(
-                "the store refused these credentials; grant the access", path=path, reason=reason
+                "the store refused these credentials; grant them the action", path=path, action=action, reason=reason
             )
-        return StoreUnavailableError("the store gave no usable answer; try again", path=path, reason=reason)
-
-
-def _connect(spec: StoreSpec) -> _Clients:
-    kind = _kind(spec.url)
-    settings = parse_options(kind, spec.options)
-    if kind == "memory":
-        memory = _memory_stores.setdefault(spec.url, MemoryStore())
-        return _Clients(memory, memory)
-    arguments: dict[str, Any] = {"config": dict(settings.store), "client_options": dict(settings.client)}
-    credentials = s3_credentials(settings) if kind == "s3" else None
-    if credentials is not None:
-        arguments["credential_provider"] = credentials
-    retries = {"max_retries": settings.max_retries, "retry_timeout": _RETRIED_FOR}
-    try:
-        return _Clients(
-            from_url(spec.url, retry_config=retries, **arguments),  # type: ignore[call-overload]
-            from_url(spec.url, retry_config={"max_retries": 0}, **arguments),
+        return StoreUnavailableError(
+            "the store gave no usable answer; try again", path=path, reason=reason, tried_for_ms=attempts.tried_for_ms
         )
-    except _FAILURES as error:
-        reason = str(error).partition("\n")[0]
-        raise InvalidRequestError("the store can not be opened", url=spec.url, reason=reason) from error
-
-
-def _kind(url: str) -> str:
-    scheme = urlsplit(url).scheme
-    if scheme not in SCHEMES or not urlsplit(url).netloc:
-        raise InvalidRequestError(
-            "this is no url of a store; give a folder, or a url such as s3://bucket/prefix",
-            url=url,
-            known=",".join(sorted(SCHEMES)),
-        )
-    return SCHEMES[scheme]
 
 
 def _meta(found: Any) -> ObjectMeta:

@@ -7,7 +7,7 @@ The anchor counts from the *answer* to the write, so the estimate is never ahead
 from __future__ import annotations
 
 from txntable.environment import Environment, Instant
-from txntable.errors import StoreUnavailableError
+from txntable.errors import StorePermissionError, StoreUnavailableError
 from txntable.layout import CLOCK_PATH
 from txntable.storage.object_store import ObjectStore
 
@@ -42,6 +42,19 @@ class StoreClock:
         if anchor is None or self._environment.since_ms(anchor[1]) > _ANCHOR_LIFETIME_MS:
             anchor = self._anchor = self._write_anchor()
         return anchor[0] + max(0, self._environment.instant().boot_ms - anchor[1].boot_ms)
+
+    def shown_ms(self) -> int:
+        """Return :meth:`now_ms`; or this machine's time to who may not write: to show, and to refuse to read.
+
+        Raises
+        ------
+        StoreUnavailableError
+            As there.
+        """
+        try:
+            return self.now_ms()
+        except StorePermissionError:
+            return self._environment.instant().wall_ms
 
     def _write_anchor(self) -> tuple[int, Instant]:
         self._store.put(CLOCK_PATH, b"")

@@ -9,16 +9,22 @@ moto's state is the process's: servers share their buckets, and the last to stop
 from __future__ import annotations
 
 import io
+import re
 import threading
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
+from urllib.parse import parse_qs
 
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3 import models as moto_s3
 from werkzeug.serving import make_server
 
+_UPLOAD = re.compile(rb"<Upload>.*?</Upload>", re.DOTALL)
+_UPLOAD_ID = re.compile(rb"<UploadId>(.*?)</UploadId>")
+_INITIATED = re.compile(rb"<Initiated>.*?</Initiated>")
 _REGION = "us-east-1"
 _ACCESS_KEY = "testing"
 _SECRET_KEY = "testing-secret"
@@ -29,6 +35,27 @@ class _QuietHandler(MotoRequestHandler):
         pass
 
 
+class _UploadTimes:
+    """When uploads in parts were begun: moto says of all of them, in November 2010, so that a vacuum would end them."""
+
+    def __init__(self) -> None:
+        self._begun: dict[bytes, bytes] = {}
+
+    def corrected(self, environ: dict[str, Any], body: bytes) -> bytes:
+        if "uploads" not in parse_qs(environ["QUERY_STRING"], keep_blank_values=True):
+            return body
+        if environ["REQUEST_METHOD"] == "POST":
+            now = moto_s3.utcnow()  # type: ignore[attr-defined]
+            begun = now.strftime("%Y-%m-%dT%H:%M:%S.000Z").encode()
+            self._begun.update(dict.fromkeys(_UPLOAD_ID.findall(body), begun))
+            return body
+        return _UPLOAD.sub(self._with_time, body)
+
+    def _with_time(self, upload: re.Match[bytes]) -> bytes:
+        begun = self._begun.get(_UPLOAD_ID.findall(upload[0])[0])
+        return upload[0] if begun is None else _INITIATED.sub(b"<Initiated>%s</Initiated>" % begun, upload[0])
+
+
 class _LockedApplication:
     """A WSGI application that answers one request at a time."""
 
@@ -36,6 +63,7 @@ class _LockedApplication:
         self._application = application
         self._requests = requests
         self._lock = threading.Lock()
+        self._uploads = _UploadTimes()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", ""):
@@ -45,7 +73,7 @@ class _LockedApplication:
             self._requests[environ["REQUEST_METHOD"]] += 1
             answer = self._application(environ, start_response)
             try:
-                return [b"".join(answer)]
+                return [self._uploads.corrected(environ, b"".join(answer))]
             finally:
                 if hasattr(answer, "close"):
                     answer.close()

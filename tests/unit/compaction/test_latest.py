@@ -60,7 +60,7 @@ class Compacted:
 
     def rewritten(self, segment_bytes: int = 1 << 28, **changes: Any) -> RewriteResult:
         work = TopicWork(self.warehouse.context.store.spec, self.plan, segment_bytes)
-        rewriter = rewriter_here(self.warehouse.store, self.warehouse.context.environment)
+        rewriter = rewriter_here(self.warehouse.context)
         (result,) = rewriter(work, [self.task(**changes)])
         return result
 

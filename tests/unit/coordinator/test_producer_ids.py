@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import InvalidRequestError
-from coordinator.producer_ids import PRODUCER_ID_BLOCK_SIZE, allocate_producer_ids
+from coordinator.producer_ids import LEAP, PRODUCER_ID_BLOCK_SIZE, allocate_producer_ids, leap
 
 
 def test_ids_begin_at_zero_when_none_was_given() -> None:
@@ -26,3 +26,8 @@ def test_ids_go_on_without_overlap_when_asked_again() -> None:
 def test_ids_are_refused_when_none_is_asked_for() -> None:
     with pytest.raises(InvalidRequestError, match="count=0"):
         allocate_producer_ids(0, count=0)
+
+
+def test_leap_passes_every_id_that_was_ever_given() -> None:
+    assert leap(None) == LEAP
+    assert leap(5000) == 5000 + LEAP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.log.world import DAY_MS, GUARD_MS, World, creation
+from tests.unit.log.world import DAY_MS, GUARD_MS, Process, World, creation, file
 from txntable.errors import DamagedDataError
 from txntable.log.actions import Metadata, Remove
 from txntable.log.retention import DELETED_FILES_PROPERTY, deleted_files_retention_ms, retention_properties
@@ -54,3 +54,26 @@ def with_retention(retention_ms: int) -> Metadata:
     (metadata,) = [action for action in creation() if isinstance(action, Metadata)]
     properties = {**metadata.configuration, **retention_properties(retention_ms)}
     return Metadata(metadata.table_id, metadata.name, metadata.schema, (), properties, metadata.created_ms)
+
+
+def test_who_follows_a_log_forgets_tombstones_as_who_opens_it_has() -> None:
+    """A consumer that polls for years must not remember every file that ever was."""
+    world = World()
+    writer, follower = world.process(), world.process()
+    writer.create()
+    for day in range(40):
+        come_and_go(writer, [f"{day}/{number}" for number in range(200)])
+        follower.log.refresh()
+        world.advance_ms(DAY_MS)
+
+    # Seven days are kept, and some of those that have expired until there are many.
+    assert 7 * 200 <= len(follower.log.table.tombstones) <= 2 * 8 * 200 + 1_000
+    writer.log.write_checkpoint()
+    opened = world.process().log.refresh().tombstones
+    assert opened.items() <= follower.log.table.tombstones.items()
+
+
+def come_and_go(writer: Process, paths: list[str]) -> None:
+    now_ms = writer.log.context.clock.now_ms()
+    writer.log.commit("ADD", lambda _: [file(path) for path in paths])
+    writer.log.commit("REMOVE", lambda table: [Remove(add.path, now_ms, data_change=False) for add in table.files])

@@ -47,9 +47,9 @@ class Site:
         self.history.commit(lambda table: actions)
 
 
-def settled_site() -> Site:
+def settled_site(policy: str = "compact") -> Site:
     history = History(TopicLog(World().process().context, "t"), tick_ms=10)
-    history.create(topic_settings())
+    history.create(replace(topic_settings(), config={"cleanup.policy": policy}))
     history.append(None, [(0, 2)], transactional=False)
     for producer in (ANN, BOB, CID):
         history.append(producer, [(0, 2), *([(1, 2)] if producer is ANN else [])], transactional=True)

@@ -8,7 +8,7 @@ from tests.unit.partition.history import published
 from tests.unit.partition.retained import Retained, plain_segments, retained
 from txntable.partition import log_start as log_start_module
 from txntable.partition.batch import ProducerEpoch
-from txntable.partition.log_start import LogStartDecision, cut_segment
+from txntable.partition.log_start import LogStartDecision, cut_segments
 from txntable.partition.markers import Control
 
 ANN = ProducerEpoch(7, 0)
@@ -80,8 +80,8 @@ def test_deletion_of_bounded_size_hides_all_and_leaves_the_rest_to_retention(mon
 
 def cut(history: Retained, partition: int = 0) -> tuple[int, int, int] | None:
     """Base offset of the segment that is cut, and which of its offsets count."""
-    found = cut_segment(*history.state, partition)
-    return None if found is None else (found.base_offset, found.start, found.end)
+    found = cut_segments(*history.state, [partition])
+    return (found[0].base_offset, found[0].start, found[0].end) if found else None
 
 
 def test_visible_segment_that_the_log_start_cuts_is_found() -> None:

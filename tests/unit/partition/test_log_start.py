@@ -13,7 +13,7 @@ from tests.unit.partition.history import TOPIC_ID, full_projection, play, publis
 from tests.unit.partition.retained import NOW_MS, Retained, plain_segments, retained
 from txntable.partition import log_start as log_start_module
 from txntable.partition.batch import ProducerEpoch
-from txntable.partition.log_start import LogStartDecision, cut_segment
+from txntable.partition.log_start import LogStartDecision, cut_segments
 from txntable.partition.markers import Control
 from txntable.partition.offsets import log_start
 from txntable.topic_creation import decide_deletion
@@ -279,7 +279,7 @@ def test_nothing_goes_from_a_topic_that_is_not_there() -> None:
 
     for history in (never, gone):
         assert history.retain() == history.delete({0: 1}) == LogStartDecision()
-        assert cut_segment(*history.state, 0) is None
+        assert cut_segments(*history.state, [0]) == []
 
 
 def reopened(history: Retained, *, through_checkpoint: bool) -> TopicLog:

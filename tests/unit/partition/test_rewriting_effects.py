@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.partition.history import TOPIC_ID, published, refusal
@@ -112,6 +114,17 @@ def test_compaction_by_key_that_lost_a_rewrite_is_not_remembered(site: Site) -> 
     decision = site.decided(site.merge(site.plain), Rewrite(0, (), (), by_key=8))
 
     assert (decision.actions, decision.done) == ((), ())
+
+
+@pytest.mark.parametrize(("policy", "holds"), [("compact", True), ("compact,delete", True), ("delete", False)])
+def test_rewrite_that_drops_records_holds_only_while_the_topic_is_compacted(policy: str, holds: bool) -> None:
+    site = settled_site(policy)
+    dropping = replace(site.merge(site.plain), drops=True)
+    remembering = Rewrite(0, (), (), by_key=8)
+
+    assert site.decided(dropping, remembering).done == ((dropping, remembering) if holds else ())
+    merging = site.merge(site.plain)
+    assert site.decided(merging).done == (merging,)
 
 
 def test_two_compactions_by_key_in_one_commit_are_both_remembered(site: Site) -> None:

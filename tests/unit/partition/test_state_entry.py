@@ -107,3 +107,14 @@ def test_tombstone_goes_when_the_first_cleaning_over_it_is_old_enough(
     for asked_ms in range(now_ms, now_ms + 70, 7):
         gone = first is not None and first.at_ms + retention_ms <= asked_ms
         assert (offset < expired_through(cleaned, asked_ms - retention_ms)) == gone
+
+
+def test_tombstones_go_in_time_also_when_there_are_more_cleanings_than_are_remembered() -> None:
+    """A job each five minutes makes 288 cleanings within a day of ``delete.retention.ms``."""
+    retention_ms = 5 * MOST_CLEANINGS
+    cleaned: tuple[Cleaning, ...] = ()
+
+    for number in range(1, 30 * MOST_CLEANINGS):
+        cleaned = after_cleaning(cleaned, Cleaning(number, number), number - retention_ms)
+
+    assert expired_through(cleaned, number - retention_ms) >= number - 1.1 * retention_ms

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from txntable.errors import MissingDependencyError
+from txntable.spark import session
 from txntable.spark.session import require_java
 
 
@@ -54,3 +56,15 @@ def test_a_missing_java_is_refused_when_there_is_none_at_all(tmp_path, monkeypat
         require_java()
 
     assert refused.value.facts == {"found": "none"}
+
+
+def test_delta_is_asked_for_only_where_nobody_has_started_the_jvm(monkeypatch):
+    """Under spark-submit, as on EMR, its jars are there, and its Python package may not be."""
+    monkeypatch.setattr(session, "configure_spark_with_delta_pip", None)
+    builder = SparkSession.builder
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+
+    with pytest.raises(MissingDependencyError, match="delta is not installed"):
+        session._with_delta(builder, [])
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert session._with_delta(builder, []) is builder

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.server
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +41,17 @@ def store(request: pytest.FixtureRequest) -> ObjectStore:
     return open_store(StoreSpec(f"{server.url}/some folder/{name}", server.storage_options))
 
 
+@pytest.fixture
+def aws_config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Take all that is AWS's off the machine; return where its configuration file is looked for."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    return tmp_path / "config"
+
+
 @dataclass(frozen=True)
 class StubbedS3:
     """A server that answers every request with one status."""
@@ -46,6 +59,7 @@ class StubbedS3:
     url: str
     answer: dict[str, int | str] = field(default_factory=lambda: {"status": 200, "body": ""})
     requests: list[tuple[str, str]] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
 
     def spec(self, **options: str) -> StoreSpec:
         keys = {"aws_access_key_id": "KEY-NAME", "aws_secret_access_key": "KEY-SECRET", "aws_region": "us-east-1"}
@@ -60,6 +74,7 @@ def _handler(stub: Callable[[], StubbedS3]) -> type[http.server.BaseHTTPRequestH
         def handle_request(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             stub().requests.append((self.command, self.path))
+            stub().headers.append({name.lower(): value for name, value in self.headers.items()})
             body = str(stub().answer["body"]).encode() if self.command != "HEAD" else b""
             self.send_response(int(stub().answer["status"]))
             self.send_header("Content-Length", str(len(body)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import subprocess
 import sys
@@ -208,3 +209,83 @@ def test_unordered_delete_takes_one_request_for_many_objects(stubbed_s3):
     RemoteStore(stubbed_s3.spec()).delete_unordered([str(number) for number in range(50)])
 
     assert [method for method, _ in stubbed_s3.requests] == ["POST"]
+
+
+def every_call(store: RemoteStore) -> None:
+    def stream() -> None:
+        with store.writer("w") as file:
+            file.write(b"x" * 9_000_000)
+
+    for call in (
+        lambda: store.get("a"),
+        lambda: store.get_range("a", 0, 1),
+        lambda: store.head("a"),
+        lambda: store.put("a", b""),
+        lambda: store.put_if_absent("b", b""),
+        lambda: list(store.list("a")),
+        lambda: store.folders("a"),
+        lambda: store.delete(["a"]),
+        lambda: store.delete_unordered(["a", "b"]),
+        stream,
+    ):
+        with contextlib.suppress(StoreUnavailableError):
+            call()
+
+
+@pytest.mark.parametrize("said", ["true", "requester"])
+def test_every_kind_of_request_says_that_the_requester_pays(stubbed_s3, said):
+    stubbed_s3.answer["body"] = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+
+    every_call(RemoteStore(stubbed_s3.spec(aws_request_payer=said)))
+
+    kinds = {(method, path.partition("?")[2].partition("=")[0]) for method, path in stubbed_s3.requests}
+    assert {method for method, _ in kinds} == {"GET", "HEAD", "PUT", "POST", "DELETE"}
+    assert {"list-type", "uploads", "delete", "uploadId", "partNumber"} <= {query for _, query in kinds}
+    assert {headers.get("x-amz-request-payer") for headers in stubbed_s3.headers} == {"requester"}
+    assert all("x-amz-request-payer" in headers["authorization"] for headers in stubbed_s3.headers)
+
+
+def test_every_write_carries_a_checksum_when_that_is_said(stubbed_s3):
+    stubbed_s3.answer["body"] = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+
+    every_call(RemoteStore(stubbed_s3.spec(checksum_algorithm="SHA256")))
+
+    of_writes = [
+        headers for (method, _), headers in zip(stubbed_s3.requests, stubbed_s3.headers, strict=True) if method == "PUT"
+    ]
+    assert len(of_writes) >= 4
+    assert all("x-amz-checksum-sha256" in headers for headers in of_writes)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "condition"),
+    [
+        ("gs://b/p", {"bearer_token": "t", "base_url": ""}, ("x-goog-if-generation-match", "0")),
+        ("az://c/p", {"account_name": "a", "token": "t", "endpoint": ""}, ("if-none-match", "*")),
+    ],
+)
+def test_put_if_absent_carries_the_condition_of_each_cloud(stubbed_s3, url, options, condition):
+    address = {name: value or stubbed_s3.url for name, value in options.items()}
+    store = RemoteStore(StoreSpec(url, {**address, "allow_http": "true", "max_retries": "0"}))
+
+    stubbed_s3.answer["status"] = 201
+    created = store.put_if_absent("a", b"")
+    stubbed_s3.answer["status"] = 412
+    existing = store.put_if_absent("a", b"")
+
+    name, value = condition
+    assert [headers.get(name) for headers in stubbed_s3.headers] == [value, value]
+    assert (created, existing) == (PutOutcome.CREATED, PutOutcome.EXISTS)
+
+
+@pytest.mark.parametrize("option", ["proxy_url", "environment"])
+def test_requests_go_through_the_proxy_that_is_named(monkeypatch, stubbed_s3, option):
+    options = {"aws_endpoint_url": "http://store.invalid"}
+    if option == "environment":
+        monkeypatch.setenv("HTTP_PROXY", stubbed_s3.url)
+    else:
+        options["proxy_url"] = stubbed_s3.url
+
+    RemoteStore(stubbed_s3.spec(**options)).put("a", b"")
+
+    assert stubbed_s3.requests == [("PUT", "http://store.invalid/bucket/prefix/a")]

@@ -1,0 +1,175 @@
+"""Deploys a warehouse's stack: shows what would change; with ``--execute`` changes it and looks at the result.
+
+    python -m infra.deploy --stack lake --bucket my-lake
+    python -m infra.deploy --stack lake --bucket my-lake --execute
+
+Exit code 0: shown, or deployed and everything is as it should be; 1: something endangers the warehouse, or is missing;
+2: wrong usage.  Credentials, region and profile are boto3's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError, WaiterError
+
+from infra.inspection import bucket_exists, lifecycle_dangers, missing_protections
+from infra.policies import WarehousePlace, Writes, place_of
+
+TEMPLATE = Path(__file__).with_name("warehouse.yaml")
+_NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What to deploy.
+
+    Attributes
+    ----------
+    stack : str
+        Name of the stack.
+    place : WarehousePlace
+        The warehouse.
+    parameters : Mapping of str to str
+        Of the template, beside bucket and prefix.
+    """
+
+    stack: str
+    place: WarehousePlace
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> Writes:
+        """Return what the bucket is to let be written."""
+        return Writes(self.parameters.get("Writes", Writes.CHECKED.value))
+
+    def all_parameters(self, before: Mapping[str, str]) -> list[dict[str, str]]:
+        """Return the parameters as CloudFormation takes them; what is not said stays, but for a pause."""
+        kept = {name: value for name, value in before.items() if name != "Writes"}
+        named = {**kept, "BucketName": self.place.bucket, "Prefix": self.place.prefix, **self.parameters}
+        return [{"ParameterKey": name, "ParameterValue": value} for name, value in named.items()]
+
+
+def deploy(session: Any, deployment: Deployment, *, execute: bool) -> int:
+    """Show the changes of a deployment, and make them if asked to; return the exit code.
+
+    Parameters
+    ----------
+    session : boto3.Session
+        Where and as whom.
+    deployment : Deployment
+        What.
+    execute : bool
+        ``False``: nothing is left behind.
+    """
+    s3 = session.client("s3")
+    place = deployment.place
+    endangered = lifecycle_dangers(s3, place) if bucket_exists(s3, place.bucket) else []
+    _tell("danger", endangered)
+    with _change_set(session.client("cloudformation"), deployment, keep=execute) as changes:
+        _tell("change", changes)
+    if not execute:
+        print("nothing was changed; --execute does it")
+        return 1 if endangered else 0
+    missing = [*missing_protections(s3, place, deployment.writes), *lifecycle_dangers(s3, place)]
+    _tell("missing", missing)
+    return 1 if missing else 0
+
+
+@contextmanager
+def _change_set(cloudformation: Any, deployment: Deployment, *, keep: bool) -> Iterator[list[str]]:
+    """Give the changes to the block; then execute them, or take the proposal away."""
+    stack = _stack(cloudformation, deployment.stack)
+    is_new = stack.get("StackStatus") in {None, "REVIEW_IN_PROGRESS"}
+    before = {each["ParameterKey"]: each["ParameterValue"] for each in stack.get("Parameters", ())}
+    name = f"{deployment.stack}-{int(time.time())}"
+    cloudformation.create_change_set(
+        StackName=deployment.stack,
+        ChangeSetName=name,
+        ChangeSetType="CREATE" if is_new else "UPDATE",
+        TemplateBody=TEMPLATE.read_text(),
+        Parameters=deployment.all_parameters(before),
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    proposal = {"StackName": deployment.stack, "ChangeSetName": name}
+    changes = _changes(cloudformation, proposal)
+    yield changes or ["none"]
+    if keep and changes:
+        cloudformation.execute_change_set(**proposal)
+        done = "stack_create_complete" if is_new else "stack_update_complete"
+        cloudformation.get_waiter(done).wait(StackName=deployment.stack)
+        return
+    cloudformation.delete_change_set(**proposal)
+    if is_new and _stack(cloudformation, deployment.stack).get("StackStatus") == "REVIEW_IN_PROGRESS":
+        cloudformation.delete_stack(StackName=deployment.stack)
+
+
+def _changes(cloudformation: Any, proposal: Mapping[str, str]) -> list[str]:
+    try:
+        cloudformation.get_waiter("change_set_create_complete").wait(**proposal)
+    except WaiterError as error:
+        reason = cloudformation.describe_change_set(**proposal).get("StatusReason", "")
+        if any(known in reason for known in _NO_CHANGES):
+            return []
+        raise RuntimeError(f"the change set could not be made reason={reason}") from error
+    found = [change["ResourceChange"] for change in cloudformation.describe_change_set(**proposal)["Changes"]]
+    return [_told(change) for change in found]
+
+
+def _told(change: Mapping[str, Any]) -> str:
+    # Replacing a bucket would make another, empty one.
+    replaced = " REPLACED" if change.get("Replacement") in {"True", "Conditional"} else ""
+    return f"{change['Action']} {change['ResourceType']} {change['LogicalResourceId']}{replaced}"
+
+
+def _stack(cloudformation: Any, name: str) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return {}
+        raise
+    return found
+
+
+def _tell(kind: str, lines: Sequence[str]) -> None:
+    for line in lines:
+        print(f"{kind}: {line}")
+
+
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m infra.deploy", description=__doc__.splitlines()[0])
+    parser.add_argument("--stack", required=True)
+    parser.add_argument("--bucket", required=True)
+    parser.add_argument("--prefix", default="warehouse")
+    parser.add_argument("--kms-key", help="ARN of the key that encrypts the bucket")
+    parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the template")
+    parser.add_argument("--execute", action="store_true", help="change it; without this the changes are shown")
+    parsed = parser.parse_args(given)
+    if any("=" not in each for each in parsed.parameter):
+        parser.error("--parameter: give NAME=VALUE")
+    return parsed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Deploy as the arguments say; return the exit code."""
+    given = _arguments(arguments)
+    session = boto3.Session()
+    partition = session.get_partition_for_region(session.region_name) if session.region_name else "aws"
+    place = place_of(f"s3://{given.bucket}/{given.prefix}", partition=partition, kms_key=given.kms_key)
+    parameters = dict(each.split("=", 1) for each in given.parameter)
+    if given.kms_key:
+        parameters["KmsKeyArn"] = given.kms_key
+    return deploy(session, Deployment(given.stack, place, parameters), execute=given.execute)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

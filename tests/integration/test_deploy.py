@@ -1,0 +1,129 @@
+"""The stack deployed to moto, and looked at through the APIs of S3 and IAM.
+
+moto takes only the name, encryption and tags of a bucket from a template, and none of: the policy of a bucket,
+an application of EMR Serverless, schedules.  It attaches no policy to a role. What the bucket
+lacks then is what the deployment must report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import boto3  # noqa: TID251  looks at what was deployed past every client of ours
+import pytest
+
+from infra.deploy import main
+from infra.policies import Role, Writes, bucket_policy, place_of, role_policy
+from infra.template import template
+from txntable.testing.moto_server import LockedMotoServer
+
+# Of these it says so, and goes on.
+pytestmark = [pytest.mark.s3, pytest.mark.filterwarnings("ignore:Tried to parse")]
+
+# moto makes no application from a template: it is told of one.
+DEPLOY = ["--stack", "lake", "--bucket", "my-lake", "--parameter", "ApplicationId=00f1"]
+PLACE = place_of("s3://my-lake/warehouse")
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[boto3.Session]:
+    with LockedMotoServer("other") as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield boto3.Session()
+
+
+def test_dry_run_shows_every_resource_and_leaves_nothing_behind(session: boto3.Session, capsys) -> None:
+    code = main(DEPLOY)
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    for name, resource in template()["Resources"].items():
+        assert f"change: Add {resource['Type']} {name}\n" in shown
+    assert "nothing was changed" in shown
+    assert [bucket["Name"] for bucket in session.client("s3").list_buckets()["Buckets"]] == ["other"]
+    assert session.client("iam").list_roles()["Roles"] == []
+    assert session.client("cloudformation").describe_stacks()["Stacks"] == []
+
+
+def test_deployed_stack_has_its_roles_and_says_what_the_bucket_lacks(session: boto3.Session, capsys) -> None:
+    code = main([*DEPLOY, "--execute"])
+
+    shown = capsys.readouterr().out
+    iam = session.client("iam")
+    documents = [document_of(iam, policy["Arn"]) for policy in iam.list_policies(Scope="Local")["Policies"]]
+    assert all(role_policy(role, PLACE) in documents for role in Role)
+    trusted = [role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] for role in iam.list_roles()["Roles"]]
+    assert trusted.count({"Service": "emr-serverless.amazonaws.com"}) == 2
+    assert session.client("s3").get_bucket_encryption(Bucket="my-lake")
+    assert code == 1
+    for lack in ("public access", "brought back", "parts of uploads", "DenyWithoutTls", "DenyReplacingLogEntries"):
+        assert lack in shown
+
+
+def document_of(iam, arn: str) -> object:
+    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+    return iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+
+
+def protect(s3, rules: Sequence[Mapping[str, object]]) -> None:
+    """Do by hand what moto leaves out."""
+    blocked = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    s3.put_public_access_block(Bucket="my-lake", PublicAccessBlockConfiguration=dict.fromkeys(blocked, True))
+    s3.put_bucket_versioning(Bucket="my-lake", VersioningConfiguration={"Status": "Enabled"})
+    s3.put_bucket_policy(Bucket="my-lake", Policy=json.dumps(bucket_policy(PLACE)))
+    s3.put_bucket_lifecycle_configuration(Bucket="my-lake", LifecycleConfiguration={"Rules": rules})
+
+
+LEFTOVERS = {
+    "ID": "multipart-leftovers",
+    "Status": "Enabled",
+    "Filter": {"Prefix": ""},
+    "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+}
+
+
+def test_second_deployment_changes_nothing_and_finds_everything_in_place(session: boto3.Session, capsys) -> None:
+    main([*DEPLOY, "--execute"])
+    protect(session.client("s3"), [LEFTOVERS])
+    capsys.readouterr()
+
+    code = main([*DEPLOY, "--execute"])
+
+    assert "missing" not in capsys.readouterr().out
+    assert code == 0
+
+
+def test_dry_run_finds_a_lifecycle_rule_that_would_destroy_the_warehouse(session: boto3.Session, capsys) -> None:
+    main([*DEPLOY, "--execute"])
+    tidy = {"ID": "tidy", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": {"Days": 30}}
+    protect(session.client("s3"), [LEFTOVERS, tidy])
+    capsys.readouterr()
+
+    code = main(DEPLOY)
+
+    assert "danger: rule 'tidy' deletes objects by age" in capsys.readouterr().out
+    assert code == 1
+
+
+@pytest.mark.parametrize("writes", [Writes.ANY, Writes.NONE])
+def test_deployment_for_a_backup_or_a_restore_wants_another_policy(session: boto3.Session, capsys, writes) -> None:
+    other = [*DEPLOY, "--parameter", f"Writes={writes.value}", "--execute"]
+    main(other)
+    protect(session.client("s3"), [LEFTOVERS])
+    policy = bucket_policy(PLACE, writes)
+    # As S3 gives it back.
+    policy["Statement"][0]["Principal"] = {"AWS": "*"}
+    policy["Statement"][0]["Action"] = "s3:*"
+    session.client("s3").put_bucket_policy(Bucket="my-lake", Policy=json.dumps(policy))
+    capsys.readouterr()
+
+    assert main(other) == 0
+
+
+def test_wrong_place_is_refused_before_anything_is_asked(session: boto3.Session) -> None:
+    with pytest.raises(ValueError, match="url=s3://my_lake/w"):
+        main(["--stack", "lake", "--bucket", "my_lake", "--prefix", "w"])

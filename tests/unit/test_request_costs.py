@@ -1,0 +1,91 @@
+"""The requests that operations make stay within their bounds, and ``infra/REQUESTS.md`` says what they are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from benchmarks.request_costs import DOCUMENT, TABLES, dollars
+from benchmarks.requests import Counted, Place, groups, openings, producers, readers, steady_transactions, transact
+from txntable.log.delta_log import DeltaLog
+
+TRANSACTIONS = {counted.operation: counted for counted in steady_transactions()}
+READERS = {counted.operation: counted for counted in [*readers(), *groups()]}
+OPENINGS = {counted.operation: counted for counted in openings()}
+ONE_TOPIC = [f"transaction, {partitions}" for partitions in ("1 partition", "3 partitions", "10 partitions")]
+# T and O; S and P of each topic.
+LOGS_BESIDE_TOPICS, LOGS_OF_A_TOPIC = 2, 2
+
+
+@pytest.mark.parametrize("operation", ONE_TOPIC)
+def test_steady_transaction_of_one_topic_makes_eleven_requests_at_most_beside_its_segments(operation: str) -> None:
+    counted = TRANSACTIONS[operation]
+
+    assert counted.total - counted.segments <= 11
+
+
+@pytest.mark.parametrize("operation", ONE_TOPIC)
+def test_steady_transaction_is_decided_three_round_trips_after_its_upload(operation: str) -> None:
+    assert TRANSACTIONS[operation].rounds_to_decision == 3
+
+
+def test_rounds_to_the_decision_count_what_stands_between_the_upload_and_the_commit() -> None:
+    steps = TRANSACTIONS["transaction, 1 partition"].steps
+    paths = [step.path for step in steps[1:5]]
+
+    assert [re.sub(r"p00000/.*|/\d{20}\.json", "", path) for path in paths] == [
+        "topics/t0/_segments/",
+        "system/transaction_log/_delta_log",
+        "topics/t0/_segments/_delta_log",
+        "system/transaction_log/_delta_log",
+    ]
+
+
+@pytest.mark.parametrize(
+    "counted", [*TRANSACTIONS.values(), *producers(), *READERS.values()], ids=lambda one: one.operation
+)
+def test_steady_work_makes_no_list(counted: Counted) -> None:
+    assert counted.requests["LIST"] == 0
+
+
+@pytest.mark.parametrize("operation", ["poll, nothing new", "group: poll, nothing new"])
+def test_poll_of_an_idle_topic_makes_two_gets(operation: str) -> None:
+    assert +READERS[operation].requests == Counter(GET=2)
+
+
+@pytest.mark.parametrize(("operation", "topics"), [("1 topic", 1), ("10 topics", 10)])
+def test_cold_open_after_maintenance_reads_each_log_by_five_requests(operation: str, topics: int) -> None:
+    """The hint, the checkpoint, its entry, the slot above it, and the proof that the entry is still there."""
+    logs = LOGS_BESIDE_TOPICS + LOGS_OF_A_TOPIC * topics
+
+    assert +OPENINGS[f"open, maintained, {operation}"].requests == Counter(GET=1 + 4 * logs, HEAD=logs)
+
+
+@pytest.mark.parametrize("transactions", [0, 1, 5, 20])
+def test_cold_open_asks_for_no_more_than_twice_the_entries_above_the_checkpoints(transactions: int) -> None:
+    place = Place()
+    logs: list[DeltaLog[Any]] = [place.warehouse.transactions.log, place.warehouse.offsets.log]
+    logs += [place.warehouse.topic_log("t0").segments, place.warehouse.topic_log("t0").public]
+    producer = place.producer()
+    for _ in range(transactions):
+        transact(producer)
+    entries = sum(log.refresh().next_version for log in logs)
+
+    counted = place.count("open", place.open_everything)
+
+    assert entries > 5 * transactions
+    assert counted.total <= 1 + 5 * len(logs) + 2 * entries
+    assert counted.requests["LIST"] == 0
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_document_shows_the_table_as_it_is_computed(name: str) -> None:
+    """``python -m benchmarks.request_costs`` writes it again."""
+    assert f"<!-- generated: {name} -->\n{TABLES[name]()}\n<!-- end -->" in DOCUMENT.read_text()
+
+
+def test_price_of_requests_is_that_of_the_list() -> None:
+    assert dollars(Counter(PUT=1000, LIST=1000, GET=1000, HEAD=1000, DELETE=1000)) == pytest.approx(0.0108)

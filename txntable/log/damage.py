@@ -1,0 +1,56 @@
+"""What is stored and can not be read becomes one kind of error, which names the object.
+
+Owns the last line of defence: whoever folds or decodes what a store returned does it inside of
+:func:`reading`.  Nothing that a foreign hand wrote there may show as a defect of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from txntable.errors import DamagedDataError, InvalidCallError, UnsupportedFormatError
+
+# Wrong types, missing fields, numbers out of bounds, too much nesting, and rules that a stored value breaks.  Not want
+# of memory, nor what a store answers.
+_UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    InvalidCallError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+)
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Let whatever goes wrong with stored bytes inside name the object that they are of.
+
+    Parameters
+    ----------
+    path : str
+        The object, or the row of it, that is read.
+
+    Raises
+    ------
+    DamagedDataError, UnsupportedFormatError
+        As raised inside, with `path` among its facts; every other sign of unreadable data is a DamagedDataError.
+    """
+    try:
+        yield
+    except (DamagedDataError, UnsupportedFormatError) as error:
+        if path in error.facts.values():
+            raise
+        # A row that was named inside keeps its name: this is the object that it stands in.
+        name = "object" if "path" in error.facts else "path"
+        raise type(error)(error.message, **{name: path, **error.facts}) from error
+    except MemoryError:
+        # Arrow's is a kind of ArrowException, and no sign of damage.
+        raise
+    except _UNREADABLE as error:
+        raise DamagedDataError("what is stored can not be read; restore the object from a backup", path=path) from error
