@@ -31,6 +31,8 @@ def configured_session(settings: ClientSettings) -> Session:
     """
     session = Session(profile=settings.store.get("profile"))
     try:
+        # A profile that is not there shows here, whatever else says the region.
+        session.get_scoped_config()
         region = settings.store.get("region") or os.environ.get("AWS_REGION") or session.get_config_variable("region")
     except BotoCoreError as error:
         raise InvalidConfigError("the AWS configuration can not be used; correct it", reason=str(error)) from error

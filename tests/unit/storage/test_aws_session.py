@@ -208,3 +208,11 @@ def test_requests_go_unsigned_only_when_that_is_said(stubbed_s3, said, signed):
     s3_client(spec).list_multipart_uploads(Bucket="bucket")
 
     assert ["authorization" in headers for headers in stubbed_s3.headers] == [signed, signed]
+
+
+@pytest.mark.parametrize("region", [{}, {"region": "eu-west-1"}])
+def test_profile_that_is_not_there_is_named_wherever_the_region_comes_from(aws_config, monkeypatch, region):
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+
+    with pytest.raises(InvalidConfigError, match="nobody"):
+        open_store(StoreSpec("s3://bucket", region))
