@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from coordinator.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, DamagedDataError, InvalidRequestError
-from coordinator.row_json import Fields, check_name, decode_row, encode_key, encode_row
+from coordinator.row_json import Fields, check_name, check_stored_name, decode_row, encode_key, encode_row
 
 BatchId: TypeAlias = str | int
 
@@ -102,7 +102,7 @@ class BatchRow:
         """
         row = cls(**decode_row(text, "batch", _REQUIRED, _OPTIONAL))
         try:
-            check_name(row.transactional_id, "a transactional id")
+            check_stored_name(row.transactional_id, "a transactional id")
             check_batch_id(row.batch_id)
         except InvalidRequestError as error:
             raise DamagedDataError("a stored batch row has no valid key", row="batch", key=row.key) from error

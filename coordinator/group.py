@@ -28,7 +28,7 @@ from coordinator.errors import (
 )
 from coordinator.group_member import GroupMember, decode_assignor, decode_member, encode_member
 from coordinator.group_state import GroupOperation, GroupState, check_transition
-from coordinator.row_json import Fields, check_name, decode_object, decode_row, encode_key, encode_row
+from coordinator.row_json import Fields, check_stored_name, decode_object, decode_row, encode_key, encode_row
 from coordinator.topic_name import is_topic_name
 
 LARGEST_ROW_BYTES = 1024 * 1024
@@ -93,7 +93,7 @@ class GroupRow:
     members: Mapping[str, GroupMember] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_name(self.group, "a group")
+        check_stored_name(self.group, "a group")
         for name, holds in _invariants(self).items():
             if not holds:
                 raise DamagedDataError(

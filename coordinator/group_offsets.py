@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator.errors import DamagedDataError, InvalidRequestError
-from coordinator.row_json import check_name, decode_object, decode_row, encode_key, encode_row
+from coordinator.row_json import check_stored_name, decode_object, decode_row, encode_key, encode_row
 from coordinator.topic_name import is_topic_name
 
 _WHAT = "offset"
@@ -131,7 +131,7 @@ class OffsetRow:
         fields = decode_row(text, _WHAT, _REQUIRED, _OPTIONAL)
         committed, pending = fields.pop("committed"), fields.pop("pending") or []
         try:
-            check_name(fields["group"], "a group")
+            check_stored_name(fields["group"], "a group")
         except InvalidRequestError as error:
             raise DamagedDataError("a stored offset has no valid group", row=_WHAT) from error
         if not is_topic_name(fields["topic"]):

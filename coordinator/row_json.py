@@ -60,8 +60,28 @@ def _no_number(text: str) -> NoReturn:
 _decode = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_number).decode
 
 
+def check_stored_name(name: str, what: str) -> str:
+    """Return `name` when it is one at all: rows may have longer ones than a request may give.
+
+    Parameters
+    ----------
+    name : str
+        A transactional id, a group, a batch name.
+    what : str
+        What the message calls it.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is empty, no text, or no valid Unicode: give another name.
+    """
+    if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise InvalidRequestError(f"{what} must be a non-empty string of valid unicode", name=repr(name))
+    return name
+
+
 def check_name(name: str, what: str) -> str:
-    """Return `name` when it can be stored and found again.
+    """Return `name` when it may be given: one that can be stored and found again.
 
     Parameters
     ----------
@@ -75,9 +95,7 @@ def check_name(name: str, what: str) -> str:
     InvalidRequestError
         It is empty, no text, no valid Unicode, or too long: give another name.
     """
-    if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
-        raise InvalidRequestError(f"{what} must be a non-empty string of valid unicode", name=repr(name))
-    if (size := len(name.encode())) > LONGEST_NAME_BYTES:
+    if (size := len(check_stored_name(name, what).encode())) > LONGEST_NAME_BYTES:
         raise InvalidRequestError(
             f"{what} is too long; give a shorter one", name=reprlib.repr(name), bytes=size, most=LONGEST_NAME_BYTES
         )

@@ -20,7 +20,7 @@ from coordinator.batch_memory import BatchId
 from coordinator.decision import Decision, Outcome, decode_decision, encode_decision
 from coordinator.enrolment import Topics, decode_topics, encode_topics, enrolled_union
 from coordinator.errors import DamagedDataError, IllegalStateError, InvalidRequestError
-from coordinator.row_json import Fields, check_name, decode_row, encode_key, encode_row
+from coordinator.row_json import Fields, check_stored_name, decode_row, encode_key, encode_row
 from coordinator.transaction_state import Operation, TransactionState, next_state
 
 LARGEST_ROW_BYTES = 1024 * 1024
@@ -78,7 +78,7 @@ class TransactionMetadata:
     batch_id: BatchId | None = None
 
     def __post_init__(self) -> None:
-        check_name(self.transactional_id, "a transactional id")
+        check_stored_name(self.transactional_id, "a transactional id")
         for name, holds in _invariants(self).items():
             if not holds:
                 raise DamagedDataError(
@@ -261,4 +261,4 @@ def _decode_state(name: str) -> TransactionState:
 
 
 def _decode_groups(document: list[str]) -> tuple[str, ...]:
-    return tuple(check_name(group, "a group") for group in document)
+    return tuple(check_stored_name(group, "a group") for group in document)

@@ -10,6 +10,7 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from coordinator.row_json import LARGEST_NUMBER
 from txntable.errors import DamagedDataError, InvalidConfigError, UnsupportedFormatError
 from txntable.log.partition_values import whole_number
 
@@ -17,7 +18,7 @@ PREFIX = "txntable.warehouse."
 _NOT_SETTINGS = {f"{PREFIX}id"}
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
-_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,9 @@ class WarehouseSettings:
     snapshot_retention_ms: int = 60 * _MINUTE_MS
 
     def __post_init__(self) -> None:
+        for setting in fields(self):
+            if getattr(self, setting.name) > LARGEST_NUMBER:
+                raise InvalidConfigError(f"{setting.name} has 64 bits", most=LARGEST_NUMBER)
         if self.transaction_max_timeout_ms < 1:
             raise InvalidConfigError(
                 "transaction.max.timeout.ms is at least 1", transaction_max_timeout_ms=self.transaction_max_timeout_ms

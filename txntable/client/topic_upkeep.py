@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from txntable.client.upkeep import Duty, Finding
+from txntable.layout import commit_path
 from txntable.log.actions import Action, Txn
 from txntable.log.partition_values import partition_column, whole_numbers
 from txntable.log.retention import deleted_files_retention_ms
@@ -31,12 +32,15 @@ _PER_CENT = 100
 def behind_since_ms(topic: TopicLog) -> int | None:
     """Return since when the public table lacks what the partition logs have to show; ``None``: it lacks nothing.
 
-    By the partition logs' newest entry, ms since 1970: what came before was not published then, either.  Data of an
-    open transaction, which moves nothing but the high watermark, is not to be shown.
+    By the partition logs' oldest entry that the public table does not reflect, ms since 1970; 0 where that is cleaned
+    up already.  Data of an open transaction, which moves nothing but the high watermark, is not to be shown.
     """
     segments, public = topic.segments.table, topic.public.table
     actions = project(topic.segments.fold, segments, public, segments.timestamp_ms)
-    return segments.timestamp_ms if any(_shows(action, public) for action in actions) else None
+    if not any(_shows(action, public) for action in actions):
+        return None
+    entry = topic.context.store.head(commit_path(topic.segments.root, public.number(REFLECTS, -1) + 1))
+    return 0 if entry is None else entry.last_modified_ms
 
 
 def _shows(action: Action, public: TableState) -> bool:

@@ -265,8 +265,10 @@ def decode_commit(version: int, data: bytes, path: str) -> Commit:
         raise DamagedDataError("log entry is truncated; restore the object from a backup", path=path, bytes=len(data))
     with reading(path):
         records = [parse_json(line) for line in data.decode().split("\n") if line]
-        info = _decode_info(records[0]["commitInfo"])
-        return Commit(version, info, tuple(_decode(record, path) for record in records[1:]))
+        ((kind, info),) = records[0].items()
+        if kind != "commitInfo":
+            raise ValueError("an entry begins with its commitInfo, alone")
+        return Commit(version, _decode_info(info), tuple(_decode(record, path) for record in records[1:]))
 
 
 def decode_commit_info(data: bytes, path: str) -> CommitInfo:

@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from txntable.environment import Environment, Instant
-from txntable.errors import DamagedDataError, StorePermissionError, StoreUnavailableError, TxnTableError
+from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError
 from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
 from txntable.log.actions import Action, Commit, CommitInfo, decode_commit, encode_commit
 from txntable.log.checkpoint import LogTail, encode_checkpoint, encode_hint, is_due, is_worthwhile
 from txntable.log.cold_start import load_newest
 from txntable.log.damage import reading
 from txntable.log.fairness import Fairness
-from txntable.log.outcome import Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
+from txntable.log.outcome import NO_ANSWER, Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
 from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState, check_one_action_per_path
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
@@ -258,7 +258,7 @@ class DeltaLog(Generic[F]):
                     outcome = self._attempt(operation, tuple(actions))
                     if not isinstance(outcome, Conflicted):
                         break
-            except (StoreUnavailableError, StorePermissionError):
+            except NO_ANSWER:
                 # An error is a definite no to the caller: with a put under way it would be a lie.
                 if self._unsettled is None:
                     raise
@@ -339,7 +339,7 @@ class DeltaLog(Generic[F]):
     def _get_or_none(self, path: str) -> StoredObject | None:
         try:
             return self._store.get(path)
-        except (StoreUnavailableError, StorePermissionError):
+        except NO_ANSWER:
             return None
 
     def _locate(self, commit: Commit) -> Attempt:

@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from txntable.errors import (
+    InvalidConfigError,
+    StorePermissionError,
+    StoreUnavailableError,
+    WarehouseNotFoundError,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:
@@ -36,5 +43,7 @@ class Unchanged:
     version: int | None
 
 
+# What a store's door raises where it has no answer to a request: of a put that an earlier attempt may have done, none.
+NO_ANSWER = (InvalidConfigError, StorePermissionError, StoreUnavailableError, WarehouseNotFoundError)
 Attempt = Committed | Conflicted | Unknown
 Outcome = Committed | Unchanged | Unknown

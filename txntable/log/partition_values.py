@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator.row_json import LARGEST_NUMBER
 from txntable.errors import DamagedDataError
 
-_WHOLE = "^[0-9]{1,18}$"
-_whole = re.compile(r"[0-9]{1,18}").fullmatch
+_WHOLE = "^[0-9]{1,19}$"
+_whole = re.compile(r"[0-9]{1,19}").fullmatch
 
 
 def whole_number(text: str | None) -> int:
@@ -26,8 +27,8 @@ def whole_number(text: str | None) -> int:
     ValueError
         It is null, negative or no number: Python's ``int()`` reads more than other readers do.
     """
-    if text is None or _whole(text) is None:
-        raise ValueError("no whole number")
+    if text is None or _whole(text) is None or int(text) > LARGEST_NUMBER:
+        raise ValueError("no whole number of 64 bits")
     return int(text)
 
 

@@ -226,6 +226,8 @@ class RemoteStore(ObjectStore):
                     for meta in map(_meta, chunk):
                         last = meta.path
                         yield meta
+                    # The next page is another request, and what the caller did meanwhile is not its time.
+                    attempts = self._attempts()
                 return
             except _FAILURES as error:
                 # Where the order is any, what has not been listed yet has no name to go on from.

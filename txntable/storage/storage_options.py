@@ -72,7 +72,8 @@ class ClientSettings:
     max_retries : int
         How often a request that failed is sent again, put-if-absents excepted, which the logs send again themselves;
         :mod:`txntable.storage.retries` says after which failures and how long it waits.  Nothing is sent again once
-        two minutes have passed since it was sent first: a request that fails takes that and one ``timeout`` at most.
+        two minutes have passed since it was sent first, and one ``timeout``.  Where failures of both kinds that are
+        told apart there take turns, each counts by itself.
     """
 
     store: Mapping[str, str]

@@ -58,8 +58,9 @@ class StoreClock:
 
     def _write_anchor(self) -> tuple[int, Instant]:
         self._store.put(CLOCK_PATH, b"")
-        answered = self._environment.instant()
         meta = self._store.head(CLOCK_PATH)
+        # After both answers: somebody else may have written it meanwhile, and to be behind is the safe side.
+        answered = self._environment.instant()
         if meta is None:
             raise StoreUnavailableError("an object just written is not there; try again", path=CLOCK_PATH)
         return meta.last_modified_ms, answered

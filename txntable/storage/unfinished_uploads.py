@@ -23,7 +23,17 @@ _ID = "?uploadId="
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _GONE = "NoSuchUpload"
-_REFUSED = frozenset({"AccessDenied", "AllAccessDisabled", "403"})
+_REFUSED = frozenset(
+    {
+        "AccessDenied",
+        "AllAccessDisabled",
+        "403",
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+    }
+)
 
 
 def unfinished_uploads(spec: StoreSpec) -> Iterator[ObjectMeta]:
