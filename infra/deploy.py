@@ -89,7 +89,12 @@ def _change_set(cloudformation: Any, deployment: Deployment, *, keep: bool) -> I
     """Give the changes to the block; then execute them, or take the proposal away."""
     stack = _stack(cloudformation, deployment.stack)
     is_new = stack.get("StackStatus") in {None, "REVIEW_IN_PROGRESS"}
-    before = {each["ParameterKey"]: each["ParameterValue"] for each in stack.get("Parameters", ())}
+    if stack.get("StackStatus") == "ROLLBACK_COMPLETE":
+        raise RuntimeError(
+            "the stack could not be created before; delete it (aws cloudformation delete-stack), then deploy again "
+            f"stack={deployment.stack}"
+        )
+    before = _parameters(cloudformation, deployment.stack)
     name = f"{deployment.stack}-{int(time.time())}"
     cloudformation.create_change_set(
         StackName=deployment.stack,
@@ -100,16 +105,31 @@ def _change_set(cloudformation: Any, deployment: Deployment, *, keep: bool) -> I
         Capabilities=["CAPABILITY_IAM"],
     )
     proposal = {"StackName": deployment.stack, "ChangeSetName": name}
-    changes = _changes(cloudformation, proposal)
-    yield changes or ["none"]
-    if keep and changes:
-        cloudformation.execute_change_set(**proposal)
-        done = "stack_create_complete" if is_new else "stack_update_complete"
-        cloudformation.get_waiter(done).wait(StackName=deployment.stack)
-        return
-    cloudformation.delete_change_set(**proposal)
-    if is_new and _stack(cloudformation, deployment.stack).get("StackStatus") == "REVIEW_IN_PROGRESS":
-        cloudformation.delete_stack(StackName=deployment.stack)
+    executed = False
+    try:
+        changes = _changes(cloudformation, proposal)
+        yield changes or ["none"]
+        if keep and changes:
+            executed = True
+            _execute(cloudformation, proposal, "stack_create_complete" if is_new else "stack_update_complete")
+    finally:
+        if not executed:
+            cloudformation.delete_change_set(**proposal)
+            if is_new and _stack(cloudformation, deployment.stack).get("StackStatus") == "REVIEW_IN_PROGRESS":
+                cloudformation.delete_stack(StackName=deployment.stack)
+
+
+def _execute(cloudformation: Any, proposal: Mapping[str, str], done: str) -> None:
+    stack = proposal["StackName"]
+    cloudformation.execute_change_set(**proposal)
+    try:
+        cloudformation.get_waiter(done).wait(StackName=stack)
+    except WaiterError as error:
+        events = cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
+        failed = [event for event in events if str(event.get("ResourceStatus", "")).endswith("_FAILED")]
+        # Newest first: the oldest failure is the cause of the others.
+        cause = f" {failed[-1]['LogicalResourceId']}: {failed[-1].get('ResourceStatusReason')}" if failed else ""
+        raise RuntimeError(f"the stack was not changed as proposed stack={stack}{cause}") from error
 
 
 def _changes(cloudformation: Any, proposal: Mapping[str, str]) -> list[str]:
@@ -128,6 +148,13 @@ def _told(change: Mapping[str, Any]) -> str:
     # Replacing a bucket would make another, empty one.
     replaced = " REPLACED" if change.get("Replacement") in {"True", "Conditional"} else ""
     return f"{change['Action']} {change['ResourceType']} {change['LogicalResourceId']}{replaced}"
+
+
+def _parameters(cloudformation: Any, stack: str) -> dict[str, str]:
+    """Return the parameters that a stack has; none, when there is no such stack."""
+    return {
+        each["ParameterKey"]: each["ParameterValue"] for each in _stack(cloudformation, stack).get("Parameters", ())
+    }
 
 
 def _stack(cloudformation: Any, name: str) -> Mapping[str, Any]:
@@ -149,7 +176,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m infra.deploy", description=__doc__.splitlines()[0])
     parser.add_argument("--stack", required=True)
     parser.add_argument("--bucket", required=True)
-    parser.add_argument("--prefix", default="warehouse")
+    parser.add_argument("--prefix", help="where the warehouse is in the bucket; 'warehouse' unless given")
     parser.add_argument("--kms-key", help="ARN of the key that encrypts the bucket")
     parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the template")
     parser.add_argument("--execute", action="store_true", help="change it; without this the changes are shown")
@@ -164,11 +191,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _arguments(arguments)
     session = boto3.Session()
     partition = session.get_partition_for_region(session.region_name) if session.region_name else "aws"
-    place = place_of(f"s3://{given.bucket}/{given.prefix}", partition=partition, kms_key=given.kms_key)
     parameters = dict(each.split("=", 1) for each in given.parameter)
     if given.kms_key:
         parameters["KmsKeyArn"] = given.kms_key
-    return deploy(session, Deployment(given.stack, place, parameters), execute=given.execute)
+    try:
+        prefix = _unmoved(_parameters(session.client("cloudformation"), given.stack), given.bucket, given.prefix)
+        place = place_of(f"s3://{given.bucket}/{prefix}", partition=partition, kms_key=given.kms_key)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    try:
+        return deploy(session, Deployment(given.stack, place, parameters), execute=given.execute)
+    except (RuntimeError, ClientError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _unmoved(before: Mapping[str, str], bucket: str, prefix: str | None) -> str:
+    """Return the prefix to deploy with: a stack's warehouse stays where it is."""
+    there = before.get("Prefix", "warehouse" if prefix is None else prefix)
+    if before.get("BucketName", bucket) != bucket or there != (there if prefix is None else prefix):
+        raise ValueError(
+            "a stack's warehouse does not move; give another stack's name, or leave the prefix out "
+            f"bucket={before.get('BucketName')} prefix={there}"
+        )
+    return there
 
 
 if __name__ == "__main__":

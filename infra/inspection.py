@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from infra.lifecycle import dangers
+from infra.lifecycle import dangers, reaches
 from infra.policies import WarehousePlace, Writes, bucket_policy
 
 _BLOCKED = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
@@ -74,7 +74,8 @@ def _missing(s3: Any, place: WarehousePlace) -> Iterator[str]:
         yield "the bucket has no default encryption: put-bucket-encryption"
     if _asked(s3.get_bucket_versioning, bucket).get("Status") != "Enabled":
         yield "deleted objects can not be brought back: put-bucket-versioning"
-    if not any("AbortIncompleteMultipartUpload" in rule for rule in _rules(s3, bucket)):
+    enabled = [rule for rule in _rules(s3, bucket) if rule.get("Status") == "Enabled" and reaches(rule, place.prefix)]
+    if not any("AbortIncompleteMultipartUpload" in rule for rule in enabled):
         yield "parts of uploads that were given up are kept and paid for: put-bucket-lifecycle-configuration"
 
 

@@ -49,12 +49,12 @@ def dangers(rules: Sequence[Mapping[str, Any]], prefix: str) -> list[Danger]:
     prefix : str
         The warehouse's, without slashes at its ends; empty: the whole bucket.
     """
-    enabled = (rule for rule in rules if rule.get("Status") == "Enabled" and _reaches(rule, prefix))
+    enabled = (rule for rule in rules if rule.get("Status") == "Enabled" and reaches(rule, prefix))
     return [Danger(str(rule.get("ID", "")), what) for rule in enabled for what in _deeds(rule, prefix)]
 
 
-def _reaches(rule: Mapping[str, Any], prefix: str) -> bool:
-    """Return whether a rule applies to objects of the warehouse, which have no tags."""
+def reaches(rule: Mapping[str, Any], prefix: str) -> bool:
+    """Return whether a rule, enabled or not, applies to objects of the warehouse, which have no tags."""
     chosen = rule.get("Filter", {})
     both = chosen.get("And", chosen)
     if both.get("Tag") or both.get("Tags"):

@@ -114,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--platform", action="append", help="whose wheels the runtime takes; may be repeated")
     parser.add_argument("--wheel-only", action="store_true", help="no archive: the runtime installs the wheel itself")
     given = parser.parse_args(arguments)
+    if not (PROJECT / "pyproject.toml").is_file():
+        parser.error("packages are made from a checkout of the project; run this there")
     made = [build_wheel(given.into), *copy_programs(given.into)]
     if not given.wheel_only:
         runtime = Runtime(given.python, tuple(given.platform or Runtime().platforms))

@@ -77,7 +77,8 @@ def _parameters() -> Document:
         "Prefix": {
             "Type": "String",
             "Default": "warehouse",
-            "AllowedPattern": "[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*",
+            # Not in a folder of which the stack itself expires or replaces objects.
+            "AllowedPattern": "(?!(logs|artifacts)(/|$))[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*",
             "Description": "Where in the bucket the warehouse is; artifacts/ and logs/ lie beside it.",
         },
         "KmsKeyArn": _parameter(
@@ -99,7 +100,11 @@ def _parameters() -> Document:
             "An EMR Serverless application for Spark that runs the jobs; empty: one is made.", ""
         ),
         "ReleaseLabel": _parameter("Of EMR Serverless.", "emr-spark-8.2.0"),
-        "PipelineConfig": _parameter("s3:// URL of the pipeline's TOML; empty: no pipeline is scheduled.", ""),
+        "PipelineConfig": {
+            **_parameter("s3:// URL of the pipeline's TOML; empty: no pipeline is scheduled.", ""),
+            # The job looks for a file of that name, and its role reads no other folder.
+            "AllowedPattern": r"|s3://[a-z0-9.-]+/artifacts/(.+/)?pipeline\.toml",
+        },
         **{f"{job.name}Every": _parameter("A schedule expression.", job.every) for job in JOBS},
     }
 
@@ -117,7 +122,8 @@ def _bucket() -> Document:
     blocked = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
     return {
         "Type": "AWS::S3::Bucket",
-        "DeletionPolicy": "Retain",
+        # Kept when the stack goes; but a creation that failed must leave nothing in the way of the next.
+        "DeletionPolicy": "RetainExceptOnCreate",
         "UpdateReplacePolicy": "Retain",
         "Properties": {
             "BucketName": {"Ref": "BucketName"},
@@ -257,6 +263,8 @@ def _schedule(job: Job) -> Document:
             "Description": job.description,
             "ScheduleExpression": {"Ref": f"{job.name}Every"},
             "FlexibleTimeWindow": {"Mode": "OFF"},
+            # No job may come between the parts of a backup or a restore.
+            "State": {"Fn::If": ["IsChecked", "ENABLED", "DISABLED"]},
             "Target": {
                 "Arn": _sub("arn:${AWS::Partition}:scheduler:::aws-sdk:emrserverless:startJobRun"),
                 "RoleArn": {"Fn::GetAtt": ["SchedulerRole", "Arn"]},

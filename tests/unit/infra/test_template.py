@@ -97,7 +97,8 @@ def test_lifecycle_rules_of_the_bucket_endanger_nothing() -> None:
 
 
 def test_bucket_outlives_the_stack() -> None:
-    assert RESOURCES["Bucket"]["DeletionPolicy"] == RESOURCES["Bucket"]["UpdateReplacePolicy"] == "Retain"
+    assert RESOURCES["Bucket"]["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert RESOURCES["Bucket"]["UpdateReplacePolicy"] == "Retain"
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
