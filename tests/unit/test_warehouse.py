@@ -48,6 +48,17 @@ def admin_of(site: Site) -> Admin:
 # -- warehouses ---------------------------------------------------------------------------------
 
 
+def test_settings_of_64_bits_are_kept_and_larger_ones_refused() -> None:
+    """Kafka's users say "for ever" so."""
+    for_ever = WarehouseSettings(vacuum_retention_ms=2**63 - 1, offsets_retention_ms=2**63 - 1)
+    site = Site()
+    create_on(site.store(), site.environment(), exist_ok=False, settings=for_ever)
+
+    assert site.open().settings() == for_ever
+    with pytest.raises(InvalidConfigError, match="64 bits"):
+        WarehouseSettings(vacuum_retention_ms=2**63)
+
+
 def test_created_warehouse_is_opened_with_its_settings(site: Site) -> None:
     wanted = WarehouseSettings(vacuum_retention_ms=2 * 86_400_000, transaction_max_timeout_ms=1000)
     made = create_on(site.store(), site.environment(), exist_ok=False, settings=wanted)

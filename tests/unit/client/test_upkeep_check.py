@@ -125,6 +125,16 @@ def test_neglect_is_found_when_it_is_late_and_not_before(
     assert watch.duties() == {duty}
 
 
+def test_table_that_is_never_published_is_found_also_while_its_topic_is_in_use(
+    site: Site, warehouse: Warehouse, watch: Watch
+) -> None:
+    for _ in range(5):
+        unpublished(site.open())
+        site.advance_ms(DEFAULTS.publication_age_ms // 3)
+
+    assert Duty.PUBLISH in watch.duties()
+
+
 @pytest.mark.parametrize("neglect", [decided, opened, unpublished], ids=["decided", "open", "unpublished"])
 def test_nothing_is_late_after_the_coordinator_job_has_run(
     site: Site, warehouse: Warehouse, watch: Watch, neglect: Callable[[Warehouse], object]

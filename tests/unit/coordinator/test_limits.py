@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from coordinator.enrolment import EnrolledTopic
 from coordinator.errors import InvalidRequestError, RecordTooLargeError
 from coordinator.row_json import LONGEST_NAME_BYTES, check_name
-from coordinator.transaction import LARGEST_ROW_BYTES, first_row
+from coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
 from coordinator.transaction_request import EnrolRequest
 from coordinator.transaction_shard import enrol
 
@@ -20,6 +22,13 @@ def test_name_counts_in_bytes() -> None:
         check_name("ü" * (LONGEST_NAME_BYTES // 2 + 1), "a group")
 
     assert len(str(refused.value)) < 200
+
+
+def test_row_with_a_longer_name_than_may_be_given_is_still_read() -> None:
+    long = "x" * (2 * LONGEST_NAME_BYTES)
+    row = replace(first_row("etl", 7, 60_000, 1), transactional_id=long)
+
+    assert TransactionMetadata.from_json(row.to_json()) == row
 
 
 def enrolled(groups: tuple[str, ...], topics: int = 1) -> EnrolRequest:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.log.world import DAY_MS, GUARD_MS, Nothing, Process, World, slot
-from txntable.errors import StorePermissionError, StoreUnavailableError
+from txntable.errors import (
+    InvalidConfigError,
+    StorePermissionError,
+    StoreUnavailableError,
+    TxnTableError,
+    WarehouseNotFoundError,
+)
 from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.log.outcome import Committed, Unknown
@@ -58,14 +64,15 @@ def test_commit_is_unknown_when_the_view_can_not_be_reopened_to_look_for_it() ->
     assert first.counter() == 1
 
 
-def test_commit_is_unknown_when_credentials_end_after_a_lost_answer() -> None:
+@pytest.mark.parametrize("error", [StorePermissionError, InvalidConfigError, WarehouseNotFoundError])
+def test_commit_is_unknown_when_the_store_can_not_be_asked_after_a_lost_answer(error: type[TxnTableError]) -> None:
     world, first = world_with_log()
     writer = world.process(on(PUT, slot(1), Fault.LOST_ANSWER), on(GET, slot(1), Fault.FAIL_BEFORE, occurrence=2))
     writer.log.refresh()
 
     def expire(step) -> None:
         if [s.operation for s in writer.store.steps if s.path == slot(1)].count(PUT) > 1:
-            raise StorePermissionError("expired")
+            raise error("the keys end, the bucket was made again elsewhere")
 
     writer.store.on_step = expire
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -273,3 +275,18 @@ def test_entry_that_comes_while_the_next_one_is_asked_for_is_no_gap(world: World
     reader.log.refresh()
 
     assert reader.log.table.version == 2
+
+
+def test_entry_whose_commit_info_comes_with_another_action_is_damage() -> None:
+    """Other readers would show the file, and ours would not see it."""
+    world = World()
+    writer = world.process()
+    writer.create()
+    writer.add_file("p00000/a.parquet")
+    found = world.objects.get(slot(1))
+    assert found is not None
+    first, second = (json.loads(line) for line in found.data.decode().splitlines())
+    world.objects.put(slot(1), json.dumps({**first, **second}).encode() + b"\n")
+
+    with pytest.raises(DamagedDataError, match=slot(1)):
+        world.process().log.refresh()
