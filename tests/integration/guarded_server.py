@@ -151,10 +151,15 @@ def _serve(bucket: str) -> None:
         patch("moto.s3.models.utcnow", lambda: utcnow() + passed),
         LockedMotoServer(bucket) as server,
     ):
-        print(server.endpoint, flush=True)
+        _say(server.endpoint)
         for line in sys.stdin:
             passed += dt.timedelta(milliseconds=int(line))
-            print("advanced", flush=True)
+            _say("advanced")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

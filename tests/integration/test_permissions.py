@@ -27,7 +27,7 @@ from tests.unit.infra.paths import ALLOWED, OUTSIDE, PATHS
 from txntable.client.records import TopicPartition
 from txntable.client.restoration import Restoration
 from txntable.errors import StorePermissionError, UnknownTopicOrPartitionError
-from txntable.layout import PROBE_FOLDER, public_root, segment_path, segments_root
+from txntable.layout import PROBE_FOLDER, heartbeat_path, public_root, segment_path, segments_root
 from txntable.warehouse import Warehouse
 from txntable.warehouse_settings import WarehouseSettings
 
@@ -181,7 +181,7 @@ def leave_open(world: Guarded) -> None:
 
 
 def join(world: Guarded) -> Any:
-    """Return a consumer that has joined a group; its heartbeat stays when it leaves."""
+    """Return a consumer that has joined a group."""
     consumer = world.open(Role.CONSUMER).consumer(group_id="readers", auto_offset_reset="earliest")
     consumer.subscribe(["t"])
     consumer.poll()
@@ -259,13 +259,15 @@ def test_producer_that_consumes_takes_both_policies(world: Guarded) -> None:
     assert {each: found.offset for each, found in committed.items() if found is not None} == read
 
 
-def test_producer_can_not_delete_what_a_vacuum_would(world: Guarded) -> None:
-    store = world.open(Role.PRODUCER).store
+@pytest.mark.parametrize("role", [Role.READER, Role.CONSUMER, Role.PRODUCER])
+def test_who_does_not_maintain_can_not_delete_what_a_vacuum_would(world: Guarded, role: Role) -> None:
     path = "topics/t/_segments/p00000/none.parquet"
 
-    for delete in (store.delete, store.delete_unordered):
+    for delete in (world.open(role).store.delete, world.open(role).store.delete_unordered):
         with pytest.raises(StorePermissionError, match=r"action=s3:DeleteObject"):
             delete([path])
+    # The refusal is the role's, and not the request's.
+    world.open(Role.MAINTENANCE).store.delete_unordered([path])
 
 
 # -- whoever deletes: on a server of its own ----------------------------------------------------
@@ -274,10 +276,9 @@ def test_producer_can_not_delete_what_a_vacuum_would(world: Guarded) -> None:
 def leave_rubbish(world: Guarded) -> None:
     """Leave what each kind of process leaves that is killed."""
     leave_open(world)
-    join(world).close()
     orphan = f"{segments_root('t')}/{segment_path('0' * 32, 0, (99, 0), '1' * 32)}"
     owner = world.s3[None]
-    for path in (orphan, f"{public_root('t')}/{PART}", f"{PROBE_FOLDER}/left-0"):
+    for path in (orphan, f"{public_root('t')}/{PART}", f"{PROBE_FOLDER}/left-0", heartbeat_path("readers", "killed")):
         owner.put_object(Bucket=BUCKET, Key=f"lake/one/{path}", Body=b"rubbish")
     owner.create_multipart_upload(Bucket=BUCKET, Key=f"lake/one/{segments_root('t')}/p00000/begun.parquet")
 

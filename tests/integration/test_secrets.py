@@ -84,7 +84,7 @@ def deep(error: BaseException) -> str:
         lambda options: Warehouse.open("s3://secrets/x", options | {"timeout": SECRET}),
         lambda options: Warehouse.open("gs://secrets/x", {"google_service_account_key": SECRET}),
         lambda options: Warehouse.open("az://secrets/x", {"azure_storage_account_key": SECRET}),
-        lambda options: Warehouse.open("/tmp/x", options),
+        lambda options: Warehouse.open("a-folder", options),
         lambda options: Warehouse.open(f"s3://key:{SECRET}@secrets/x", {}),
         lambda options: Warehouse.open(f"s3://key:{TOKEN}/{SECRET}@secrets/x", {}),
         lambda options: Warehouse.open(f"az://container/x?sig={SECRET}", {}),

@@ -12,7 +12,7 @@ from compaction.compactor import CompactionOptions, compact
 from compaction.vacuum import vacuum
 from tests.simulation.ageing import EVENTS, KEPT, MINUTE_MS, Ageing
 from tests.simulation.picture import Place, Row, living, records
-from tests.simulation.test_compaction import check_fold, seeds, small_segments
+from tests.simulation.test_compaction import check_fold, run_seeds, small_segments
 from txntable.client.records import TopicPartition
 from txntable.errors import OffsetOutOfRangeError
 
@@ -116,9 +116,4 @@ def check_log_start(shrinking: Shrinking, read: dict[str, dict[Place, Row]]) -> 
 
 @pytest.mark.parametrize("part", range(2))
 def test_only_what_is_to_go_goes_in_any_history(part: int) -> None:
-    for seed in seeds()[part::2]:
-        try:
-            age(seed)
-        except BaseException as error:
-            error.add_note(f"TXNTABLE_SEED={seed}")
-            raise
+    run_seeds(age, part)
