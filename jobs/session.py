@@ -61,8 +61,11 @@ def spark_session(application: str, store: StoreSpec | None = None) -> Iterator[
     if running is not None:
         if store is not None:
             add_hadoop_settings(running, s3a_settings(store.url, store.options))
-        with _quiet_libraries():
-            yield running.newSession()
+        try:
+            with _quiet_libraries():
+                yield running.newSession()
+        finally:
+            _activate(running)
         return
     note("starting Spark")
     spark = _start(application, store)
@@ -72,6 +75,13 @@ def spark_session(application: str, store: StoreSpec | None = None) -> Iterator[
     finally:
         spark.stop()
         _end_jvm()
+
+
+def _activate(session: SparkSession) -> None:
+    """Let a session be this thread's again: Spark looks for data sources, among others, in the active one."""
+    # What PySpark itself does where it makes a DataFrame; it has no public name for it.
+    SparkSession._activeSession = session  # noqa: SLF001
+    session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
 def _start(application: str, store: StoreSpec | None) -> SparkSession:
