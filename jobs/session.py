@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -81,7 +82,8 @@ def _activate(session: SparkSession) -> None:
     """Let a session be this thread's again: Spark looks for data sources, among others, in the active one."""
     # What PySpark itself does where it makes a DataFrame; it has no public name for it.
     SparkSession._activeSession = session  # noqa: SLF001
-    session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+    jvm: Any = session._jvm  # noqa: SLF001
+    jvm.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
 def _start(application: str, store: StoreSpec | None) -> SparkSession:
