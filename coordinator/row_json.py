@@ -61,20 +61,7 @@ _decode = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_numb
 
 
 def check_stored_name(name: str, what: str) -> str:
-    """Return `name` when it is one at all: rows may have longer ones than a request may give.
-
-    Parameters
-    ----------
-    name : str
-        A transactional id, a group, a batch name.
-    what : str
-        What the message calls it.
-
-    Raises
-    ------
-    InvalidRequestError
-        It is empty, no text, or no valid Unicode: give another name.
-    """
+    """Return `name` when it is one at all: as :func:`check_name`, of any length, since rows may have longer ones."""
     if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise InvalidRequestError(f"{what} must be a non-empty string of valid unicode", name=repr(name))
     return name

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coordinator.row_json import LARGEST_NUMBER, parse_json
-from txntable.errors import DamagedDataError
+from txntable.errors import DamagedDataError, InvalidRequestError
 from txntable.log.action_fields import check_file_columns, check_file_paths
 from txntable.log.actions import (
     Metadata,
@@ -144,9 +144,18 @@ def encode_checkpoint(state: TableState) -> bytes:
     ----------
     state : TableState
         At a version, with protocol and metadata.
+
+    Raises
+    ------
+    InvalidRequestError
+        It has more rows than a reader takes: the log goes on without this checkpoint.
     """
     if state.protocol is None or state.metadata is None:
         raise DamagedDataError("a table without protocol or metadata has no checkpoint", version=state.version)
+    rows = 2 + len(state.numbers) + len(state.files) + len(state.tombstones)
+    if rows > LARGEST_ROWS:
+        # Written, it would be refused by everyone who opens the log; without it they read the entries.
+        raise InvalidRequestError("the table is too large for a checkpoint; compact it", rows=rows, most=LARGEST_ROWS)
     parts = [
         _column("protocol", [_protocol_row(state.protocol)]),
         _column("metaData", [_metadata_row(state.metadata)]),

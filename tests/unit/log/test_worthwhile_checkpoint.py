@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from tests.unit.log.world import DAY_MS, ROOT, World, file
+from txntable.errors import InvalidRequestError
 from txntable.layout import checkpoint_path
 from txntable.log.actions import Remove, Txn
 from txntable.log.checkpoint import LogTail, is_worthwhile
@@ -82,3 +83,17 @@ def test_log_is_opened_from_a_checkpoint_without_the_one_large_entry_above_it() 
     writer.count()
     writer.log.write_worthwhile_checkpoint(clean_up(writer.context, ROOT, DAY_MS).tail)
     assert checkpoint_path(ROOT, 2) not in world.paths()
+
+
+def test_checkpoint_that_nobody_could_open_is_not_written_and_the_log_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    writer = world.process()
+    writer.create()
+    monkeypatch.setattr("txntable.log.checkpoint.LARGEST_ROWS", 20)
+    for number in range(100):
+        writer.add_file(f"p00000/{number}.parquet")
+
+    assert checkpoint_path(ROOT, 100) not in world.paths()
+    assert len(world.process().log.refresh().files) == 100
+    with pytest.raises(InvalidRequestError, match="too large"):
+        writer.log.write_checkpoint()
