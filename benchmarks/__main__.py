@@ -17,6 +17,7 @@ from benchmarks import (
     compaction,
     contention,
     flat_cost,
+    history,
     memory,
     pipeline,
     planning,
@@ -39,6 +40,7 @@ ALL = {
     "streaming": streaming.measure,
     "flat_cost": flat_cost.measure,
     "compaction": compaction.measure,
+    "history": history.measure,
 }
 
 

@@ -49,6 +49,9 @@ from txntable.transaction_log import TransactionLog
 from txntable.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
 from txntable.warehouse_settings import WarehouseSettings, settings_from
 
+# Asked once: the answer is read from a file.
+_ENGINE = f"txntable/{version('txntable')}"
+
 
 class Warehouse(SparkReading, StreamWriting):
     """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads."""
@@ -58,7 +61,7 @@ class Warehouse(SparkReading, StreamWriting):
         self.identity = identity
         self.url = store.spec.url
         clock = StoreClock(store, environment)
-        self.context = LogContext(store, environment, clock, engine=f"txntable/{version('txntable')}")
+        self.context = LogContext(store, environment, clock, engine=_ENGINE)
         self.transactions = TransactionLog(self.context)
         self.offsets = OffsetLog(self.context)
         self.completer = Completer(self.transactions, self.topic_log, self.offsets)

@@ -134,6 +134,8 @@ class Evidence:
         Place, producer id and epoch of transactions that are still open.
     bounds : mapping of Place to Bounds
         Of each partition of each live topic.
+    whole : bool
+        Every log is in here from its first entry on: what is not in here never was.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -148,3 +150,4 @@ class Evidence:
     orphan_age_ms: int = 0
     undecided: frozenset[tuple[Place, int, int]] = frozenset()
     bounds: Mapping[Place, Bounds] = field(default_factory=dict)
+    whole: bool = False

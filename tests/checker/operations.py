@@ -49,6 +49,8 @@ class Write:
         What it adds to the sum of all accounts.
     key : str, optional
         What compaction by key goes by.
+    dead : bool
+        It says that its key has no value any more: a compaction by key may take it, too.
     """
 
     place: Place
@@ -57,6 +59,7 @@ class Write:
     source: tuple[Place, int] | None = None
     amount: int = 0
     key: str | None = None
+    dead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,22 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """A producer takes its transactional id over.  Producer id and epoch are known when it is OK."""
+    """A producer takes its transactional id over.
+
+    Attributes
+    ----------
+    transactional_id : str
+        Which.
+    producer_id, epoch : int, optional
+        As whom; known when it is OK.
+    kept : bool
+        It took a prepared transaction over, and with it the epoch of who prepared it.
+    """
 
     transactional_id: str
     producer_id: int | None = None
     epoch: int | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +117,8 @@ class Send:
         The records.
     producer_id, epoch : int, optional
         As whom, when the client knows.
+    buffered : bool
+        Nothing was waited for: the records are appended for certain when their transaction is committed.
     """
 
     producer: str
@@ -110,6 +126,7 @@ class Send:
     writes: tuple[Write, ...]
     producer_id: int | None = None
     epoch: int | None = None
+    buffered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +201,8 @@ class Read:
         The groups whose offsets it asked for.
     final : bool
         The last look, after everything was healed and every producer fenced.
+    as_of : bool
+        The reader asked for this position, or may not write and took the published one: it misses nothing newer.
     """
 
     level: Level
@@ -193,6 +212,7 @@ class Read:
     offsets: Mapping[tuple[str, Place], int] = field(default_factory=dict)
     groups: frozenset[str] = frozenset()
     final: bool = False
+    as_of: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +222,7 @@ class CommitOffsets:
     Attributes
     ----------
     reset : bool
-        An admin sets them: they may go back.
+        An admin sets or removes them: they may go back.
     member, generation : optional
         Who, as a member.
     """
@@ -217,10 +237,21 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsets:
-    """A group's committed offsets are asked for; what it has none of is not in `offsets`."""
+    """A group's committed offsets are asked for.
+
+    Attributes
+    ----------
+    group : str
+        Whose.
+    offsets : mapping of Place to int
+        What it has.
+    asked : frozenset of Place
+        What was asked for: of these, what is not in `offsets` has none.  Empty: nothing is told by absence.
+    """
 
     group: str
     offsets: Mapping[Place, int] = field(default_factory=dict)
+    asked: frozenset[Place] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,15 +283,21 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Maintain:
-    """Upkeep: ``compact``, ``retention``, ``delete_records``, ``vacuum``, ``checkpoint``, ``cleanup``, ``coordinate``."""
+    """Upkeep.
+
+    Attributes
+    ----------
+    kind : str
+        ``compact``, ``retention``, ``delete_records``, ``vacuum``, ``checkpoint``, ``cleanup``, ``coordinate``.
+    topic : str, optional
+        Of one topic only.
+    """
 
     kind: str
     topic: str | None = None
 
 
-Call = (
-    Init | Send | End | Poll | Read | CommitOffsets | FetchOffsets | Rewind | Join | Look | Maintain
-)
+Call = Init | Send | End | Poll | Read | CommitOffsets | FetchOffsets | Rewind | Join | Look | Maintain
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +340,13 @@ class Topics:
         Of a topic that is an exact copy: its source, and the group that counts how far.
     scratch : frozenset of str
         Topics that are deleted and made again.
+    forgetful : bool
+        Idle producers may be forgotten (one without transactions may then go on at any higher sequence), and the
+        offsets of idle groups may expire.
     """
 
     accounts: frozenset[str] = frozenset()
     compacted: frozenset[str] = frozenset()
     copies: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     scratch: frozenset[str] = frozenset()
+    forgetful: bool = False

@@ -7,7 +7,7 @@ from tests.kafka.behaviour import Behaviour
 ADMIN = "unit/client/test_group_admin.py"
 COMMITS = "unit/client/test_offset_commits.py"
 COPIES = "integration/test_copy.py"
-COPYING = "simulation/test_groups.py"
+WORLDS = "simulation/test_campaign.py"
 CRASHES = "simulation/test_group_crashes.py"
 EXPIRY = "unit/client/test_offset_expiry.py"
 FENCING = "unit/coordinator/test_group_fencing.py"
@@ -139,7 +139,7 @@ BEHAVIOURS = (
         "Whatever is killed while it copies: one copy of each record, in order, none missing.",
         {
             CRASHES: ["test_copy_and_its_offset_are_one_wherever_it_dies_and_its_rerun_makes_it_exactly_once"],
-            COPYING: ["test_copy_is_whole_and_in_order_whoever_joins_leaves_dies_or_is_silent"],
+            WORLDS: ["test_every_check_holds_in_every_world_and_weather"],
         },
         "There are no brokers: clients are killed, at each of their storage calls.",
     ),
@@ -148,7 +148,7 @@ BEHAVIOURS = (
         "Copiers of a group are killed, paused and joined by others, beside a committed reader: the copy is whole.",
         {
             COPIES: ["test_copy_is_the_original_when_copiers_are_killed_and_paused_at_every_moment"],
-            COPYING: ["test_copy_is_whole_and_in_order_whoever_joins_leaves_dies_or_is_silent"],
+            WORLDS: ["test_every_check_holds_in_every_world_and_weather"],
             PIPELINES: ["test_copy_and_sums_are_right_when_the_job_is_killed_in_a_transaction"],
         },
         "There are no brokers to bounce, and one version of the format: mixed ones come with its second.",

@@ -15,7 +15,7 @@ COMMIT_ERRORS = "unit/log/test_commit_errors.py"
 CRASHES = "simulation/test_crashes.py"
 EXPIRY = "unit/client/test_coordinator_expiry.py"
 FENCING = "unit/client/test_producer_fencing.py"
-INTERLEAVINGS = "simulation/test_interleavings.py"
+WORLDS = "simulation/test_campaign.py"
 JOB = "unit/client/test_coordinator_job.py"
 LOG_STATE = "unit/log/test_state.py"
 MACHINE = "unit/coordinator/test_transaction_machine.py"
@@ -74,7 +74,7 @@ BEHAVIOURS = (
         "Any order of operations on many ids leaves log and cache equal.",
         {
             MACHINE: ["TestTransactionalId"],
-            INTERLEAVINGS: ["test_transactions_are_whole_and_money_is_kept_in_every_interleaving"],
+            WORLDS: ["test_every_check_holds_in_every_world_and_weather"],
         },
         "The cache is a view folded from the log: the simulation compares it with the whole history.",
     ),

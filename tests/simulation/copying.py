@@ -1,136 +1,25 @@
-"""What the processes of a simulation of consumer groups do: one fills a topic, others copy it together.
-
-A record is named by its key and a number that rises per key, so that what is lost, doubled or out of order is seen.
-"""
+"""What the processes of a simulation of consumer groups do: one fills a topic, others copy it together."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
-from tests.simulation.site import published
+from tests.checker.operations import Seen
+from tests.simulation.actor import Action, Actor
+from tests.simulation.journal import Draft, Journal, Witness
+from tests.simulation.recorded import RecordedProducer
+from tests.simulation.recorded_consumer import RecordedConsumer
 from tests.simulation.turns import Process
 from txntable.client.consumer import Consumer
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
-from txntable.errors import CommitStateUnknownError, DamagedDataError, RetriableError, TxnTableError
-from txntable.warehouse import Warehouse, open_on
+from txntable.errors import CommitStateUnknownError, TxnTableError
+from txntable.warehouse import Warehouse
 
 IN, OUT = "in", "out"
 COPIERS, READERS = "copiers", "readers"
 STRATEGIES = (["range", "cooperative-sticky"], ["cooperative-sticky"], ["roundrobin", "cooperative-sticky"])
+SOURCE_KEYS = ("ann", "bob", "eve", "ida")
 
-
-@dataclass
-class Seen:
-    """What readers without transactions have been given."""
-
-    values: Counter[str] = field(default_factory=Counter)
-
-
-class Actor:
-    """A process that does one kind of thing a few times."""
-
-    def __init__(self, process: Process, seen: Seen) -> None:
-        self.process, self.random, self.seen = process, process.random, seen
-        self.warehouse = self.stubbornly(lambda: open_on(process.store(), process.turns.site.environment()))
-
-    def stubbornly(self, call: Callable[[], Warehouse]) -> Warehouse:
-        while True:
-            try:
-                return call()
-            except RetriableError:
-                continue
-
-    def run(self) -> None:
-        for _ in range(self.random.randint(3, 10)):
-            try:
-                self.act()
-            except DamagedDataError:
-                raise
-            except TxnTableError as error:
-                self.recover(error)
-            if self.random.random() < 0.2:
-                self.process.pause()
-        self.end()
-
-    def act(self) -> None:
-        raise NotImplementedError
-
-    def recover(self, error: TxnTableError) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-class Source(Actor):
-    """Fills the topic, and lets it grow; a key stays in the partition where it was born."""
-
-    def __init__(self, process: Process, seen: Seen) -> None:
-        super().__init__(process, seen)
-        self.producer: Producer | None = None
-        self.homes: dict[str, int] = {}
-        self.numbers = Counter[str]()
-
-    def act(self) -> None:
-        if self.random.random() < 0.15:
-            admin = self.warehouse.admin()
-            (topic,) = admin.describe_topics([IN])
-            admin.create_partitions({IN: topic.settings.partitions + 1})
-            return
-        if self.producer is None:
-            self.producer = self.warehouse.producer("source", transaction_timeout_ms=600_000)
-            self.producer.init_transactions()
-        with self.producer.transaction() as txn:
-            for _ in range(self.random.randint(1, 6)):
-                key = f"{self.process.name}-{self.random.randrange(4)}"
-                self.numbers[key] += 1
-                value = f"{key}:{self.numbers[key]}"
-                txn.send(IN, key=key.encode(), value=value.encode(), partition=self.home(key))
-            if self.random.random() < 0.2:
-                self.producer.flush()
-                self.producer.abort_transaction()
-                self.producer.begin_transaction()
-
-    def home(self, key: str) -> int:
-        if key not in self.homes:
-            self.homes[key] = self.random.randrange(self.warehouse.topic_log(IN).settings().partitions)
-        return self.homes[key]
-
-    def recover(self, error: TxnTableError) -> None:
-        self.producer = None
-
-
-class Member(Actor):
-    """A consumer of a group."""
-
-    group: str
-    auto_commit = False
-
-    def __init__(self, process: Process, seen: Seen) -> None:
-        super().__init__(process, seen)
-        self.consumer: Consumer | None = None
-
-    def consuming(self) -> Consumer:
-        if self.consumer is None:
-            consumer = member_of(
-                self.warehouse,
-                self.group,
-                max_poll_records=self.random.choice([1, 3, 500]),
-                enable_auto_commit=self.auto_commit,
-                partition_assignment_strategy=self.random.choice(STRATEGIES),
-                group_instance_id=self.process.name if self.random.random() < 0.2 else None,
-            )
-            consumer.subscribe([IN])
-            self.consumer = consumer
-        return self.consumer
-
-    def end(self) -> None:
-        if self.consumer is not None and self.random.random() < 0.5:
-            self.consumer.close()
+Polled = Sequence[tuple[Seen, str | None]]
 
 
 def member_of(warehouse: Warehouse, group: str, **settings: object) -> Consumer:
@@ -139,21 +28,129 @@ def member_of(warehouse: Warehouse, group: str, **settings: object) -> Consumer:
     return warehouse.consumer(**{**made, "default_api_timeout_ms": 1_000, **settings})  # type: ignore[arg-type]
 
 
+class Source(Actor):
+    """Fills the topic in transactions, and lets it grow; a key stays in the partition where it was born."""
+
+    most_actions = 6
+
+    def __init__(self, process: Process, journal: Journal, topics: tuple[str, ...]) -> None:
+        super().__init__(process, journal, topics)
+        self.sender: RecordedProducer | None = None
+        self.homes: dict[str, int] = {}
+
+    def actions(self) -> list[Action]:
+        """Write, mostly."""
+        return [*[self.write] * 8, self.pause, self.grow]
+
+    def write(self) -> None:
+        """One transaction, or an abort."""
+        producer = self.sender
+        if producer is None:
+            producer = self.producer(self.process.name, transaction_timeout_ms=600_000)
+            producer.init()
+            self.sender = producer
+        producer.begin()
+        producer.send([self.draft() for _ in range(self.random.choice([2, 1, 4]))])
+        if self.random.random() < 0.2:
+            producer.abort()
+        else:
+            producer.commit()
+
+    def draft(self) -> Draft:
+        """The next record of some key of this process."""
+        key = f"{self.process.name}/{self.random.choice(SOURCE_KEYS)}"
+        if key not in self.homes:
+            self.homes[key] = self.random.randrange(self.warehouse.topic_log(IN).settings().partitions)
+        return Draft(IN, self.witness.name("v"), key, partition=self.homes[key])
+
+    def grow(self) -> None:
+        """Add a partition."""
+        partitions = self.warehouse.topic_log(IN).settings().partitions
+        if partitions < 4:
+            self.warehouse.admin().create_partitions({IN: partitions + 1})
+
+    def recover(self, error: TxnTableError) -> None:
+        """Begin again with another producer."""
+        self.sender = None
+
+
+class Member(Actor):
+    """A consumer of a group."""
+
+    group: str
+    auto_commit = False
+    most_actions = 8
+
+    def __init__(self, process: Process, journal: Journal, topics: tuple[str, ...]) -> None:
+        super().__init__(process, journal, topics)
+        self.consumer: RecordedConsumer | None = None
+
+    def run(self) -> None:
+        """Come some time after the others, and leave at the end, or not."""
+        if self.random.random() < 0.3:
+            self.process.pause()
+        super().run()
+        if self.consumer is not None and self.random.random() < 0.5:
+            try:
+                self.consumer.consumer.close()
+            except TxnTableError:
+                return
+
+    def consuming(self) -> RecordedConsumer:
+        """The member."""
+        if self.consumer is None:
+            consumer = RecordedConsumer(
+                member_of(
+                    self.warehouse,
+                    self.group,
+                    max_poll_records=self.random.choice([500, 1, 3]),
+                    enable_auto_commit=self.auto_commit,
+                    partition_assignment_strategy=self.random.choice(STRATEGIES),
+                    group_instance_id=self.process.name if self.random.random() < 0.2 else None,
+                ),
+                self.witness,
+            )
+            consumer.subscribe([IN])
+            self.consumer = consumer
+        return self.consumer
+
+    def dawdle(self) -> None:
+        """Let the others go on, sometimes for longer than a session."""
+        if self.random.random() < 0.4:
+            self.process.pause()
+            if self.random.random() < 0.3:
+                self.site.advance_ms(50_000)
+                self.process.pause()
+
+
 class Reader(Member):
-    """Hands what it polls to nobody but :class:`Seen`, and commits then: at least once."""
+    """Reads and commits then, plainly: at least once."""
 
     group = READERS
 
-    def __init__(self, process: Process, seen: Seen) -> None:
-        self.auto_commit = process.random.random() < 0.5
-        super().__init__(process, seen)
+    def __init__(self, process: Process, journal: Journal, topics: tuple[str, ...]) -> None:
+        super().__init__(process, journal, topics)
+        self.auto_commit = self.random.random() < 0.3
 
-    def act(self) -> None:
+    def actions(self) -> list[Action]:
+        """Poll, mostly."""
+        return [*[self.poll] * 6, self.fetch, self.pause, self.rewind]
+
+    def poll(self) -> None:
+        """Read on, and commit."""
         consumer = self.consuming()
-        for records in consumer.poll().values():
-            self.seen.values.update((record.value or b"").decode() for record in records)
-        if not self.auto_commit:
+        consumer.poll()
+        if not self.auto_commit and self.random.random() >= 0.2:
             consumer.commit()
+
+    def fetch(self) -> None:
+        """Ask where the group is."""
+        partitions = self.warehouse.topic_log(IN).settings().partitions
+        self.consuming().fetch([(IN, partition) for partition in range(partitions)])
+
+    def rewind(self) -> None:
+        """Go back to what is committed."""
+        self.consuming().rewind()
 
 
 class Copier(Member):
@@ -161,131 +158,108 @@ class Copier(Member):
 
     group = COPIERS
 
-    def __init__(self, process: Process, seen: Seen) -> None:
-        super().__init__(process, seen)
-        self.producer: Producer | None = None
+    def __init__(self, process: Process, journal: Journal, topics: tuple[str, ...]) -> None:
+        super().__init__(process, journal, topics)
+        self.sender: RecordedProducer | None = None
 
-    def act(self) -> None:
+    def actions(self) -> list[Action]:
+        """Copy, mostly."""
+        return [*[self.copy] * 9, self.pause]
+
+    def copy(self) -> None:
+        """One transaction."""
         consumer = self.consuming()
-        if self.producer is None:
-            timeout_ms = self.random.choice([60_000, 600_000])
-            producer = self.warehouse.producer(self.process.name, transaction_timeout_ms=timeout_ms)
-            producer.init_transactions()
-            self.producer = producer
-        self.random.choice(self.ways())(consumer, self.producer)
+        producer = self.sender
+        if producer is None:
+            producer = self.producer(self.process.name, transaction_timeout_ms=self.random.choice([60_000, 600_000]))
+            producer.init()
+            self.sender = producer
+        producer.begin()
+        self.random.choice(self.ways())(consumer, producer)
+        producer.commit()
         if self.random.random() < 0.1:
             self.consumer = None
-            consumer.close()
+            consumer.consumer.close()
 
-    def ways(self) -> list[Callable[[Consumer, Producer], None]]:
+    def ways(self) -> list[Callable[[RecordedConsumer, RecordedProducer], None]]:
+        """How it copies."""
         return [self.copy_polled, self.copy_polled_twice, self.copy_range, self.copy_named]
 
-    def copy_polled(self, consumer: Consumer, producer: Producer) -> None:
-        with producer.transaction() as txn:
-            self.polled(consumer, producer)
-            txn.send_offsets(consumer)
+    def copy_polled(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
+        """Poll once."""
+        self.write(producer, consumer.poll(txn=producer.txn))
+        consumer.send_offsets(producer)
+        self.dawdle()
+
+    def copy_polled_twice(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
+        """Poll several times, with a rebalance in between."""
+        self.write(producer, consumer.poll(txn=producer.txn))
+        if self.random.random() < 0.5:
+            consumer.send_offsets(producer)
+        for _ in range(self.random.randint(1, 2)):
             self.dawdle()
+            self.write(producer, consumer.poll(txn=producer.txn))
+        consumer.send_offsets(producer)
+        self.dawdle()
 
-    def copy_polled_twice(self, consumer: Consumer, producer: Producer) -> None:
-        with producer.transaction() as txn:
-            self.polled(consumer, producer)
-            if self.random.random() < 0.5:
-                txn.send_offsets(consumer)
-            for _ in range(self.random.randint(1, 3)):
-                self.dawdle()
-                self.polled(consumer, producer)
-            txn.send_offsets(consumer)
-            self.dawdle()
+    def copy_named(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
+        """Count offsets oneself, as Kafka's users do."""
+        polled = consumer.poll(txn=producer.txn)
+        self.write(producer, polled)
+        consumer.send_polled(producer, [one for one, _ in polled])
 
-    def dawdle(self) -> None:
-        """Let the others go on, sometimes for longer than a session."""
-        if self.random.random() < 0.4:
-            self.process.pause()
-            if self.random.random() < 0.3:
-                self.process.turns.site.advance_ms(50_000)
-                self.process.pause()
+    def copy_range(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
+        """Read a range of what is committed."""
+        found = consumer.read(self.random.choice([None, 2]), producer.txn)
+        self.dawdle()
+        self.write(producer, found)
+        consumer.send_offsets(producer)
 
-    def copy_named(self, consumer: Consumer, producer: Producer) -> None:
-        """Kafka's way: the user counts offsets itself."""
-        with producer.transaction():
-            offsets = self.polled(consumer, producer)
-            producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
-
-    def copy_range(self, consumer: Consumer, producer: Producer) -> None:
-        most = self.random.choice([None, 2])
-        with producer.transaction() as txn:
-            records = consumer.read_arrow(max_offsets_per_partition=most)
-            self.dawdle()
-            for row in records.read_all().to_pylist():
-                producer.send(OUT, key=row["key"], value=row["value"])
-            txn.send_offsets(consumer)
-
-    def polled(self, consumer: Consumer, producer: Producer) -> dict[TopicPartition, OffsetAndMetadata | int]:
-        offsets: dict[TopicPartition, OffsetAndMetadata | int] = {}
-        for partition, records in consumer.poll().items():
-            for record in records:
-                producer.send(OUT, key=record.key, value=record.value)
-            offsets[partition] = OffsetAndMetadata(records[-1].offset + 1, "copied")
-        return offsets
+    def write(self, producer: RecordedProducer, polled: Polled) -> None:
+        """Send the copies."""
+        if polled:
+            producer.send(copies_of(polled, self.witness), flush=self.random.random() >= 0.3)
 
     def recover(self, error: TxnTableError) -> None:
         """What was read is read again; a commit of unknown outcome is the next producer's to find out."""
+        producer = self.sender
+        if producer is not None and producer.producer.state in ("IN_TRANSACTION", "ABORTABLE_ERROR"):
+            try:
+                producer.abort()
+            except TxnTableError:
+                self.sender = None
         if isinstance(error, CommitStateUnknownError) or error.fatal or self.random.random() < 0.2:
-            self.producer = None
-        if self.producer is not None and self.producer.state != "READY":
-            self.producer = None
+            self.sender = None
+        if self.sender is not None and self.sender.producer.state != "READY":
+            self.sender = None
         if error.code == "FENCED_INSTANCE_ID" or self.random.random() < 0.1:
             self.consumer = None
         elif self.consumer is not None:
-            self.consumer.seek_to_committed()
+            try:
+                self.consumer.rewind()
+            except TxnTableError:
+                self.consumer = None
+
+
+def copies_of(polled: Polled, witness: Witness) -> list[Draft]:
+    """The copies of records; each attempt at one has another value, which ends with the original's."""
+    attempt = witness.name("copy")
+    return [Draft(OUT, f"{attempt} of {one.value}", key, source=(one.place, one.offset)) for one, key in polled]
 
 
 class Loner(Copier):
     """Copies ranges of all partitions without being a member: only the group's own offsets tell it from others."""
 
-    def consuming(self) -> Consumer:
+    def consuming(self) -> RecordedConsumer:
+        """All partitions that there are."""
         if self.consumer is None:
-            self.consumer = member_of(self.warehouse, self.group, enable_auto_commit=False)
+            self.consumer = RecordedConsumer(
+                member_of(self.warehouse, self.group, enable_auto_commit=False), self.witness
+            )
         partitions = self.warehouse.topic_log(IN).settings().partitions
-        self.consumer.assign([TopicPartition(IN, partition) for partition in range(partitions)])
+        self.consumer.assign([(IN, partition) for partition in range(partitions)])
         return self.consumer
 
-    def ways(self) -> list[Callable[[Consumer, Producer], None]]:
+    def ways(self) -> list[Callable[[RecordedConsumer, RecordedProducer], None]]:
+        """Only by ranges."""
         return [self.copy_range]
-
-
-# -- in the end -----------------------------------------------------------------------------
-
-
-def finish(warehouse: Warehouse, seen: Seen, advance: Callable[[int], None]) -> None:
-    """Nobody dies any more: one member of each group takes over what all have left."""
-    producer = warehouse.producer("finisher", transaction_timeout_ms=60_000)
-    producer.init_transactions()
-    every = {TopicPartition(IN, p) for p in range(warehouse.topic_log(IN).settings().partitions)}
-    copier, reader = (member_of(warehouse, group, enable_auto_commit=False) for group in (COPIERS, READERS))
-    for consumer in (copier, reader):
-        consumer.subscribe([IN])
-        for _ in range(20):
-            consumer.poll(max_records=1)
-            if consumer.assignment() == every:
-                break
-            advance(16_000)
-        assert consumer.assignment() == every, "what dead members had is free after their sessions"
-        consumer.seek_to_committed()
-    with producer.transaction() as txn:
-        while polled := copier.poll():
-            for records in polled.values():
-                for record in records:
-                    txn.send(OUT, key=record.key, value=record.value)
-        txn.send_offsets(copier)
-    while polled := reader.poll():
-        seen.values.update((record.value or b"").decode() for records in polled.values() for record in records)
-    reader.commit()
-
-
-def by_key(warehouse: Warehouse, topic: str) -> dict[str, list[str]]:
-    """The values of each key, in the order of their offsets."""
-    found = defaultdict(list)
-    for row in published(warehouse, topic):
-        found[row["key"].decode()].append(row["value"].decode())
-    return dict(found)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.simulation.bank import MONEY, TELLERS, Actor
+from tests.checker.operations import Init
+from tests.simulation.actor import Action, Actor
+from tests.simulation.bank import MONEY, TELLERS
 from tests.simulation.exchange import MERCHANTS
 from txntable.client.records import TopicPartition
 from txntable.errors import RetriableError, TransactionCoordinatorFencedError
+
+IDS = (*TELLERS, *dict.fromkeys(MERCHANTS))
 
 
 class Clerk(Actor):
     """Keeps the warehouse going, and ends other people's transactions."""
 
-    def actions(self) -> list[Callable[[], object]]:
-        often = [self.coordinate] * 4 + [self.end_by_id, self.end_by_place, self.fence]
-        return [*often, self.checkpoint, self.clean, self.look, self.sleep, self.sleep]
+    def actions(self) -> list[Action]:
+        """Run the job, mostly."""
+        often = [*[self.coordinate] * 4, self.end_by_id, self.end_by_place, self.fence]
+        return [*often, self.checkpoint, self.clean, self.sleep, self.sleep, self.complete]
 
     def coordinate(self) -> None:
         """Some rounds of one job; who lost the lease never gets it back."""
@@ -29,13 +32,15 @@ class Clerk(Actor):
                 with pytest.raises((TransactionCoordinatorFencedError, RetriableError)):
                     job.run_once()
                 return
-            self.maybe_jump(0.3)
+            self.maybe_sleep(0.3)
 
     def end_by_id(self) -> None:
-        self.warehouse.admin().abort_transaction(self.random.choice([*TELLERS, *MERCHANTS]))
+        """Abort whatever an owner has open."""
+        self.warehouse.admin().abort_transaction(self.random.choice(IDS))
 
     def end_by_place(self) -> None:
-        admin, where = self.warehouse.admin(), TopicPartition(self.random.choice(MONEY), self.random.randrange(2))
+        """Abort what is open in a partition."""
+        admin, where = self.warehouse.admin(), TopicPartition(self.random.choice(MONEY), self.random.choice([0, 1]))
         found = [one for one in admin.describe_producers([where])[where] if one.current_transaction_start_offset]
         for one in found[:1]:
             admin.abort_transaction(
@@ -43,4 +48,8 @@ class Clerk(Actor):
             )
 
     def fence(self) -> None:
-        self.warehouse.admin().fence_producers([self.random.choice([*TELLERS, *MERCHANTS])])
+        """Take an owner from whoever has it."""
+        owner = self.random.choice(IDS)
+        with self.witness.calling(Init(owner)) as asked:
+            (producer_id, epoch) = self.warehouse.admin().fence_producers([owner])[owner]
+            asked.saw(producer_id=producer_id, epoch=epoch)

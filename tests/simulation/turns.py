@@ -1,128 +1,102 @@
-"""Processes that take turns at every storage call, in an order given by a seed.
+"""Processes that take turns at every storage call, in an order given by a tape.
 
 Each process is a thread, and exactly one runs at any time: it is stopped before each of its storage
-calls until the scheduler gives it the turn again.  So the same seed gives the same run.  The
-scheduler also lets time pass, kills, and lands what is late; every storage call may meet a fault.
+calls until it has the turn again.  So the same tape gives the same run.  Whoever is at its next call
+decides, as the scheduler's voice, who goes on: often it is the same thread, which then just goes on.
+Between two turns time passes, processes die, and what is late lands; every call may meet a fault.
 """
 
 from __future__ import annotations
 
-import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from tests.simulation.site import Site
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
+from tests.simulation.shared_site import ManySite
+from tests.simulation.tape import Tape
+from tests.simulation.weather import CLOCK_JUMPS_MS, JUMPS_MS, SLOW_MS, Weather
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import ONLY_PUT_IF_ABSENT, Fault, Operation, Rule, Step
-from txntable.testing.manual_environment import ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
+from txntable.testing.fault_plan import ONLY_WRITES, Fault, Rule, Step
+from txntable.testing.memory_store import MemoryStore
 from txntable.testing.stepping_store import ProcessKilled, SteppingStore
 
+__all__ = ["JUMPS_MS", "ManySite", "Process", "Turns", "Weather", "World"]
+
 MOST_STEPS = 30_000
-JUMPS_MS = (61_000, 61_000, 310_000, 31 * 60_000, 2 * 86_400_000)
-_DECIDING = (TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT)
-_FAULTS = {
-    Fault.FAIL_BEFORE: set(Operation),
-    Fault.LOST_ANSWER: set(Operation),
-    Fault.LATE_LANDING: {Operation.PUT_IF_ABSENT, Operation.PUT, Operation.WRITE},
-    **{fault: {Operation.PUT_IF_ABSENT} for fault in ONLY_PUT_IF_ABSENT},
-}
+STALE_MS = 60_000
 
 
-class RememberingObjects(MemoryObjects):
-    """A store that keeps the first content of every log entry, also when it is cleaned up."""
+class World(Protocol):
+    """What is simulated: who takes part, and what is true in the end."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
-        super().__init__(clock)
-        self.entries: dict[str, bytes] = {}
+    def play(self, turns: Turns) -> None:
+        """Give the turns a site (``turns.site = ManySite.like(...)``), start processes, run the turns, check the end.
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create one object, and remember it when it is new for ever."""
-        created = super().put_if_absent(path, data)
-        if created:
-            self.entries.setdefault(path, data)
-        return created
+        A failed check is an exception; everything that is drawn comes from the turns and its processes.
+        """
+        ...
 
 
-class SharedTime(ManualEnvironment):
-    """A machine on which waiting takes everyone's time."""
+@dataclass
+class Counts:
+    """What happened in a run, for reports."""
 
-    pass_time: Callable[[float], None]
-
-    def sleep_ms(self, milliseconds: float) -> None:
-        """Let the time pass everywhere."""
-        self.pass_time(milliseconds)
-
-
-class ManySite(Site):
-    """A site whose history is remembered, and whose processes share one time."""
-
-    @classmethod
-    def like(cls, base: Site) -> ManySite:
-        """A site with the objects of another."""
-        site = cls(started=base.started)
-        site.time.advance_ms(base.time.instant().boot_ms)
-        objects = RememberingObjects(StoreTime(site.time))
-        objects.restore(base.objects.snapshot())
-        objects.entries = {
-            path: found.data for path, found in base.objects.snapshot().items() if path.endswith(".json")
-        }
-        site.objects = objects
-        return site
-
-    def environment(self) -> ManualEnvironment:
-        """The clocks and ids of one more process."""
-        self.started += 1
-        environment = SharedTime(seed=self.started)
-        environment.pass_time = self.advance_ms  # type: ignore[assignment]
-        self.environments.append(environment)
-        return environment
-
-
-@dataclass(frozen=True)
-class Weather:
-    """How often things go wrong, as chances for each storage call."""
-
-    fault: float = 0.0
-    kill: float = 0.0
-    land: float = 0.05
-    jump: float = 0.0
-    late: float = 0.0
-    """That a commit of the transaction log or the offset log lands late: a decision, an enrolment, offsets."""
+    met: Counter[tuple[Fault, str]] = field(default_factory=Counter)
+    jumps: int = 0
+    clocks: int = 0
+    kills: int = 0
+    pauses: int = 0
+    bursts: int = 0
+    landed: int = 0
+    reached: Counter[str] = field(default_factory=Counter)
+    """What the world came to, in its own words."""
 
 
 class Process:
     """A thread that runs while it has the turn."""
 
-    def __init__(self, turns: Turns, name: str, program: Callable[[Process], None]) -> None:
-        self.name, self.turns = name, turns
-        self.random = random.Random(f"{turns.seed}/{name}")
+    def __init__(self, turns: Turns, name: str, program: Callable[[Process], None], place: int) -> None:
+        self.name, self.turns, self.place = name, turns, place
+        self.random = turns.tape.stream(name)
+        self.schedule = turns.tape.stream(f"{name}/schedule")
         self.stores: list[SteppingStore] = []
         self.ended = False
         self.killed = False
-        self.failure: BaseException | None = None
-        self._turn = threading.Semaphore(0)
+        self.wakes = 0
+        self.turn = threading.Lock()
+        self.turn.acquire()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self._faults = turns.tape.stream(f"{name}/faults")
+        self._failing = 0
         self._program = program
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
 
     def store(self) -> ObjectStore:
         """A door of this process to the site's store."""
-        store = SteppingStore(MemoryStore(self.turns.site.objects), self._plan(), self._step)
+        store = SteppingStore(MemoryStore(self.turns.site.objects), (), self._step, forecast=self._forecast)
         store.killed = self.killed
         self.stores.append(store)
         return store
 
     def pause(self) -> None:
         """Do nothing for a while: let the others have some turns."""
-        for _ in range(self.random.choice([1, 10, 60])):
-            self.turns.trace.append(f"{self.name} waits")
-            self.turns.back.release()
-            self._turn.acquire()
-            if self.killed:
-                raise ProcessKilled
+        self.rest(self.random.choice([1, 10, 60]), 0)
+
+    def rest(self, turns: int, milliseconds: int) -> None:
+        """Do nothing for some turns of others, and then until so much time has passed."""
+        site = self.turns.site
+        until_ms = site.time.instant().boot_ms + milliseconds
+        self.wakes = self.turns.number + turns
+        self.turns.trace.append(f"{self.name} rests turns={turns} ms={milliseconds}")
+        self.turns.hand_over(self)
+        if self.killed:
+            raise ProcessKilled
+        site.advance_ms(max(0, until_ms - site.time.instant().boot_ms))
+
+    def doing(self, what: str) -> None:
+        """Write down what this process is about to do, for who reads the trace."""
+        self.turns.trace.append(f"{self.name} does {what}")
 
     def kill(self) -> None:
         """Let the process die at its next storage call."""
@@ -130,87 +104,183 @@ class Process:
         for store in self.stores:
             store.kill()
 
-    def take_turn(self) -> None:
-        """Run until the next storage call, or the end."""
-        self._turn.release()
-        self.turns.back.acquire()
-
     def _run(self) -> None:
-        self._turn.acquire()
+        self.turn.acquire()
         try:
-            self._program(self)
+            if not self.killed:
+                self._program(self)
         except ProcessKilled:
             pass
         except BaseException as error:  # noqa: BLE001  raised again by whoever waits for the run
-            self.failure = error
+            self.turns.fail(error, self.name)
         self.ended = True
-        self.turns.back.release()
+        self.turns.hand_on()
 
     def _step(self, step: Step) -> None:
+        weather = self.turns.weather
         self.turns.trace.append(f"{self.name} {step.operation.value} {step.path}")
-        self.turns.back.release()
-        self._turn.acquire()
+        if weather.pause and self._faults.random() < weather.pause:
+            self.turns.counts.pauses += 1
+            self.rest(self._faults.choice((10, 60, 300)), self._faults.choice((0, *JUMPS_MS)))
+        else:
+            self.turns.hand_over(self)
 
-    def _plan(self) -> list[Rule]:
-        chance = self.turns.weather.fault / len(_FAULTS)
+    def _forecast(self, step: Step) -> Rule | None:
+        weather = self.turns.weather
+        if self._failing:
+            self._failing -= 1
+            return self._rule(Fault.FAIL_BEFORE, step)
+        if weather.burst and self._faults.random() < weather.burst:
+            self.turns.counts.bursts += 1
+            self._failing = self._faults.choice((2, 5, 12))
+            return self._rule(Fault.FAIL_BEFORE, step)
+        fault = weather.meets(step, self._faults)
+        return None if fault is None else self._rule(fault, step)
 
-        def meets(operations: set[Operation]) -> Callable[[Step], bool]:
-            return lambda step: step.operation in operations and self.random.random() < chance
+    def _rule(self, fault: Fault, step: Step) -> Rule:
+        self.turns.counts.met[fault, step.operation.value] += 1
+        self.turns.trace.append(f"{self.name}   meets {fault.name}")
+        if fault in ONLY_WRITES:
+            self.turns.late += 1
+        return Rule(fault, lambda _: True, None, meanwhile=self._slowly, age_ms=STALE_MS)
 
-        def decides(step: Step) -> bool:
-            late = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(_DECIDING)
-            return late and self.random.random() < self.turns.weather.late
-
-        rules = [Rule(fault, meets(operations), occurrence=None) for fault, operations in _FAULTS.items()]
-        return [Rule(Fault.LATE_LANDING, decides, occurrence=None), *rules]
+    def _slowly(self) -> None:
+        self.rest(self._faults.choice((1, 10, 60)), self._faults.choice(SLOW_MS))
 
 
-@dataclass
 class Turns:
-    """The scheduler: who has the turn, and what happens between two turns."""
+    """The scheduler: who has the turn, and what happens between two turns.
 
-    site: ManySite
-    seed: int
-    weather: Weather
-    processes: list[Process] = field(default_factory=list)
-    trace: list[str] = field(default_factory=list)
+    Parameters
+    ----------
+    site : ManySite, optional
+        Where the processes work; a world may set it later.
+    tape : Tape or int
+        All chances, or the seed of them.
+    weather : Weather, optional
+        By default it is drawn.
 
-    def __post_init__(self) -> None:
-        self.random = random.Random(f"{self.seed}/turns")
-        self.back = threading.Semaphore(0)
+    Attributes
+    ----------
+    random : random.Random
+        The world's own chances: who takes part.
+    trace : list of str
+        What happened, line by line.
+    number : int
+        How many turns there were.
+    """
+
+    def __init__(self, site: ManySite | None, tape: Tape | int, weather: Weather | None = None) -> None:
+        self.site = site if site is not None else ManySite()
+        self.tape = tape if isinstance(tape, Tape) else Tape(tape)
+        self.random = self.tape.stream("turns")
+        self.weather = weather if weather is not None else Weather.drawn(self.tape.stream("weather"))
+        self.processes: list[Process] = []
+        self.trace: list[str] = []
+        self.counts = Counts()
+        self.number = 0
+        self.late = 0
+        self._failure: BaseException | None = None
+        self._favourite: Process | None = None
+        self._over = threading.Lock()
+        self._started = 0
+        self._time, self._deaths, self._landings = (self.tape.stream(name) for name in ("time", "deaths", "landings"))
 
     def start(self, name: str, program: Callable[[Process], None]) -> None:
-        """Add a process."""
-        self.processes.append(Process(self, name, program))
+        """Add a process; it begins to run with the turns."""
+        if name not in self.tape.absent:
+            self.processes.append(Process(self, name, program, self._started))
+        self._started += 1
 
     def run(self) -> None:
         """Give turns until every process has ended; then everything late lands."""
-        favourite: Process | None = None
-        while running := [process for process in self.processes if not process.ended]:
-            assert len(self.trace) < MOST_STEPS, "the processes do not come to an end"
-            # Runs of one process, then another: more races of long sequences than by a fair coin at each step.
-            if favourite not in running or self.random.random() < 0.3:
-                favourite = self.random.choice(running)
-            assert favourite is not None
-            self._between()
-            favourite.take_turn()
-        self.land()
+        self._over.acquire()
         for process in self.processes:
-            if process.failure is not None:
-                raise process.failure
+            process.thread.start()
+        self.hand_on()
+        self._over.acquire()
+        for process in self.processes:
+            process.thread.join()
+        if self._failure is not None:
+            raise self._failure
+        self.land()
 
     def land(self) -> None:
         """Land everything that is late."""
         for process in self.processes:
             for store in process.stores:
-                store.land()
+                self._landed(store.land())
 
-    def _between(self) -> None:
-        self.site.advance_ms(self.random.randrange(20))
-        chance = self.random.random()
-        if chance < self.weather.kill:
-            self.random.choice(self.processes).kill()
-        elif chance < self.weather.kill + self.weather.jump:
-            self.site.advance_ms(self.random.choice(JUMPS_MS))
-        if self.random.random() < self.weather.land:
-            self.land()
+    def fail(self, error: BaseException, name: str) -> None:
+        """Let the run end here: the first failure is what it raises."""
+        if self._failure is None:
+            self._failure = error
+            error.add_note(f"in process {name}")
+        for process in self.processes:
+            process.kill()
+
+    def hand_over(self, process: Process) -> None:
+        """Let whoever is next go on, and return when that is `process`."""
+        following = self._next()
+        if following is not process:
+            following.turn.release()
+            process.turn.acquire()
+
+    def hand_on(self) -> None:
+        """Let whoever is next go on, when the one that had the turn has ended."""
+        if all(process.ended for process in self.processes):
+            self._over.release()
+        else:
+            self._next().turn.release()
+
+    def _next(self) -> Process:
+        self.number += 1
+        if self.number == MOST_STEPS:
+            self.fail(AssertionError("the processes do not come to an end"), "any")
+        running = [process for process in self.processes if not process.ended]
+        awake = [process for process in running if process.wakes <= self.number]
+        awake = awake or [min(running, key=lambda process: process.wakes)]
+        # Runs of one process, then another: more races of long sequences than by a fair coin at each step.
+        # Each has chances of its own for it, so that leaving one out does not change what the others do.
+        chance = self._favourite.schedule if self._favourite is not None else self.random
+        if self._favourite not in awake or chance.random() < 0.3:
+            first = chance.randrange(self._started)
+            self._favourite = min(awake, key=lambda process: (process.place - first) % self._started)
+        self._between(running)
+        return self._favourite
+
+    def _between(self, running: list[Process]) -> None:
+        weather = self.weather
+        if weather.tick_ms:
+            self.site.advance_ms(int(self._time.random() * weather.tick_ms))
+        if weather.jump and self._time.random() < weather.jump:
+            self.counts.jumps += 1
+            self._jump(self._time.choice(JUMPS_MS))
+        if weather.clock and self._time.random() < weather.clock and self.site.environments:
+            self.counts.clocks += 1
+            machine = self._time.randrange(len(self.site.environments))
+            by_ms = self._time.choice(CLOCK_JUMPS_MS)
+            self.trace.append(f"wall clock of machine {machine} is set ms={by_ms}")
+            self.site.environments[machine].advance_wall_ms(by_ms)
+        if weather.kill and self._deaths.random() < weather.kill:
+            victim = self._deaths.choice(running)
+            self.counts.kills += not victim.killed
+            self.trace.append(f"{victim.name} is killed")
+            victim.kill()
+        if self.late and self._landings.random() < weather.land:
+            self._land_one()
+
+    def _jump(self, milliseconds: int) -> None:
+        self.trace.append(f"time passes ms={milliseconds}")
+        self.site.advance_ms(milliseconds)
+
+    def _land_one(self) -> None:
+        waiting = [store for process in self.processes for store in process.stores if store.late]
+        if waiting:
+            store = self._landings.choice(waiting)
+            self._landed(store.land(self._landings.randrange(store.late)))
+
+    def _landed(self, steps: list[Step]) -> None:
+        self.late -= len(steps)
+        self.counts.landed += len(steps)
+        self.trace.extend(f"late {step.operation.value} {step.path} lands" for step in steps)

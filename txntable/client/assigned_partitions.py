@@ -128,7 +128,7 @@ class AssignedPartitions:
         wanted = checked_partitions(partitions)
         self._subscription.check_assigns()
         self._give_back()
-        topics = self._first_look({partition.topic for partition in wanted})
+        topics = self._first_look(dict.fromkeys(partition.topic for partition in wanted))
         for partition in wanted:
             topics[partition.topic].bounds(partition.partition)
         self._read(topics, wanted, frozenset())

@@ -227,6 +227,7 @@ class GroupAssignment(OffsetCommits):
         give_up -= self._readings.ranges.keys()
         if give_up:
             self._give_up(each for each in give_up if each in self._subscription.positions)
+            self._readings.give_up(give_up)
             self._membership.release(give_up)
             now = self._membership.assignment
             if now is None:

@@ -64,3 +64,9 @@ class HeartbeatThread:
             # Whatever is wrong with the group is met by the consumer's own calls, too.
             logger.warning("the heartbeat failed: %s", error)
             return _RETRY_MS
+        except RuntimeError as error:
+            # The program ends and has not closed its consumer: Python lets no thread begin any more.
+            if "interpreter shutdown" not in str(error):
+                raise
+            self.stop()
+            return None

@@ -72,6 +72,17 @@ class Readings:
         for partition in list(partitions):
             self.by_partition.pop(partition, None)
 
+    def give_up(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take note that these were given up, also where the group leaves them to the consumer after all.
+
+        It reads them from what is committed then: what was handed out before can not be committed beside that.
+        """
+        for partition in self.by_partition.keys() & set(partitions):
+            reading = self.by_partition[partition]
+            if reading.owner is not None:
+                ownership = {each: at for each, at in (reading.owner.ownership or {}).items() if each != partition}
+                self.by_partition[partition] = replace(reading, owner=replace(reading.owner, ownership=ownership))
+
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Forget what these committed offsets cover."""
         self.drop(

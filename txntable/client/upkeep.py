@@ -73,6 +73,9 @@ class UpkeepLimits:
         Of a commit that a public table does not show though it should.
     tail_entries : int
         Entries of a log above its newest checkpoint; of large logs three times what is between two checkpoints.
+    chain_entries : int
+        How many of the newest entries of each log are read for their chain, a GET for each; 0: only those above the
+        newest checkpoint, as every reader does.
     cleanup_grace_ms : int
         Since log entries could have been deleted.
     compaction_age_ms : int
@@ -96,6 +99,7 @@ class UpkeepLimits:
     coordinator_age_ms: int = 0
     publication_age_ms: int = 15 * _MINUTE_MS
     tail_entries: int = 300
+    chain_entries: int = 0
     cleanup_grace_ms: int = 3 * _DAY_MS
     compaction_age_ms: int = _DAY_MS
     small_segments: int = 100

@@ -1,7 +1,8 @@
 """Finding out what was not done for a warehouse: for an alarm, when no job runs any more and nobody comes by.
 
 Owns what is looked at, and that it is cheap: every log from its newest checkpoint, a LIST of each log's folder, a HEAD
-here and there; never a LIST of segments.  Reads only.  The time is this machine's: asking for the store's is a write.
+here and there; never a LIST of segments, nor older entries unless they are asked for.  Reads only.  The time is this
+machine's: asking for the store's is a write.
 What can not be read is a finding, and the rest is looked at all the same.
 """
 
@@ -19,6 +20,7 @@ from txntable.client.upkeep import Duty, Finding, UpkeepLimits
 from txntable.completion import Completer
 from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
+from txntable.log.chain import verify_chain
 from txntable.log.checkpoint import interval
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, log_files, plan_cleanup
 from txntable.log.delta_log import DeltaLog
@@ -141,6 +143,9 @@ class UpkeepCheck:
         limit = max(self._limits.tail_entries, 3 * interval(len(log.ensure_fresh().files)))
         if self._limits.tail_entries and spec.tail.entries > limit:
             yield Finding(Duty.WRITE_CHECKPOINT, log.root, spec.tail.entries, limit, "entries")
+        if self._limits.chain_entries:
+            versions = sorted(file.version for file in files if not file.is_checkpoint)
+            verify_chain(self._context.store, log.root, versions[-self._limits.chain_entries :])
 
     # -- a topic ----------------------------------------------------------------------------
 

@@ -35,7 +35,13 @@ METADATA_MORE: Fields = {"name": TEXT, "description": TEXT, "format": (dict, Non
 PROTOCOL: Fields = {"minReaderVersion": int, "minWriterVersion": int}
 PROTOCOL_MORE: Fields = {"readerFeatures": (list, NoneType), "writerFeatures": (list, NoneType)}
 COMMIT_INFO: Fields = {"commitId": str, "previous": TEXT, "inCommitTimestamp": int, "operation": str}
-COMMIT_INFO_MORE: Fields = {"timestamp": int, "operationParameters": dict, "engineInfo": str, "txnId": str}
+COMMIT_INFO_MORE: Fields = {
+    "timestamp": int,
+    "operationParameters": dict,
+    "engineInfo": str,
+    "txnId": str,
+    "chain": TEXT,
+}
 
 LARGEST_PATH = 512
 """Characters of a file's path in a log: with the warehouse's prefix it is a key that every store takes."""

@@ -1,13 +1,14 @@
-"""Delta's actions as values, and their one encoding (PROTOCOL.md §4).
+"""Delta's actions as values, and how they are read (PROTOCOL.md §4).
 
-Owns the translation between bytes of a log entry and frozen dataclasses.  An action, a field
-of ours or a protocol that this version does not know is refused, never skipped: these logs
-have no other writer.  Pure: must not know of storage, versions or state.
+Owns the translation from the bytes of a log entry to frozen dataclasses; the other way is
+:mod:`txntable.log.entry_encoding`.  An action, a field of ours or a protocol that this version does
+not know is refused, never skipped: these logs have no other writer.  Pure: must not know of storage,
+slots or state.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,6 @@ TAG = "txntable"
 WRITER_FEATURE = "txntable.exclusiveWriter"
 WRITER_FEATURES = ("inCommitTimestamp", "changeDataFeed", "invariants", WRITER_FEATURE)
 TIMESTAMP_NTZ = "timestampNtz"
-_dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +125,24 @@ class CommitInfo:
     commit_id : str
         32 hex digits; tells one's own commit from another's (log rule 1).
     previous : str or None
-        The commit id of the version before; ``None`` for version 0.  The chain makes a version
-        that two readers see differently, and a slot created again, detectable.
+        The commit id of the version before; ``None`` for version 0.
     timestamp_ms : int
         Delta's in-commit timestamp: strictly rising.
     operation : str
         For people (``DESCRIBE HISTORY``).
+    chain : str or None
+        The digest of the entry before; ``None`` for version 0, and in entries older than this field.
+        A version that two readers see differently, and a slot created again, show in the next entry.
+    digest : str or None
+        Of this entry, :func:`entry_digest`: not in it.  ``None`` until it has bytes.
     """
 
     commit_id: str
     previous: str | None
     timestamp_ms: int
     operation: str
+    chain: str | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,85 +167,9 @@ def guard_protocol(*, timestamp_ntz: bool = False) -> Protocol:
     return Protocol(1, 7, (), WRITER_FEATURES)
 
 
-def encode_commit(commit: Commit, engine: str) -> bytes:
-    """Return the bytes of a log entry: one JSON object a line, ``commitInfo`` first."""
-    info = commit.info
-    lines = [
-        _dumps(
-            {
-                "commitInfo": {
-                    "inCommitTimestamp": info.timestamp_ms,
-                    "timestamp": info.timestamp_ms,
-                    "operation": info.operation,
-                    "operationParameters": {},
-                    "engineInfo": engine,
-                    "txnId": info.commit_id,
-                    "commitId": info.commit_id,
-                    "previous": info.previous,
-                }
-            }
-        )
-    ]
-    lines.extend(_dumps(_encode(action)) for action in commit.actions)
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _encode(action: Action) -> dict[str, Any]:
-    match action:
-        case Add():
-            return {"add": _encode_add(action)}
-        case Txn():
-            return {"txn": {"appId": action.app_id, "version": action.version}}
-        case Remove():
-            return {
-                "remove": {
-                    "path": action.path,
-                    "deletionTimestamp": action.deletion_ms,
-                    "dataChange": action.data_change,
-                    "extendedFileMetadata": True,
-                    "partitionValues": dict(action.partition_values),
-                    "size": action.size,
-                }
-            }
-        case Metadata():
-            return {"metaData": _encode_metadata(action)}
-        case Protocol():
-            return {"protocol": _encode_protocol(action)}
-
-
-def _encode_add(add: Add) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "path": add.path,
-        "partitionValues": dict(add.partition_values),
-        "size": add.size,
-        "modificationTime": add.modification_time,
-        "dataChange": add.data_change,
-    }
-    if add.stats is not None:
-        body["stats"] = add.stats
-    if add.tag is not None:
-        body["tags"] = {TAG: add.tag}
-    return body
-
-
-def _encode_metadata(metadata: Metadata) -> dict[str, Any]:
-    return {
-        "id": metadata.table_id,
-        "name": metadata.name,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": metadata.schema,
-        "partitionColumns": list(metadata.partition_columns),
-        "configuration": dict(metadata.configuration),
-        "createdTime": metadata.created_ms,
-    }
-
-
-def _encode_protocol(protocol: Protocol) -> dict[str, Any]:
-    body: dict[str, Any] = {"minReaderVersion": protocol.min_reader, "minWriterVersion": protocol.min_writer}
-    if protocol.min_reader >= 3:
-        body["readerFeatures"] = list(protocol.reader_features)
-    body["writerFeatures"] = list(protocol.writer_features)
-    return body
+def entry_digest(data: bytes) -> str:
+    """Return the SHA-256 of an entry's bytes, 64 hex digits: what the next entry has as its ``chain``."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def decode_commit(version: int, data: bytes, path: str) -> Commit:
@@ -268,19 +198,21 @@ def decode_commit(version: int, data: bytes, path: str) -> Commit:
         ((kind, info),) = records[0].items()
         if kind != "commitInfo":
             raise ValueError("an entry begins with its commitInfo, alone")
-        return Commit(version, _decode_info(info), tuple(_decode(record, path) for record in records[1:]))
+        return Commit(version, _decode_info(info, data), tuple(_decode(record, path) for record in records[1:]))
 
 
 def decode_commit_info(data: bytes, path: str) -> CommitInfo:
     """Return the first action of a log entry alone; raises as :func:`decode_commit`."""
     with reading(path):
-        return _decode_info(parse_json(data[: data.index(b"\n")].decode())["commitInfo"])
+        return _decode_info(parse_json(data[: data.index(b"\n")].decode())["commitInfo"], data)
 
 
-def _decode_info(body: object) -> CommitInfo:
+def _decode_info(body: object, data: bytes) -> CommitInfo:
     found = decode_object(body, "commitInfo", fields.COMMIT_INFO, fields.COMMIT_INFO_MORE)
     timestamp_ms = fields.moment_ms(found["inCommitTimestamp"], "inCommitTimestamp")
-    return CommitInfo(found["commitId"], found["previous"], timestamp_ms, found["operation"])
+    return CommitInfo(
+        found["commitId"], found["previous"], timestamp_ms, found["operation"], found["chain"], entry_digest(data)
+    )
 
 
 def _decode(record: Mapping[str, Any], path: str) -> Action:

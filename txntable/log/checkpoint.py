@@ -244,7 +244,14 @@ def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
         if len(protocol) != 1 or len(metadata) != 1:
             raise DamagedDataError("checkpoint lacks its protocol or metadata; restore the object from a backup")
         check_protocol(protocol[0], path)
-    return TableState(version, None, 0, protocol[0], metadata[0], files, numbers, tombstones)
+    return TableState(
+        version,
+        protocol=protocol[0],
+        metadata=metadata[0],
+        files=files,
+        numbers=numbers,
+        tombstones=tombstones,
+    )
 
 
 def _read(data: bytes, path: str) -> pa.Table:

@@ -66,8 +66,7 @@ def _load_checkpoint(store: ObjectStore, root: str, version: int) -> Loaded | No
     if checkpoint is None or entry is None:
         return None
     table = decode_checkpoint(version, checkpoint.data, path)
-    info = decode_commit_info(entry.data, entry_path)
-    table.commit_id, table.timestamp_ms = info.commit_id, info.timestamp_ms
+    table.stand_on(version, decode_commit_info(entry.data, entry_path))
     return Loaded(table, lambda: store.head(entry_path) is not None)
 
 

@@ -27,14 +27,15 @@ from typing import Any, Generic, Protocol, TypeVar
 from txntable.environment import Environment, Instant
 from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError
 from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
-from txntable.log.actions import Action, Commit, CommitInfo, decode_commit, encode_commit
+from txntable.log.actions import Action, Commit, CommitInfo, decode_commit
 from txntable.log.checkpoint import LogTail, encode_checkpoint, encode_hint, is_due, is_worthwhile
 from txntable.log.cold_start import load_newest
 from txntable.log.damage import reading
+from txntable.log.entry_encoding import seal
 from txntable.log.fairness import Fairness
 from txntable.log.outcome import NO_ANSWER, Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
 from txntable.log.retention import deleted_files_retention_ms
-from txntable.log.table_state import TableState, check_one_action_per_path
+from txntable.log.table_state import TableState, check_one_action_per_path, is_same_commit
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
 from txntable.storage.store_clock import StoreClock
 
@@ -191,6 +192,7 @@ class DeltaLog(Generic[F]):
 
     def _apply(self, commit: Commit) -> None:
         with reading(commit_path(self.root, commit.version)):
+            self.table.check_follows(commit)
             self.fold.apply(commit, self.table)
             self.table.apply(commit)
         # Whoever follows a log for years must not remember more than who opens it.
@@ -270,30 +272,28 @@ class DeltaLog(Generic[F]):
 
     def _decide(self, decide: Decide) -> Sequence[Action] | None:
         """Decide; an answer without a write, and an error, must come from the newest state."""
+        before = self.table.version
         try:
             actions = decide(self.table)
             if actions:
                 return actions
         except TxnTableError:
-            before = self.table.version
             if self.refresh().version == before:
                 raise
             return decide(self.table)
-        before = self.table.version
         return actions if self.refresh().version == before else decide(self.table)
 
     def _attempt(self, operation: str, actions: tuple[Action, ...]) -> Attempt:
         check_one_action_per_path(actions)
         version = self.table.next_version
         timestamp_ms = max(self.context.clock.now_ms(), self.table.timestamp_ms + 1)
-        info = CommitInfo(self._environment.new_id(), self.table.commit_id, timestamp_ms, operation)
-        commit = Commit(version, info, actions)
-        data = encode_commit(commit, self.context.engine)
+        info = CommitInfo(self._environment.new_id(), self.table.commit_id, timestamp_ms, operation, self.table.chain)
+        commit, data = seal(Commit(version, info, actions), self.context.engine)
         # Before the first attempt: any of them may be the one that landed, and others may have gone on since.
         asked = next(_moments)
         for attempt in range(_PUT_ATTEMPTS):
             if self._is_stale():
-                return self._locate(commit) if attempt else Conflicted(version)
+                return self._locate(commit, is_certain=False) if attempt else Conflicted(version)
             outcome = self._put(commit, data, asked)
             if outcome is not None:
                 return outcome
@@ -311,17 +311,18 @@ class DeltaLog(Generic[F]):
         except StoreUnavailableError:
             self._unsettled = commit.version
             created, entry = False, self._get_or_none(path)
-        if not created:
-            if entry is None:
-                return None
-            winner = self._decode(commit.version, entry)
-            if winner.info.commit_id != commit.info.commit_id:
+        if not created and entry is None:
+            return None
+        if self._is_stale():
+            is_certain, self._unsettled = created and self._unsettled is None, commit.version
+            return self._locate(commit, is_certain)
+        if entry is not None:
+            with reading(path):
+                is_mine = is_same_commit(commit, winner := self._decode(commit.version, entry))
+            if not is_mine:
                 self._unsettled = None
                 self._follow(winner)
                 return Conflicted(commit.version)
-        if self._is_stale():
-            self._unsettled = commit.version
-            return self._locate(commit)
         self._apply(commit)
         self._show(put_at)
         self._asked = asked
@@ -329,11 +330,10 @@ class DeltaLog(Generic[F]):
 
     def _follow(self, winner: Commit) -> None:
         """Fold the commit that has the slot, which was read already, and those above it."""
-        if not self._is_stale():
-            self._apply(winner)
-            # What is decided on from here on stands on this answer.
-            self._answered = next(_moments)
-            self._fairness.saw_another()
+        self._apply(winner)
+        # What is decided on from here on stands on this answer.
+        self._answered = next(_moments)
+        self._fairness.saw_another()
         self.refresh()
 
     def _get_or_none(self, path: str) -> StoredObject | None:
@@ -342,9 +342,10 @@ class DeltaLog(Generic[F]):
         except NO_ANSWER:
             return None
 
-    def _locate(self, commit: Commit) -> Attempt:
+    def _locate(self, commit: Commit, is_certain: bool) -> Attempt:
         """Look in a newly opened view whether the commit is in the log (log rule 3).
 
+        `is_certain`: it was put once, and answered as created.
         The slot itself proves nothing: it may have been cleaned up and created again by us.  The
         commit is in the log when it is the head, or the next one names it as its predecessor.
         """
@@ -360,12 +361,11 @@ class DeltaLog(Generic[F]):
             mine = self._decode(commit.version + 1, follower).info.previous == commit.info.commit_id
             return Committed(commit.version) if mine else Conflicted(commit.version)
         # Entries go oldest first: a slot that is there below one that is gone was created again.
-        resurrected = self._store.get(commit_path(self.root, commit.version)) is not None
+        resurrected = is_certain and self._store.get(commit_path(self.root, commit.version)) is not None
         return Conflicted(commit.version) if resurrected else Unknown(commit.version)
 
     def _checkpoint_when_due(self) -> None:
-        version = self.table.version
-        if version is not None and is_due(version, len(self.table.files)):
+        if is_due(self.table.version or 0, len(self.table.files)):
             try:
                 self.write_checkpoint()
             except (TxnTableError, OSError):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.log.actions import Action, Add, Commit, Metadata, Protocol, Remove, Txn, stored_add
+from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, stored_add
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 ADD_TYPE = pa.struct(
@@ -30,6 +30,8 @@ ADD_TYPE = pa.struct(
     ]
 )
 ADD_SCHEMA = pa.schema(list(ADD_TYPE))
+# One for all: making it takes longer than folding an entry.
+_NO_FILES = ADD_SCHEMA.empty_table()
 # Of a checkpoint, that are Python objects at a time.
 _ROWS_AT_ONCE = 4096
 _FEW_TOMBSTONES = 1_000
@@ -45,7 +47,7 @@ class LiveFiles:
     """
 
     def __init__(self, base: pa.Table | None = None) -> None:
-        self.base = ADD_SCHEMA.empty_table() if base is None else base.combine_chunks()
+        self.base = _NO_FILES if base is None else base.combine_chunks()
         self._tail: dict[str, Add | None] = {}
         self._rows: dict[str, int] | None = None
         self._count = self.base.num_rows
@@ -112,7 +114,7 @@ class LiveFiles:
 
     def untouched_base(self) -> pa.Table:
         """Return the rows of the checkpoint that nothing replaced or removed since."""
-        if not self._tail:
+        if not self._tail or not self.base.num_rows:
             return self.base
         gone = pc.is_in(self.base["path"], value_set=self.changed_paths())
         return self.base.filter(pc.invert(gone))
@@ -156,6 +158,11 @@ class TableState:
         Of that commit.
     timestamp_ms : int
         Its in-commit timestamp.
+    chain : str or None
+        The digest of its entry, which the next one names.  As each entry holds the digest of the one below,
+        version and chain tell whether two readers have folded the same log, byte by byte.
+    is_chained : bool
+        Whether its entry names the digest of the one below: then all that come after do.
     protocol, metadata
         As last written.
     files : LiveFiles
@@ -169,6 +176,8 @@ class TableState:
     version: int | None = None
     commit_id: str | None = None
     timestamp_ms: int = 0
+    chain: str | None = None
+    is_chained: bool = False
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     files: LiveFiles = field(default_factory=LiveFiles)
@@ -195,22 +204,35 @@ class TableState:
         """Whether it is time to forget some: so seldom that it costs a constant share of having come by them."""
         return len(self.tombstones) > 2 * self._remembered + _FEW_TOMBSTONES
 
-    def apply(self, commit: Commit) -> None:
-        """Fold one commit.
+    def check_follows(self, commit: Commit) -> None:
+        """Refuse a commit that is not the next one of this log, byte by byte.
 
         Raises
         ------
         DamagedDataError
-            The commit does not follow the one folded last.
+            An entry was replaced or lost: this one, or one below it.
         """
-        if commit.version != self.next_version or commit.info.previous != self.commit_id:
+        info = commit.info
+        if commit.version != self.next_version or info.previous != self.commit_id:
             raise DamagedDataError(
                 "the log does not continue the version before; an entry was replaced or lost",
                 version=commit.version,
                 expected=self.next_version,
-                previous=commit.info.previous,
+                previous=info.previous,
                 commit_id=self.commit_id,
             )
+        # Entries without a chain are older than it: there is none above one that has it.
+        if info.chain != self.chain and (info.chain is not None or self.is_chained):
+            raise DamagedDataError(
+                "the entry below is not the one that this one was written on; restore the log from a backup",
+                version=commit.version,
+                chain=info.chain,
+                entry_below=self.chain,
+            )
+
+    def apply(self, commit: Commit) -> None:
+        """Fold one commit; raises as :meth:`check_follows`."""
+        self.check_follows(commit)
         for action in commit.actions:
             match action:
                 case Add():
@@ -225,9 +247,30 @@ class TableState:
                     self.metadata = action
                 case Protocol():
                     self.protocol = action
-        self.version = commit.version
-        self.commit_id = commit.info.commit_id
-        self.timestamp_ms = commit.info.timestamp_ms
+        self.stand_on(commit.version, commit.info)
+
+    def stand_on(self, version: int, info: CommitInfo) -> None:
+        """Be the state at a version whose entry begins with `info`."""
+        self.version = version
+        self.commit_id, self.timestamp_ms = info.commit_id, info.timestamp_ms
+        self.chain, self.is_chained = info.digest, info.chain is not None
+
+
+def is_same_commit(mine: Commit, found: Commit) -> bool:
+    """Return whether the entry found at a slot is the one that was put there.
+
+    Raises
+    ------
+    DamagedDataError
+        It is, by its commit id, but with other bytes.
+    """
+    if found.info.commit_id != mine.info.commit_id:
+        return False
+    if found.info.digest != mine.info.digest:
+        raise DamagedDataError(
+            "an entry has other bytes than were written; restore it from a backup", commit_id=mine.info.commit_id
+        )
+    return True
 
 
 def check_one_action_per_path(actions: Iterable[Action]) -> None:

@@ -59,8 +59,7 @@ def _start(store: ObjectStore, root: str, version: int) -> TableState:
         checkpoint, entry = store.get_many([path, entry_path])
         if checkpoint is not None and entry is not None:
             table = decode_checkpoint(start, checkpoint.data, path)
-            info = decode_commit_info(entry.data, entry_path)
-            table.commit_id, table.timestamp_ms = info.commit_id, info.timestamp_ms
+            table.stand_on(start, decode_commit_info(entry.data, entry_path))
             return table
     return TableState()
 

@@ -36,14 +36,19 @@ class Fault(Enum):
     EXISTS_LOST = "put-if-absent: done, and answered EXISTS: a client tried again inside"
     CONFLICT_409 = "put-if-absent: not done, and answered EXISTS: another's was under way"
     LATE_LANDING = "answered with StoreUnavailableError, and done later"
+    DUPLICATE = "done, and the same request is done again later"
+    SLOW = "done, and answered after a while"
+    STALE_LIST = "a list: answered as things were a while ago; no store that the probe accepts does it"
     TAKEN = "another writes first, then it is done"
     KILL_BEFORE = "the process dies before it is done"
     KILL_AFTER = "the process dies after it is done"
 
 
 ONLY_PUT_IF_ABSENT = frozenset({Fault.EXISTS_LOST, Fault.CONFLICT_409})
+ONLY_WRITES = frozenset({Fault.LATE_LANDING, Fault.DUPLICATE})
 
 Intruder: TypeAlias = Callable[[ObjectStore, str], object]
+Forecast: TypeAlias = "Callable[[Step], Rule | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +87,13 @@ class Rule:
     occurrence : int, optional
         Which of the matching steps, from 1; ``None``: each.
     lands_at : int, optional
-        The step before which a late landing is done; ``None``: when the test says so.
+        The step before which a late landing, or a duplicate, is done; ``None``: when the test says so.
     intruder : Callable, optional
         For ``TAKEN``: gets the inner store and the path, and writes.
+    meanwhile : Callable, optional
+        For ``SLOW``: lets the time pass, and others do what they do.
+    age_ms : int
+        For ``STALE_LIST``: how old the answer is.
     """
 
     fault: Fault
@@ -92,6 +101,8 @@ class Rule:
     occurrence: int | None = 1
     lands_at: int | None = None
     intruder: Intruder | None = None
+    meanwhile: Callable[[], object] | None = None
+    age_ms: int = 0
 
 
 def at(number: int, fault: Fault, *, lands_at: int | None = None, intruder: Intruder | None = None) -> Rule:

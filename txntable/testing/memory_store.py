@@ -31,6 +31,8 @@ class MemoryObjects:
         self._objects: dict[str, StoredObject] = {}
         # Sorted: listing one folder does not walk through all others.
         self._paths: list[str] = []
+        # What was deleted last, and when: for lists that are not up to date.
+        self._deleted: dict[str, tuple[ObjectMeta, int]] = {}
         self._lock = threading.Lock()
 
     def get(self, path: str) -> StoredObject | None:
@@ -59,8 +61,11 @@ class MemoryObjects:
     def delete(self, path: str) -> None:
         """Delete one object, if it is there."""
         with self._lock:
-            if self._objects.pop(path, None) is not None:
+            found = self._objects.pop(path, None)
+            if found is not None:
                 del self._paths[bisect_left(self._paths, path)]
+                meta = ObjectMeta(path, len(found.data), found.last_modified_ms)
+                self._deleted[path] = (meta, self.clock())
 
     def below(self, folder: str) -> list[ObjectMeta]:
         """Return the objects in and below a folder (``""``: all), sorted by path."""
@@ -71,6 +76,15 @@ class MemoryObjects:
             return [
                 ObjectMeta(path, len(self._objects[path].data), self._objects[path].last_modified_ms) for path in paths
             ]
+
+    def formerly_below(self, folder: str, age_ms: int) -> list[ObjectMeta]:
+        """Return :meth:`below` without what is younger than `age_ms`, and with what was deleted since."""
+        then, start = self.clock() - age_ms, f"{folder}/" if folder else ""
+        found = {meta.path: meta for meta in self.below(folder) if meta.last_modified_ms <= then}
+        with self._lock:
+            gone = [meta for meta, when in self._deleted.values() if meta.path.startswith(start) and when > then]
+        found.update((meta.path, meta) for meta in gone if meta.last_modified_ms <= then)
+        return [found[path] for path in sorted(found)]
 
     def snapshot(self) -> dict[str, StoredObject]:
         """Return a copy of everything, for assertions."""

@@ -9,16 +9,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 from txntable.errors import InvalidRequestError, StoreUnavailableError, TxnTableError
 from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject
 from txntable.storage.object_writer import BufferedSink, open_writer
-from txntable.testing.fault_plan import ONLY_PUT_IF_ABSENT, WRITES, Fault, Operation, Rule, Step, at
+from txntable.testing.fault_plan import (
+    ONLY_PUT_IF_ABSENT,
+    ONLY_WRITES,
+    WRITES,
+    Fault,
+    Forecast,
+    Operation,
+    Rule,
+    Step,
+    at,
+)
+from txntable.testing.memory_store import MemoryStore
 
 _T = TypeVar("_T")
+_NOT_DONE = frozenset({Fault.FAIL_BEFORE, Fault.LATE_LANDING, Fault.CONFLICT_409, Fault.STALE_LIST, Fault.KILL_BEFORE})
 _REQUEST_KINDS = {Operation.PUT_IF_ABSENT: "PUT", Operation.WRITE: "PUT"}
 
 
@@ -28,6 +40,7 @@ class ProcessKilled(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class _Late:
+    step: Step
     rule: Rule
     apply: Callable[[], object]
 
@@ -43,10 +56,12 @@ class SteppingStore(ObjectStore):
         What goes wrong; the first rule that fits a step counts.
     on_step : Callable, optional
         Called before each step is done; a scheduler lets others run from there.
+    forecast : Callable, optional
+        Says what a step meets that no rule of the plan fits.
 
     Attributes
     ----------
-    plan, on_step
+    plan, on_step, forecast
         As given; may be changed at any time.
     steps : list of Step
         All steps so far.
@@ -55,7 +70,12 @@ class SteppingStore(ObjectStore):
     """
 
     def __init__(
-        self, inner: ObjectStore, plan: Sequence[Rule] = (), on_step: Callable[[Step], object] | None = None
+        self,
+        inner: ObjectStore,
+        plan: Sequence[Rule] = (),
+        on_step: Callable[[Step], object] | None = None,
+        *,
+        forecast: Forecast | None = None,
     ) -> None:
         self.spec = inner.spec
         self.steps: list[Step] = []
@@ -63,6 +83,7 @@ class SteppingStore(ObjectStore):
         self._inner = inner
         self.plan = tuple(plan)
         self.on_step = on_step
+        self.forecast = forecast
         self._met = Counter[int]()
         self._late: list[_Late] = []
 
@@ -71,11 +92,29 @@ class SteppingStore(ObjectStore):
         """Return how many GET, HEAD, LIST, PUT and DELETE were made."""
         return Counter(_REQUEST_KINDS.get(step.operation, step.operation.name) for step in self.steps)
 
-    def land(self) -> None:
-        """Do everything that is late, now; also after this process's death."""
-        late, self._late = self._late, []
-        for write in late:
+    @property
+    def late(self) -> int:
+        """Return how many writes are still to land."""
+        return len(self._late)
+
+    def land(self, number: int | None = None) -> list[Step]:
+        """Do what is late, now; also after this process's death.
+
+        Parameters
+        ----------
+        number : int, optional
+            Which of the late writes, from 0 and oldest first; ``None``: all.
+
+        Returns
+        -------
+        list of Step
+            Those that asked for it.
+        """
+        due = self._late if number is None else [self._late[number]]
+        self._late = [write for write in self._late if write not in due]
+        for write in due:
             write.apply()
+        return [write.step for write in due]
 
     def kill(self) -> None:
         """Let the process die here."""
@@ -111,6 +150,17 @@ class SteppingStore(ObjectStore):
         for path in paths:
             self._step(Operation.DELETE, path, partial(self._inner.delete, [path]))
 
+    def delete_unordered(self, paths: Sequence[str]) -> None:
+        """Delete objects, one step each: when one fails, the others are deleted all the same."""
+        failure: StoreUnavailableError | None = None
+        for path in paths:
+            try:
+                self.delete([path])
+            except StoreUnavailableError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into; its close is the step."""
         self._check_alive()
@@ -128,37 +178,48 @@ class SteppingStore(ObjectStore):
         if self.on_step is not None:
             self.on_step(step)
             self._check_alive()  # the scheduler may have killed this process meanwhile
-        answer: Any = None
         try:
-            answer = self._meet(step, apply)
+            answer: _T = self._meet(step, apply)
         except (TxnTableError, ProcessKilled) as error:
             self._record(step, type(error).__name__)
             raise
         self._record(step, _outcome(answer))
-        return answer  # type: ignore[no-any-return]
+        return answer
 
-    def _meet(self, step: Step, apply: Callable[[], _T]) -> _T | PutOutcome:
+    def _meet(self, step: Step, apply: Callable[[], Any]) -> Any:
         rule = self._rule_for(step)
-        match rule.fault if rule is not None else None:
-            case None:
-                return apply()
-            case Fault.FAIL_BEFORE:
-                raise _unavailable(step)
-            case Fault.LATE_LANDING if rule is not None:
-                self._late.append(_Late(rule, apply))
-                raise _unavailable(step)
+        if rule is None:
+            return apply()
+        if rule.fault in _NOT_DONE:
+            return self._answer_instead(rule, step, apply)
+        if rule.fault is Fault.TAKEN and rule.intruder is not None:
+            rule.intruder(self._inner, step.path)
+        return self._answer_after(rule, step, apply)
+
+    def _answer_instead(self, rule: Rule, step: Step, apply: Callable[[], object]) -> Any:
+        match rule.fault:
             case Fault.CONFLICT_409:
                 return PutOutcome.EXISTS
+            case Fault.STALE_LIST:
+                return self._stale_list(step.path, rule.age_ms)
             case Fault.KILL_BEFORE:
                 self._die()
-            case Fault.TAKEN if rule is not None and rule.intruder is not None:
-                rule.intruder(self._inner, step.path)
+            case Fault.LATE_LANDING:
+                self._late.append(_Late(step, rule, apply))
+        raise _unavailable(step)
+
+    def _answer_after(self, rule: Rule, step: Step, apply: Callable[[], Any]) -> Any:
         answer = apply()
-        match rule.fault if rule is not None else None:
+        match rule.fault:
             case Fault.LOST_ANSWER:
                 raise _unavailable(step)
             case Fault.EXISTS_LOST:
                 return PutOutcome.EXISTS
+            case Fault.DUPLICATE:
+                self._late.append(_Late(step, rule, apply))
+            case Fault.SLOW if rule.meanwhile is not None:
+                rule.meanwhile()
+                self._check_alive()
             case Fault.KILL_AFTER:
                 self._die()
         return answer
@@ -170,9 +231,15 @@ class SteppingStore(ObjectStore):
                 self._met[index] += 1
                 if found is None and rule.occurrence in {None, self._met[index]}:
                     found = rule
+        if found is None and self.forecast is not None:
+            found = self.forecast(step)
         if found is not None:
             _check_rule(found, step)
         return found
+
+    def _stale_list(self, prefix: str, age_ms: int) -> tuple[ObjectMeta, ...]:
+        assert isinstance(self._inner, MemoryStore), "only a store in memory remembers what it had"
+        return tuple(self._inner.objects.formerly_below(prefix, age_ms))
 
     def _land_due(self, step: Step) -> None:
         due = [write for write in self._late if write.rule.lands_at is not None and write.rule.lands_at <= step.number]
@@ -181,7 +248,7 @@ class SteppingStore(ObjectStore):
             write.apply()
 
     def _record(self, step: Step, outcome: str) -> None:
-        self.steps[step.number - 1] = replace(step, outcome=outcome)
+        self.steps[step.number - 1] = Step(step.number, step.operation, step.path, outcome)
 
     def _check_alive(self) -> None:
         if self.killed:
@@ -242,8 +309,10 @@ def _write(store: ObjectStore, path: str, data: bytes) -> None:
 def _check_rule(rule: Rule, step: Step) -> None:
     if rule.fault in ONLY_PUT_IF_ABSENT and step.operation is not Operation.PUT_IF_ABSENT:
         raise InvalidRequestError("only a put-if-absent can meet this fault", fault=rule.fault.name, step=step)
-    if rule.fault is Fault.LATE_LANDING and step.operation not in WRITES:
+    if rule.fault in ONLY_WRITES and step.operation not in WRITES:
         raise InvalidRequestError("only a write can land late", step=step)
+    if rule.fault is Fault.STALE_LIST and step.operation is not Operation.LIST:
+        raise InvalidRequestError("only a list can be stale", step=step)
     if rule.fault is Fault.TAKEN and rule.intruder is None:
         raise InvalidRequestError("who takes it? give the rule an intruder", step=step)
 

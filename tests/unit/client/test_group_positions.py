@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from tests.simulation.site import Site
 from tests.unit.client.consuming import offsets, poll_all, send, values
-from tests.unit.client.members import RAW, Told, copier, member, numbers, offset_of, settle
-from txntable.errors import (
-    OffsetOutOfRangeError,
-)
+from tests.unit.client.members import BEAT_MS, RAW, Told, copier, member, numbers, offset_of, settle
+from txntable.client.rebalance_listener import ConsumerRebalanceListener
+from txntable.client.records import TopicPartition
+from txntable.errors import OffsetOutOfRangeError, StaleMemberEpochError
 
 FIRST, SECOND = RAW
 
@@ -151,6 +153,39 @@ def test_positions_are_committed_before_partitions_are_released_and_by_close(sit
 
     assert numbers(second) == [0, 1]
     assert poll_all(second) == []
+
+
+def test_what_was_read_before_a_partition_was_given_up_can_not_be_committed_although_the_group_left_it(
+    site: Site,
+) -> None:
+    """The other member left between the look and the release: what was read came again, and would count twice."""
+    send(site.open().producer(), "a")
+    send(site.open().producer(), "b", partition=1)
+    first, second, producer = member(site, subscribed=False), member(site), copier(site)
+
+    class LetsTheOtherLeave(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            second.close()
+
+    first.subscribe(["raw"], listener=LetsTheOtherLeave())
+    producer.begin_transaction()
+    before = poll_all(first)
+    second.poll()
+    site.advance_ms(BEAT_MS)
+    again = poll_all(first)
+
+    with pytest.raises(StaleMemberEpochError):
+        producer.send_offsets_of(first)
+
+    assert sorted(before) == ["a", "b"]
+    assert len(again) == 1, "as told: revoked, and assigned again"
+    assert numbers(first) == [0, 1]
+    producer.abort_transaction()
+    first.seek_to_committed()
+    producer.begin_transaction()
+    assert sorted(poll_all(first)) == ["a", "b"]
+    producer.send_offsets_of(first)
+    producer.commit_transaction()
 
 
 def test_no_position_is_committed_when_that_is_switched_off(site: Site) -> None:

@@ -159,6 +159,23 @@ def test_thread_survives_what_does_not_pass_by_itself() -> None:
     thread.stop()
 
 
+def test_thread_ends_without_a_word_when_the_program_does() -> None:
+    # Found by processes that end while their consumers, not closed, follow a log: a traceback on their standard error.
+    tended = threading.Semaphore(0)
+
+    def tend() -> None:
+        tended.release()
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    thread = HeartbeatThread(tend)
+    thread.wake()
+    assert tended.acquire(timeout=60)
+    assert thread._thread is not None
+    thread._thread.join(timeout=60)
+
+    assert not thread._thread.is_alive()
+
+
 def test_thread_begins_with_the_membership_and_ends_with_the_consumer(site: Site) -> None:
     consumer = member(site, background_heartbeat=True)
     assert consumer._heartbeats is not None

@@ -45,6 +45,17 @@ def test_ownership_is_the_present_one_again_when_what_was_read_is_committed() ->
     assert readings.metadata(owner(7, zero=7)) == owner(7, zero=7)
 
 
+def test_what_was_given_up_is_lost_although_the_ownership_went_on() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner(5)))
+    readings.polled(ONE, polled(3, owner(5)))
+
+    readings.give_up([ZERO])
+
+    assert readings.lost(owner(5)) == [ZERO]
+    assert readings.metadata(owner(5)) == owner(5, zero=None)
+
+
 def test_only_the_partitions_that_are_committed_count_when_they_are_named() -> None:
     readings = Readings()
     readings.polled(ZERO, polled(3, owner(5, zero=5)))

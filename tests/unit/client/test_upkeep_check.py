@@ -322,3 +322,23 @@ def test_limits_are_read_from_text() -> None:
         limits_from_text({"lag": "7"})
     with pytest.raises(InvalidConfigError, match="limit=lag_records value='-7'"):
         limits_from_text({"lag_records": "-7"})
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(0, set()), (3, set()), (100, {Duty.READ})])
+def test_changed_entry_below_a_checkpoint_is_found_when_as_many_are_looked_at(
+    site: Site, warehouse: Warehouse, watch: Watch, asked: int, expected: set[Duty]
+) -> None:
+    grow(warehouse, 8)
+    changed = commit_path(TRANSACTION_LOG_ROOT, 3)
+    entry = site.objects.snapshot()[changed].data
+    site.objects.put(changed, entry.replace(b'"engineInfo":"', b'"engineInfo":"x'))
+    warehouse.transactions.log.write_checkpoint()
+
+    assert watch.duties(chain_entries=asked) == expected
+
+
+def test_unchanged_entries_are_no_finding(warehouse: Warehouse, watch: Watch) -> None:
+    grow(warehouse, 20)
+    send_many(warehouse, "u", 3)
+
+    assert watch.findings(chain_entries=1_000) == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.log.world import DAY_MS, GUARD_MS, Process, World, creation, file, slot
+from tests.unit.log.world import DAY_MS, GUARD_MS, Process, World, creation, file, others_go_on_and_clean_up, slot
 from txntable.errors import DamagedDataError, UnsupportedFormatError
-from txntable.log.actions import Commit, CommitInfo, Txn, decode_commit, encode_commit
-from txntable.log.cleanup import clean_up
+from txntable.log.actions import Commit, CommitInfo, Txn, decode_commit
+from txntable.log.entry_encoding import encode_commit
 from txntable.log.outcome import Committed, Unchanged, Unknown
 from txntable.storage.object_store import ObjectStore
 from txntable.testing.fault_plan import Fault, Operation, Step, on
@@ -251,17 +251,6 @@ def test_reader_starts_again_when_the_log_is_cleaned_up_under_its_cold_start() -
 
     assert seen
     assert table.number("counter") == 301
-
-
-def others_go_on_and_clean_up(world: World, other: Process) -> None:
-    """200 commits, two checkpoints, and everything that may go is gone."""
-    for _ in range(200):
-        other.count()
-    world.time.advance_ms(3 * DAY_MS)
-    other.environment.advance_ms(3 * DAY_MS)
-    other.count()
-    spec = clean_up(other.context, "table", DAY_MS)
-    assert slot(1) in spec.paths
 
 
 # -- rules 7, 8, 9 ----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from txntable.log.actions import Action, Add, Commit, Metadata, Txn, guard_protocol
+from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog, LogContext
 from txntable.log.outcome import Committed, Outcome
 from txntable.log.table_state import TableState
@@ -108,3 +109,14 @@ def file(path: str, size: int = 1) -> Add:
 def slot(version: int) -> str:
     """The path of a version's entry."""
     return f"{ROOT}/_delta_log/{version:020d}.json"
+
+
+def others_go_on_and_clean_up(world: World, other: Process) -> None:
+    """200 commits, two checkpoints, and everything that may go is gone."""
+    for _ in range(200):
+        other.count()
+    world.time.advance_ms(3 * DAY_MS)
+    other.environment.advance_ms(3 * DAY_MS)
+    other.count()
+    spec = clean_up(other.context, "table", DAY_MS)
+    assert slot(1) in spec.paths

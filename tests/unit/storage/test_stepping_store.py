@@ -133,6 +133,107 @@ def test_late_write_lands_after_the_process_died():
     assert stored(inner) == b"late"
 
 
+def test_one_late_write_lands_before_an_older_one():
+    store = SteppingStore(MemoryStore(), [at(number, Fault.LATE_LANDING) for number in (1, 2)])
+    for path in "ab":
+        with pytest.raises(StoreUnavailableError):
+            store.put(path, b"")
+
+    landed = store.land(1)
+
+    assert ([step.path for step in landed], store.late) == (["b"], 1)
+    assert [store.get(path) is not None for path in "ab"] == [False, True]
+
+
+def test_duplicate_of_a_put_replaces_what_came_after_it():
+    inner = MemoryStore()
+    store = SteppingStore(inner, [at(1, Fault.DUPLICATE, lands_at=3)])
+    store.put("a", b"first")
+    store.put("a", b"second")
+
+    found = stored(store)
+
+    assert found == b"first"
+
+
+def test_duplicate_of_a_put_if_absent_changes_nothing_while_the_object_is_there():
+    store = SteppingStore(MemoryStore(), [at(1, Fault.DUPLICATE)])
+    created = store.put_if_absent("a", b"first")
+
+    store.land()
+
+    assert (created, stored(store)) == (PutOutcome.CREATED, b"first")
+
+
+def test_duplicate_of_a_delete_takes_what_was_made_since():
+    store = SteppingStore(MemoryStore(), [at(2, Fault.DUPLICATE)])
+    store.put("a", b"first")
+    store.delete(["a"])
+    store.put("a", b"second")
+
+    store.land()
+
+    assert stored(store) is None
+
+
+def test_slow_call_is_done_before_the_time_passes_and_answered_after_it():
+    inner = MemoryStore()
+    seen: list[bytes | None] = []
+    rule = Rule(Fault.SLOW, lambda step: True, meanwhile=lambda: seen.append(stored(inner)))
+
+    SteppingStore(inner, [rule]).put("a", b"mine")
+
+    assert seen == [b"mine"]
+
+
+def test_process_killed_during_a_slow_call_gets_no_answer():
+    store = SteppingStore(MemoryStore())
+    store.plan = (Rule(Fault.SLOW, lambda step: True, meanwhile=store.kill),)
+
+    with pytest.raises(ProcessKilled):
+        store.get("a")
+
+
+def test_stale_list_misses_what_is_new_and_shows_what_was_just_deleted():
+    environment = ManualEnvironment()
+    inner = MemoryStore(MemoryObjects(StoreTime(environment)))
+    store = SteppingStore(inner, [Rule(Fault.STALE_LIST, lambda step: step.number == 1, age_ms=1000)])
+    for path in ("a/gone", "a/long-gone", "a/stays"):
+        inner.put(path, b"")
+    inner.delete(["a/long-gone"])
+    environment.advance_ms(1500)
+    inner.delete(["a/gone"])
+    inner.put("a/new", b"")
+
+    stale, fresh = ([meta.path for meta in store.list("a")] for _ in range(2))
+
+    assert (stale, fresh) == (["a/gone", "a/stays"], ["a/new", "a/stays"])
+
+
+def test_bulk_delete_that_fails_in_part_deletes_the_others():
+    inner = MemoryStore()
+    store = SteppingStore(inner, [at(2, Fault.FAIL_BEFORE)])
+    for path in "abc":
+        inner.put(path, b"")
+
+    with pytest.raises(StoreUnavailableError):
+        store.delete_unordered(["a", "b", "c"])
+
+    assert sorted(inner.objects.snapshot()) == ["b"]
+
+
+def test_forecast_is_asked_where_no_rule_of_the_plan_fits():
+    fail = Rule(Fault.FAIL_BEFORE, lambda step: True)
+    inner = MemoryStore()
+    store = SteppingStore(inner, [at(1, Fault.LOST_ANSWER)], forecast=lambda step: fail)
+
+    for path in "ab":
+        with pytest.raises(StoreUnavailableError):
+            store.put(path, b"")
+
+    assert [path for path in "ab" if inner.get(path) is not None] == ["a"]
+
+
 def test_rule_picks_the_occurrence_of_operation_and_path():
     store = SteppingStore(MemoryStore(), [on(Operation.GET, "log/", Fault.FAIL_BEFORE, occurrence=2)])
 
@@ -156,7 +257,15 @@ def test_rule_without_occurrence_fits_each_step():
 
 
 @pytest.mark.parametrize(
-    "rule", [at(1, Fault.EXISTS_LOST), at(1, Fault.CONFLICT_409), at(1, Fault.TAKEN), at(1, Fault.LATE_LANDING)]
+    "rule",
+    [
+        at(1, Fault.EXISTS_LOST),
+        at(1, Fault.CONFLICT_409),
+        at(1, Fault.TAKEN),
+        at(1, Fault.LATE_LANDING),
+        at(1, Fault.DUPLICATE),
+        at(1, Fault.STALE_LIST),
+    ],
 )
 def test_plan_is_refused_when_the_step_can_not_meet_its_fault(rule: Rule):
     with pytest.raises(InvalidRequestError):

@@ -1,0 +1,263 @@
+"""The processes of a chaos run, and the hand that kills, pauses and replaces them.
+
+Owns every process that it starts: none outlives it.  Nothing here waits for a time alone, but for what is to have
+happened by then; where that never comes, the run fails with what is missing.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from tests.chaos.blows import FIRST_BLOWS, Blow, Kind, blows, http_faults
+from tests.chaos.premises import Site
+from tests.chaos.programs import ROLES
+from tests.chaos.worker import history_path, last_words_path, work
+from txntable.environment import SystemEnvironment
+from txntable.testing.faulty_proxy import FaultyServer
+
+# A process that has loaded everything, and nothing else, makes the others: one that loads by itself takes seconds.
+_NURSERY = multiprocessing.get_context("forkserver")
+_NURSERY.set_forkserver_preload(["tests.chaos.worker"])
+_TICK_MS = 20
+# For what must happen; only so that a run that hangs fails.
+PATIENCE_MS = 900_000
+# How long one that was paused lives on beside its successor.
+_AFTERLIFE_MS = 1_500
+_COMMITTED = (b'"call":"End"', b'"outcome":"OK"', b'"commit":true')
+
+Who = tuple[str, str]
+"""A role, and who has it."""
+
+
+@dataclass
+class Worker:
+    """One process.
+
+    Attributes
+    ----------
+    resumes_ms : int or None
+        When it is to go on, of one that is paused.
+    dies_ms : int or None
+        When it is to be killed, of one that has a successor.
+    """
+
+    who: Who
+    name: str
+    process: ForkServerProcess
+    history: Path
+    paused_ms: int | None = None
+    resumes_ms: int | None = None
+    dies_ms: int | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has asked the warehouse for anything."""
+        return self.history.exists() and self.history.stat().st_size > 0
+
+
+@dataclass
+class Arena:
+    """A run.
+
+    Attributes
+    ----------
+    site : Site
+        Where.
+    stored : callable
+        Returns the store's objects, read past the product.
+    server : FaultyServer, optional
+        Whose answers go wrong now and then.
+    counts : Counter of str
+        What was done to the processes.
+    longest_pause_ms : int
+        From its stop until it was told to go on.
+    """
+
+    site: Site
+    stored: Callable[[], Mapping[str, bytes]]
+    server: FaultyServer | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    longest_pause_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self._environment = SystemEnvironment()
+        self._began = self._environment.instant()
+        self._path = str(self.site.save())
+        self._started: list[ForkServerProcess] = []
+        self._serving: dict[Who, Worker] = {}
+        self._replaced: list[Worker] = []
+        self._absent: dict[Who, int] = {}
+        self._due: list[Blow] = []
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Start everybody; in the end everybody is dead."""
+        try:
+            for role, names in ROLES.items():
+                for name in names:
+                    self._start((role, name))
+            yield
+        finally:
+            for process in self._started:
+                end(process)
+
+    # -- the run ----------------------------------------------------------------------------
+
+    def run(self, seconds: float) -> None:
+        """Strike for so long, and go on until everybody is awake, in their place, and has committed since."""
+        self.wait_until("begun", lambda: all(worker.has_begun for worker in self._serving.values()))
+        schedule = blows(self.site.seed, [f"{role} {name}" for role, names in ROLES.items() for name in names])
+        faults, began_ms = http_faults(self.site.seed), self._now_ms()
+        next_blow, next_fault_ms, dealt = next(schedule), 0, 0
+        due_ms = began_ms + next_blow.after_ms
+        while self._now_ms() - began_ms < seconds * 1000 or dealt < len(FIRST_BLOWS):
+            if self._now_ms() >= due_ms:
+                self._due.append(next_blow)
+                dealt += 1
+                next_blow = next(schedule)
+                due_ms = self._now_ms() + next_blow.after_ms
+            if self.server is not None and self._now_ms() >= next_fault_ms:
+                after_ms, rule = next(faults)
+                self.server.follow(rule)
+                next_fault_ms = self._now_ms() + after_ms
+            self._tick()
+        self.wait_until("struck, awake and replaced", self._is_quiet)
+        ends = {worker.history: worker.history.stat().st_size for worker in self._all()}
+        self.wait_until("committed after the last blow", lambda: self._has_committed_since(ends))
+        if self.server is not None:
+            self.server.heal()
+
+    def wait_until(self, what: str, happened: Callable[[], bool]) -> None:
+        """Let time pass until something has happened."""
+        began = self._environment.instant()
+        while not happened():
+            assert self._environment.since_ms(began) < PATIENCE_MS, f"never {what}: {self._state()}"
+            self._tick()
+
+    def stop(self, *, but: Collection[str] = ()) -> None:
+        """Tell everybody to end, but those of some roles, and see that they do."""
+        leaving = [worker for who, worker in self._serving.items() if who[0] not in but]
+        for worker in leaving:
+            del self._serving[worker.who]
+            worker.process.terminate()
+        for worker in leaving:
+            self._end(worker)
+
+    def _end(self, worker: Worker) -> None:
+        worker.process.join(PATIENCE_MS / 1000)
+        code = worker.process.exitcode
+        end(worker.process)
+        # One that had not come as far as to listen dies of the word.
+        assert code in (0, -signal.SIGTERM), self._last_words(worker)
+
+    # -- one moment -------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        now_ms = self._now_ms()
+        for worker in self._all():
+            assert worker.process.is_alive(), self._last_words(worker)
+            if worker.resumes_ms is not None and worker.resumes_ms <= now_ms:
+                self._resume(worker, now_ms)
+            elif worker.dies_ms is not None and worker.resumes_ms is None and worker.dies_ms <= now_ms:
+                self._kill(worker)
+                self._replaced.remove(worker)
+        for who in [who for who, at_ms in self._absent.items() if at_ms <= now_ms]:
+            del self._absent[who]
+            self._start(who)
+            self.counts["restarts"] += 1
+        for blow in list(self._due):
+            victim = self._serving.get(self._who(blow))
+            if victim is not None and victim.has_begun and victim.resumes_ms is None:
+                self._due.remove(blow)
+                self._strike(victim, blow, now_ms)
+        self._environment.sleep_ms(_TICK_MS)
+
+    def _strike(self, worker: Worker, blow: Blow, now_ms: int) -> None:
+        if blow.kind is Kind.KILL:
+            self._kill(worker)
+            del self._serving[worker.who]
+            self._absent[worker.who] = now_ms + blow.lasts_ms
+            return
+        signal_to(worker.process, signal.SIGSTOP)
+        worker.paused_ms, worker.resumes_ms = now_ms, now_ms + blow.lasts_ms
+        self.counts["pauses"] += 1
+        if blow.kind is Kind.DOUBLE:
+            worker.dies_ms = worker.resumes_ms + _AFTERLIFE_MS
+            self._replaced.append(worker)
+            self._start(worker.who)
+            self.counts["doubles"] += 1
+
+    def _resume(self, worker: Worker, now_ms: int) -> None:
+        assert worker.paused_ms is not None
+        signal_to(worker.process, signal.SIGCONT)
+        self.longest_pause_ms = max(self.longest_pause_ms, now_ms - worker.paused_ms)
+        worker.paused_ms = worker.resumes_ms = None
+        if worker.dies_ms is not None:
+            worker.dies_ms = now_ms + _AFTERLIFE_MS
+
+    def _kill(self, worker: Worker) -> None:
+        end(worker.process)
+        self.counts["kills"] += 1
+
+    def _start(self, who: Who) -> None:
+        role, name = who
+        self.counts["processes"] += 1
+        name = f"{role}-{name}-{self.counts['processes']}"
+        process = _NURSERY.Process(target=work, args=(self._path, *who, name), daemon=True)
+        process.start()
+        self._started.append(process)
+        self._serving[who] = Worker(who, name, process, history_path(self.site, name))
+
+    # -- looking ----------------------------------------------------------------------------
+
+    def _is_quiet(self) -> bool:
+        awake = all(worker.resumes_ms is None and worker.has_begun for worker in self._serving.values())
+        return awake and not (self._due or self._absent or self._replaced)
+
+    def _has_committed_since(self, ends: dict[Path, int]) -> bool:
+        """Return whether somebody was told, after these ends of histories, that a transaction is committed."""
+        for history, end in ends.items():
+            with history.open("rb") as file:
+                file.seek(end)
+                if any(all(part in line for part in _COMMITTED) for line in file):
+                    return True
+        return False
+
+    def _all(self) -> list[Worker]:
+        return [*self._serving.values(), *self._replaced]
+
+    def _who(self, blow: Blow) -> Who:
+        role, _, name = blow.victim.partition(" ")
+        return role, name
+
+    def _now_ms(self) -> int:
+        return self._environment.since_ms(self._began)
+
+    def _state(self) -> str:
+        late = [worker.name for worker in self._all() if not worker.has_begun or worker.resumes_ms is not None]
+        return f"late={late} absent={list(self._absent)} due={self._due}"
+
+    def _last_words(self, worker: Worker) -> str:
+        path = last_words_path(self.site, worker.name)
+        said = path.read_text(errors="replace") if path.exists() else ""
+        return f"{worker.name} has died by itself, code {worker.process.exitcode}:\n{said[-4000:]}"
+
+
+def end(process: ForkServerProcess) -> None:
+    """Kill a process, also one that is paused, and wait until it is gone."""
+    process.kill()
+    process.join()
+
+
+def signal_to(process: ForkServerProcess, number: signal.Signals) -> None:
+    """Send a signal to a process that was started and not waited for yet: its id is no other's."""
+    assert process.pid is not None
+    os.kill(process.pid, number)

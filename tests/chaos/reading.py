@@ -1,0 +1,87 @@
+"""Scans of whole topics, at every level, with the bounds under which they were served."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.chaos.life import Life
+from tests.chaos.premises import COPIERS, FOLLOWERS, TOPICS
+from tests.chaos.program import Program
+from tests.checker.operations import Bounds, Level, Place, Read, Seen
+from tests.checker.recorder import Answer
+from txntable.errors import OffsetOutOfRangeError
+from txntable.isolation import IsolationLevel
+from txntable.partition.topic_view import TopicView
+from txntable.segment_reader import OFFSET_COLUMN
+from txntable.snapshot import records_of
+
+_GROUPS = (COPIERS, FOLLOWERS)
+# So many records are read again in a second, at most: a long run's histories grow no faster than its topics.
+_RECORDS_A_SECOND = 1_000
+
+
+class Reading(Program):
+    """Reads snapshots, and topics at the two other levels."""
+
+    def turn(self) -> None:
+        level = self.chance.choice([Level.SNAPSHOT, Level.SNAPSHOT, Level.COMMITTED, Level.UNCOMMITTED])
+        try:
+            records = read(self.life, level)
+        except OffsetOutOfRangeError:
+            # Retention has taken the snapshot of who was paused for longer.
+            records = ()
+        self.life.rest(1_000 + 2_000 * len(records) / _RECORDS_A_SECOND)
+
+
+def read(life: Life, level: Level, *, final: bool = False) -> Sequence[Seen]:
+    """Read all topics from their starts, and record it."""
+    asked = frozenset(_GROUPS) if level is Level.SNAPSHOT else frozenset[str]()
+    with life.recorder.calling(Read(level, groups=asked, final=final)) as call:
+        found = (
+            snapshot(life, call)
+            if level is Level.SNAPSHOT
+            else [(topic, *scan(life, topic, level)) for topic in TOPICS]
+        )
+        records = tuple(seen for _, _, each in found for seen in each)
+        call.saw(records=records, bounds={place: one for topic, view, _ in found for place, one in bounds(topic, view)})
+    return records
+
+
+Scan = tuple[TopicView, list[Seen]]
+
+
+def snapshot(life: Life, call: Answer) -> list[tuple[str, TopicView, list[Seen]]]:
+    """Read all topics, in any order, and the groups' offsets, as of one position."""
+    pinned = life.warehouse.snapshot()
+    found = []
+    for topic in life.chance.sample(TOPICS, len(TOPICS)):
+        rows = pinned.read_arrow(topic, columns=["value", "_partition", OFFSET_COLUMN]).read_all().to_pylist()
+        found.append((topic, pinned.view(topic), seen_in(topic, rows)))
+    offsets: dict[tuple[str, Place], int] = {}
+    for group in _GROUPS:
+        for each, one in pinned.committed_offsets(group).items():
+            offsets[group, (each.topic, each.partition)] = one.offset
+    call.saw(position=pinned.position, offsets=offsets)
+    return found
+
+
+def scan(life: Life, topic: str, level: Level) -> Scan:
+    """Read one topic at a level without a position."""
+    reader = life.warehouse.topic_reader(topic)
+    reader.catch_up()
+    view = reader.view(IsolationLevel(level.value))
+    columns = ["value", "_partition", OFFSET_COLUMN]
+    return view, seen_in(topic, records_of(reader, view, columns, (None, None)).read_all().to_pylist())
+
+
+def seen_in(topic: str, rows: Sequence[dict]) -> list[Seen]:
+    """Return rows as a history has them."""
+    return [Seen((topic, row["_partition"]), row[OFFSET_COLUMN], row["value"].decode()) for row in rows]
+
+
+def bounds(topic: str, view: TopicView) -> list[tuple[Place, Bounds]]:
+    """Return the bounds of each partition of a view."""
+    return [
+        ((topic, partition), Bounds(one.start, one.last_stable_offset, one.high_watermark))
+        for partition, one in view.bounds.items()
+    ]

@@ -1,0 +1,118 @@
+"""Real processes, killed and paused at any moment, on a folder and on S3: nothing that was promised is broken.
+
+A run is as long as its seconds say, and then as long as it takes until everybody is awake and has committed again:
+how much was done by then is the machine's, and nothing here depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.chaos.__main__ import run
+from tests.chaos.judgement import Judgement, repeated_batches
+from tests.chaos.premises import CHECKED, SESSION_TIMEOUT_MS
+from tests.checker.check import check
+from tests.checker.evidence import Evidence
+from tests.checker.operations import Level, Operation, Outcome, Read, Send
+
+SECONDS, SEED = 20, 7
+
+
+@pytest.fixture(scope="module", params=["local", pytest.param("s3", marks=pytest.mark.s3)])
+def chaos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Judgement, dict[str, int]]:
+    """A run on each store."""
+    return run(request.param, tmp_path_factory.mktemp("chaos"), SECONDS, SEED)
+
+
+def test_history_has_no_anomaly_when_processes_are_killed_and_paused_at_random(chaos) -> None:
+    judgement, figures = chaos
+
+    assert judgement.violations == []
+    assert judgement.repeated_batches == {}
+    assert figures["kills"] >= 3
+    assert figures["longest_pause_s"] * 1000 > SESSION_TIMEOUT_MS
+    assert figures["doubles"] >= 2
+    assert figures["committed"] >= 1
+    assert figures["snapshots"] >= 2
+
+
+Doctor = Callable[[Sequence[Operation], Evidence], tuple[Sequence[Operation], Evidence]]
+
+
+def without_a_committed_record(history: Sequence[Operation], evidence: Evidence) -> tuple[list[Operation], Evidence]:
+    lost = committed_value(history)
+
+    def blind(read: Read) -> Read:
+        return replace(read, records=tuple(seen for seen in read.records if seen.value != lost))
+
+    return with_final_reads(history, blind), evidence
+
+
+def with_a_record_twice(history: Sequence[Operation], evidence: Evidence) -> tuple[list[Operation], Evidence]:
+    value = committed_value(history)
+
+    def seeing_double(read: Read) -> Read:
+        seen = next(seen for seen in read.records if seen.value == value)
+        return replace(read, records=(*read.records, replace(seen, offset=seen.offset + 1)))
+
+    return with_final_reads(history, seeing_double), evidence
+
+
+def with_a_marker_that_says_otherwise(
+    history: Sequence[Operation], evidence: Evidence
+) -> tuple[Sequence[Operation], Evidence]:
+    first, *others = evidence.markers
+    return history, replace(evidence, markers=(replace(first, committed=not first.committed), *others))
+
+
+def without_a_file(history: Sequence[Operation], evidence: Evidence) -> tuple[Sequence[Operation], Evidence]:
+    first, *others = evidence.references
+    return history, replace(evidence, references=(replace(first, found_size=None), *others))
+
+
+def with_final_reads(history: Sequence[Operation], change: Callable[[Read], Read]) -> list[Operation]:
+    return [
+        replace(one, call=change(one.call)) if isinstance(one.call, Read) and one.call.final else one for one in history
+    ]
+
+
+def committed_value(history: Sequence[Operation]) -> str:
+    """A value that was acknowledged without a transaction, so that it must be seen."""
+    return next(
+        one.call.writes[0].value
+        for one in history
+        if isinstance(one.call, Send) and one.call.txn is None and one.outcome is Outcome.OK
+    )
+
+
+@pytest.mark.parametrize(
+    "doctor",
+    [without_a_committed_record, with_a_record_twice, with_a_marker_that_says_otherwise, without_a_file],
+)
+def test_history_is_refused_when_it_is_doctored(chaos, doctor: Doctor) -> None:
+    judgement, _ = chaos
+
+    findings = check(*doctor(judgement.history, judgement.evidence), CHECKED)
+
+    assert any(finding.violation for finding in findings)
+
+
+def test_batch_is_found_when_two_runs_of_it_are_visible(chaos) -> None:
+    judgement, _ = chaos
+    (final,) = (
+        one.call
+        for one in judgement.history
+        if isinstance(one.call, Read) and one.call.final and one.call.level is Level.SNAPSHOT
+    )
+    value = final.records[0].value
+    twice = [
+        replace(one, call=replace(one.call, txn=f"{one.process}/again 'monday'"))
+        for one in judgement.history
+        if isinstance(one.call, Send) and any(write.value == value for write in one.call.writes)
+    ]
+    other = [replace(one, call=replace(one.call, txn="another/0 'monday'")) for one in twice]
+
+    assert repeated_batches([*judgement.history, *twice, *other]) == {"'monday'": 2}

@@ -1,0 +1,101 @@
+"""A process of a chaos run.
+
+Takes the turns of its program until it is told to stop (SIGTERM); most are killed before.  What no user would expect,
+such as damaged data, ends it with an error, which ends the run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.chaos.life import Life
+from tests.chaos.premises import Site, forget_accounts, shortened, site_at
+from tests.chaos.program import Program
+from tests.chaos.programs import program_of
+from tests.checker.history_file import HistoryFile
+from tests.checker.recorder import Recorder
+from txntable.environment import SystemEnvironment
+from txntable.errors import DamagedDataError, RetriableError, TxnTableError
+from txntable.warehouse import Warehouse
+
+_BETWEEN_TURNS_MS = 30
+_PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def living(site: Site, name: str) -> Iterator[Life]:
+    """Begin the history of a process, and open the warehouse, however often that takes."""
+    with HistoryFile(history_path(site, name)) as history:
+        # One clock for all processes of the machine; an Environment's instants are too coarse for a history.
+        recorder = Recorder(name, time.monotonic_ns, history)  # noqa: TID251
+        yield Life(name, stubbornly_opened(site), recorder, site.seed)
+
+
+def history_path(site: Site, name: str) -> Path:
+    """Return where the history of a process is."""
+    return Path(site.folder) / f"{name}.jsonl"
+
+
+def last_words_path(site: Site, name: str) -> Path:
+    """Return where a process says what it dies of."""
+    return Path(site.folder) / f"{name}.err"
+
+
+def stubbornly_opened(site: Site) -> Warehouse:
+    """Open the warehouse on a store that may fail."""
+    while True:
+        try:
+            return site.open()
+        except RetriableError:
+            SystemEnvironment().sleep_ms(50)
+
+
+def live(life: Life, role: str, who: str) -> None:
+    """Take turns until told to stop."""
+    program: Program | None = None
+    while not life.stopping:
+        try:
+            if program is None:
+                program = program_of(life, role, who)
+            program.turn()
+        except DamagedDataError:
+            raise
+        except TxnTableError as error:
+            recover(program, error)
+        life.rest(_BETWEEN_TURNS_MS)
+
+
+def recover(program: Program | None, error: TxnTableError) -> None:
+    """Let the program recover; what fails then is the next turn's."""
+    try:
+        if program is not None:
+            program.recover(error)
+    except DamagedDataError:
+        raise
+    except TxnTableError:
+        return
+
+
+def die_with_the_run() -> None:
+    """Let the system kill this process, also a paused one, when what started it is gone: the run itself was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def work(path: str, role: str, who: str, name: str) -> None:
+    """Be a process of the run that is described at `path`."""
+    die_with_the_run()
+    forget_accounts()
+    site = site_at(path)
+    with last_words_path(site, name).open("wb") as words:
+        os.dup2(words.fileno(), 2)
+    with shortened(), living(site, name) as life:
+        signal.signal(signal.SIGTERM, lambda *_: setattr(life, "stopping", True))
+        live(life, role, who)

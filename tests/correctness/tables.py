@@ -1,0 +1,107 @@
+"""What the tables of ``docs/correctness.md`` hold: the catalogues of the tests, and the results of their last runs.
+
+Results are JSON files beside this module, written by the commands that the document names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.checker.anomalies import ANOMALIES
+from tests.correctness.document import table
+from tests.mutants.catalogue import MUTANTS
+from tests.simulation.worlds import WORLDS
+from txntable.testing.fault_plan import Fault
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def result(name: str) -> dict[str, Any]:
+    """Return what the last run of a command has written."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return found
+
+
+def simulation_runs() -> str:
+    """Return how much the simulation ran."""
+    ran = result("simulation")
+    words = {
+        "runs": "runs",
+        "fair": "of these without any fault",
+        "processes": "processes",
+        "steps": "storage calls",
+        "kills": "kills",
+        "pauses": "pauses of one process, in which time passes",
+        "jumps": "jumps of time for all",
+        "clocks": "wall clocks set",
+        "bursts": "bursts of failing calls",
+        "landed": "writes that landed late",
+        "failures": "failures",
+    }
+    return table(("of the last campaign", "number"), [(word, ran[name]) for name, word in words.items()])
+
+
+def worlds() -> str:
+    """Return the simulation's worlds, and how often each was run."""
+    ran = result("simulation")["worlds"]
+    return table(("world", "what happens in it", "runs"), [(name, WORLDS[name].about, ran[name]) for name in WORLDS])
+
+
+def faults() -> str:
+    """Return each fault of the simulation, and how often which operation met it."""
+    met: Mapping[str, Mapping[str, int]] = result("simulation")["faults"]
+    rows: Iterator[tuple[str, str, str]] = (
+        (fault.name, fault.value, ", ".join(f"{name} {many:,}" for name, many in met.get(fault.name, {}).items()))
+        for fault in Fault
+        if fault.name in met
+    )
+    return table(("fault of a storage call", "what happens", "met by"), rows)
+
+
+def exploration() -> str:
+    """Return what was explored exhaustively."""
+    rows = [
+        (
+            ran["program"],
+            ran["bound"],
+            ran["schedules"],
+            ran["states"],
+            ran["checked"],
+            ", ".join(f"{name} {many:,}" for name, many in sorted(ran["named"].items())),
+        )
+        for ran in result("exploration")["exploration"]
+    ]
+    return table(("program", "bound", "schedules", "states", "different ends", "ends that must be reached"), rows)
+
+
+def anomalies() -> str:
+    """Return the anomalies that the checker finds."""
+    rows = [
+        (each.number, each.name, each.sources, each.definition + ("" if each.violation else " *Reported only.*"))
+        for each in ANOMALIES
+    ]
+    return table(("#", "anomaly", "from", "found when"), rows)
+
+
+def mutants() -> str:
+    """Return the mutants, and what has killed each."""
+    verdicts = {verdict["name"]: verdict for verdict in result("mutants")["verdicts"]}
+    rows = []
+    for mutant in MUTANTS:
+        verdict = verdicts[mutant.name]
+        killed = f"{verdict['world']}, seed {verdict['seed']}" if verdict["killed"] else "**survives**"
+        rows.append((mutant.breaks, mutant.rule, killed, verdict["how"]))
+    return table(("the protocol, broken: …", "PROTOCOL.md §", "killed by", "what failed"), rows)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "simulation": simulation_runs,
+    "worlds": worlds,
+    "faults": faults,
+    "exploration": exploration,
+    "anomalies": anomalies,
+    "mutants": mutants,
+}

@@ -1,0 +1,163 @@
+"""Every interleaving of small programs, within the small bound; and that a rule taken away is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_request import InitRequest, ProducerIdentity, Transition
+from coordinator.transaction_shard import init_producer
+from coordinator.transaction_state import TransactionState
+from tests.exploration.appends import IDEMPOTENT
+from tests.exploration.explorer import Explorer
+from tests.exploration.fencing import FENCE, FORGET
+from tests.exploration.offsets import REBALANCE
+from tests.exploration.process_tree import Actor, Code
+from tests.exploration.program import Bound, End, Program
+from tests.exploration.programs import BOUNDS, PROGRAMS
+from tests.exploration.upkeep import CLEANUP
+from tests.simulation.site import Site
+from txntable.errors import StoreUnavailableError
+from txntable.log.delta_log import DeltaLog
+from txntable.log.outcome import Committed
+
+SMALL = [program for program in PROGRAMS if program.bounds[BOUNDS["small"]] is not None]
+
+
+def explore(program: Program) -> None:
+    bound = program.bounds[BOUNDS["small"]]
+    assert bound is not None
+    Explorer(program, bound).run()
+
+
+@pytest.mark.parametrize("program", SMALL, ids=lambda program: program.name)
+def test_promises_hold_and_every_end_is_reached_in_all_interleavings(program: Program) -> None:
+    explore(program)
+
+
+# -- the explorer itself --------------------------------------------------------------------
+
+
+def counting(actor: Actor) -> None:
+    """Read a number, and write the next one: no two may do that at once."""
+    actor.ready()
+    found = actor.door.get("number")
+    actor.door.put("number", b"1" if found is None else b"2")
+
+
+def counted(end: End) -> set[str]:
+    found = end.objects.get("number")
+    return {"nothing" if found is None else found.data.decode()}
+
+
+COUNTERS = Program(
+    "two counters", Site, {"one": counting, "other": counting}, counted, frozenset({"1", "2"}), (Bound(), Bound())
+)
+
+
+def test_explorer_meets_every_order_of_calls_once() -> None:
+    explorer = Explorer(COUNTERS, Bound())
+
+    figures = explorer.run()
+
+    # Each begins, reads and writes: six steps, of which three are one's.
+    assert figures.schedules == math.comb(6, 3)
+    assert figures.named.keys() == {"1", "2"}
+    # Before it begins; before it reads; before it writes what it read, nothing or 1.
+    assert figures.places == 2 * len(("begin", "read", "write 1", "write 2", "wrote 1", "wrote 2"))
+
+
+@pytest.mark.parametrize(
+    ("bound", "ends"),
+    [
+        (Bound(kills=1), {"1", "2"}),
+        (Bound(kills=2), {"nothing", "1", "2"}),
+        (Bound(faults=1, any_call=True), {"1", "2"}),
+    ],
+    ids=str,
+)
+def test_explorer_kills_and_fails_at_every_call_as_often_as_the_bound_says(bound: Bound, ends: set[str]) -> None:
+    tolerant = {name: tolerating(code) for name, code in COUNTERS.processes.items()}
+
+    figures = Explorer(replace(COUNTERS, processes=tolerant), bound).run()
+
+    assert figures.named.keys() == ends
+
+
+def tolerating(code: Code) -> Code:
+    def run(actor: Actor) -> None:
+        with suppress(StoreUnavailableError):
+            code(actor)
+
+    return run
+
+
+def test_explorer_says_that_an_end_was_never_reached() -> None:
+    with pytest.raises(AssertionError, match="never reached"):
+        Explorer(replace(COUNTERS, ends=frozenset({"three"})), Bound()).run()
+
+
+# -- rules that are taken away --------------------------------------------------------------
+
+
+def append_is_not_verified(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("txntable.client.coordinator_client.verify", lambda *_: None)
+
+
+def a_decided_transaction_is_forgotten_by_init(patch: pytest.MonkeyPatch) -> None:
+    def init(row: TransactionMetadata | None, asked: InitRequest) -> Transition[ProducerIdentity | object]:
+        complete = {
+            TransactionState.PREPARE_COMMIT: TransactionState.COMPLETE_COMMIT,
+            TransactionState.PREPARE_ABORT: TransactionState.COMPLETE_ABORT,
+        }
+        if row is not None and row.state in complete:
+            row = replace(row, state=complete[row.state], topics={}, groups=(), started_position=None)
+        return init_producer(row, asked)
+
+    patch.setattr("txntable.client.coordinator_client.init_producer", init)
+
+
+def an_append_is_decided_on_a_stale_state(patch: pytest.MonkeyPatch) -> None:
+    decide = DeltaLog._decide
+    decided: dict[object, object] = {}
+
+    def once(log: DeltaLog, asked: Callable) -> object:
+        if asked not in decided:
+            decided[asked] = decide(log, asked)
+        return decided[asked]
+
+    patch.setattr(DeltaLog, "_decide", once)
+
+
+def a_late_answer_is_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DeltaLog, "_locate", lambda _, commit, *__: Committed(commit.version))
+
+
+def who_commits_offsets_is_not_checked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("coordinator.offset_shard.check_member", lambda *_, **__: None)
+
+
+@pytest.mark.parametrize(
+    ("take_away", "program", "found"),
+    [
+        (append_is_not_verified, FORGET, "a transaction hangs"),
+        (a_decided_transaction_is_forgotten_by_init, FENCE, "a transaction hangs"),
+        (an_append_is_decided_on_a_stale_state, IDEMPOTENT, "offsets of t-0"),
+        (a_late_answer_is_believed, CLEANUP, "producer ids were given twice"),
+        (who_commits_offsets_is_not_checked, REBALANCE, "a member that had left has committed"),
+    ],
+)
+def test_exploration_fails_when_a_rule_is_taken_away(
+    take_away: Callable[[pytest.MonkeyPatch], None], program: Program, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_away(monkeypatch)
+
+    with pytest.raises(AssertionError, match=found) as failure:
+        explore(program)
+
+    assert f"program: {program.name}" in failure.value.__notes__[0], "it does not say by which steps"

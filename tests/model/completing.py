@@ -1,0 +1,246 @@
+"""The completer's rows of the transition table (PROTOCOL.md §6.4), projection (§7) and settling (§8.1) among them.
+
+Its program, again and again: look at T; for each topic that is owed something read S, write the
+markers, read P, project; then read O and settle; then read T and write COMPLETE.
+"""
+
+from __future__ import annotations
+
+from tests.model.folds import Marker, Markers, Pending, Projection, RowsWritten, Settled, State
+from tests.model.producing import WorldAction
+from tests.model.transition_system import Action, Rule
+from tests.model.world import NONE, Completer, Logs, World, changed
+
+
+class Completing:
+    """Guards and effects of completers over the logs of one model.
+
+    Parameters
+    ----------
+    logs : Logs
+        Of the model.
+    defects : frozenset of str
+        What the effects do wrong: mutants that are no missing guard.
+    """
+
+    def __init__(self, logs: Logs, defects: frozenset[str] = frozenset()) -> None:
+        self._logs, self._size, self._defects = logs, logs.size, defects
+        self._everyone = range(logs.size.completers)
+        # Steps: 0 look; 1 + 2i mark topic i; 2 + 2i publish it; then settle; then complete.
+        self._settling = 1 + 2 * logs.size.topics
+        self._completing = self._settling + 1
+
+    def actions(self) -> tuple[WorldAction, ...]:
+        """Return their part of the table."""
+        everyone = self._everyone
+        slot = Rule("completion: exactly the next slot", "4.2 rule 1", self._is_at_the_end)
+        above = Rule("only above decided_through", "6.4", self._is_above)
+        rises = Rule("reflects only rises", "7", self._rises)
+        settled = Rule("settled also where none is pending", "6.4", self._is_settled_through)
+        first = Rule("markers, projection and offsets come before COMPLETE", "6.4", self._is_last)
+        return (
+            Action("LOOK AT T", "6.4", everyone, self._looks, self._look),
+            Action("READ FOR COMPLETION", "6.4", everyone, self._reads, self._read),
+            Action("LOSE THE SLOT OF COMPLETION", "4.2", everyone, self._lost, self._forget),
+            Action("WRITE MARKERS", "5.3", everyone, self._marks, self._mark, (slot, above)),
+            Action("FIND IT MARKED", "6.4", everyone, self._finds_marked, self._pass_marked),
+            Action("PROJECT", "7", everyone, self._publishes, self._project, (slot, rises)),
+            Action("FIND IT PUBLISHED", "7", everyone, self._finds_published, self._pass),
+            Action("SETTLE", "8.1", everyone, self._settles, self._settle, (slot,)),
+            Action("FIND IT SETTLED", "6.4", everyone, self._finds_settled, self._pass, (settled,)),
+            Action("GO ON TO COMPLETE", "6.4", everyone, self._is_under_way, self._skip, (first,)),
+            Action("COMPLETE", "6.4", everyone, self._completes, self._complete, (slot,)),
+            Action("FIND IT COMPLETE", "6.4", everyone, self._finds_complete, self._finish),
+        )
+
+    # -- where a completer stands -----------------------------------------------------------
+
+    def _looks(self, world: World, number: int) -> bool:
+        return world.completers[number].step == 0 and bool(self._logs.transactions.state(world.t).owed())
+
+    def _is_under_way(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return 0 < one.step < self._completing and one.view == NONE
+
+    def _reads(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return one.step > 0 and one.view == NONE
+
+    def _lost(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return one.view != NONE and one.view != self._head(world, one.step)
+
+    def _is_marking(self, one: Completer) -> bool:
+        return one.view != NONE and one.step < self._settling and one.step % 2 == 1
+
+    def _is_publishing(self, one: Completer) -> bool:
+        return one.view != NONE and 0 < one.step < self._settling and one.step % 2 == 0
+
+    def _marks(self, world: World, number: int) -> bool:
+        return self._is_marking(world.completers[number])
+
+    def _finds_marked(self, world: World, number: int) -> bool:
+        return self._is_marking(world.completers[number]) and not self._is_above(world, number)
+
+    def _publishes(self, world: World, number: int) -> bool:
+        return self._is_publishing(world.completers[number])
+
+    def _finds_published(self, world: World, number: int) -> bool:
+        return self._is_publishing(world.completers[number]) and not self._rises(world, number)
+
+    def _settles(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return one.view != NONE and one.step == self._settling and not self._is_settled_through(world, number)
+
+    def _finds_settled(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        if one.view == NONE or one.step != self._settling:
+            return False
+        return self._is_settled_through(world, number) or not self._due(one)
+
+    def _completes(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return one.step == self._completing and one.view != NONE and bool(self._owed_still(one))
+
+    def _finds_complete(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return one.step == self._completing and one.view != NONE and not self._owed_still(one)
+
+    # -- rules ------------------------------------------------------------------------------
+
+    def _is_at_the_end(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return one.view == self._head(world, one.step)
+
+    def _is_above(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return self._logs.segments.state(one.view).through < self._logs.transactions.version(one.t)
+
+    def _rises(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return self._logs.public.state(one.view).reflects < self._logs.segments.version(one.segments)
+
+    def _is_settled_through(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        owed = self._logs.transactions.state(one.t).owed()
+        needed = max(decision.position for _, decision in owed if self._size.topics in decision.enrolled)
+        return self._logs.offsets.state(one.view).through >= needed
+
+    def _is_last(self, world: World, number: int) -> bool:
+        return world.completers[number].step == self._completing
+
+    # -- what is owed -----------------------------------------------------------------------
+
+    def _head(self, world: World, step: int) -> int:
+        if step == self._completing:
+            return world.t
+        if step == self._settling:
+            return world.logs[self._size.topics]
+        topic = (step - 1) // 2
+        return world.logs[topic] if step % 2 else world.public[topic]
+
+    def _next_step(self, one: Completer) -> int:
+        owed = self._logs.transactions.state(one.t).owed()
+        enrolled = frozenset[int]().union(*(decision.enrolled for _, decision in owed))
+        if 0 < one.step < self._settling and one.step % 2 == 1:
+            return one.step + 1
+        for place in range((one.step + 1) // 2, self._size.logs):
+            if place in enrolled:
+                return 1 + 2 * place
+        return self._completing
+
+    def _due(self, one: Completer) -> list[Pending]:
+        """Return the pending offsets that are decided in T as it was looked at, and not complete there."""
+        decided = {(each, d.epoch) for each, d in self._logs.transactions.state(one.t).owed()}
+        return [each for each in self._logs.offsets.state(one.view).pending if (each.id, each.epoch) in decided]
+
+    def _owed_still(self, one: Completer) -> list[int]:
+        known = self._logs.transactions.version(one.t)
+        owed = self._logs.transactions.state(one.view).owed()
+        return [each for each, decision in owed if decision.position <= known]
+
+    # -- effects ----------------------------------------------------------------------------
+
+    def _look(self, world: World, number: int) -> World:
+        one = Completer(t=world.t)
+        return world.with_completer(number, one._replace(step=self._next_step(one)))
+
+    def _read(self, world: World, number: int) -> World:
+        one = world.completers[number]
+        return world.with_completer(number, one._replace(view=self._head(world, one.step)))
+
+    def _forget(self, world: World, number: int) -> World:
+        return world.with_completer(number, world.completers[number]._replace(view=NONE))
+
+    def _skip(self, world: World, number: int) -> World:
+        return world.with_completer(number, world.completers[number]._replace(step=self._completing))
+
+    def _finish(self, world: World, number: int) -> World:
+        return world.with_completer(number, Completer())
+
+    def _pass(self, world: World, number: int) -> World:
+        one = world.completers[number]
+        return world.with_completer(number, Completer(self._next_step(one), one.t))
+
+    def _pass_marked(self, world: World, number: int) -> World:
+        one = world.completers[number]
+        return world.with_completer(number, Completer(one.step + 1, one.t, segments=one.view))
+
+    def _mark(self, world: World, number: int) -> World:
+        one, topic = world.completers[number], (world.completers[number].step - 1) // 2
+        before, known = self._logs.segments.state(one.view), self._logs.transactions.state(one.t)
+        owed = [(each, d) for each, d in known.owed() if d.position > before.through and topic in d.enrolled]
+        owed.sort(key=lambda pair: pair[1].position)
+        data = {(segment.id, segment.epoch) for segment in before.open}
+        if "a topic without data is passed over" in self._defects and not any((i, d.epoch) in data for i, d in owed):
+            return self._pass_marked(world, number)
+        next_offset = before.next_offset
+        markers = tuple(
+            Marker(each, d.epoch, d.is_commit, d.position, next_offset + index) for index, (each, d) in enumerate(owed)
+        )
+        entry = Markers(self._logs.transactions.version(one.t), markers, next_offset + len(markers))
+        head = self._logs.segments.put(world.logs[topic], entry)
+        after = world._replace(logs=changed(world.logs, topic, head))
+        return after.with_completer(number, Completer(one.step + 1, one.t, segments=head))
+
+    def _project(self, world: World, number: int) -> World:
+        one, topic = world.completers[number], (world.completers[number].step - 2) // 2
+        segments, public = self._logs.segments.state(one.segments), self._logs.public.state(one.view)
+        entry = Projection(
+            self._logs.segments.version(one.segments),
+            segments.visible - public.content,
+            public.content - segments.visible,
+            segments.last_stable_offset,
+            segments.next_offset,
+        )
+        head = self._logs.public.put(world.public[topic], entry)
+        after = world._replace(public=changed(world.public, topic, head))
+        return after.with_completer(number, Completer(self._next_step(one), one.t))
+
+    def _settle(self, world: World, number: int) -> World:
+        one = world.completers[number]
+        before, due = self._logs.offsets.state(one.view), self._due(one)
+        commits = {
+            (each, d.epoch): d.position for each, d in self._logs.transactions.state(one.t).owed() if d.is_commit
+        }
+        committed = before.committed
+        for each in sorted(due, key=lambda each: commits.get((each.id, each.epoch), 0)):
+            is_later = committed is None or each.request > committed.request
+            if (each.id, each.epoch) in commits and (is_later or "the latest decision counts" in self._defects):
+                committed = each
+        through = max(before.through, self._logs.transactions.version(one.t))
+        left = tuple(each for each in before.pending if each not in due)
+        head = self._logs.offsets.put(world.logs[self._size.topics], Settled(through, committed, left))
+        after = world._replace(logs=changed(world.logs, self._size.topics, head))
+        return after.with_completer(number, Completer(self._next_step(one), one.t))
+
+    def _complete(self, world: World, number: int) -> World:
+        one = world.completers[number]
+        rows = self._logs.transactions.state(one.view).rows
+        done = []
+        for each in self._owed_still(one):
+            row = rows[each]
+            assert row is not None
+            done.append((each, row._replace(state=State.COMPLETE)))
+        after = world._replace(t=self._logs.transactions.put(world.t, RowsWritten(tuple(done))))
+        return after.with_completer(number, Completer())

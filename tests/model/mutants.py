@@ -1,0 +1,168 @@
+"""Models that lack a rule, and the invariant that then fails: each invariant can be seen to be able to.
+
+Some rules are defended twice, and such a mutant lacks both.  ``SLOW`` take seconds each.  ``LOOSE``
+are rules whose absence alone breaks nothing in these models, with what holds in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from tests.model.breadth_first import BreadthFirst, Exploration
+from tests.model.files import FileModel
+from tests.model.slots import SlotModel
+from tests.model.transactions import transactions
+from tests.model.transition_system import Model
+from tests.model.world import Size
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A fault of the protocol.
+
+    Attributes
+    ----------
+    invariant : str
+        What it breaks.
+    build : callable
+        The model in which it shows; with what its effects do wrong, where no rule is missing.
+    rules : tuple of str
+        That it lacks.
+    says : str
+        What is wrong, where no rule is missing.
+    """
+
+    invariant: str
+    build: Callable[[], Model[Any]]
+    rules: tuple[str, ...] = ()
+    says: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is wrong."""
+        return self.says or "without " + ", ".join(f"'{rule}'" for rule in self.rules)
+
+    def explore(self) -> Exploration:
+        """Look for a shortest way to break this one invariant."""
+        model = self.build().without(self.rules)
+        only = replace(
+            model,
+            invariants=tuple(each for each in model.invariants if each.name == self.invariant),
+            at_rest=tuple(each for each in model.at_rest if each.name == self.invariant),
+        )
+        return BreadthFirst(only).explore()
+
+
+def _sized(name: str, ids: tuple[int, ...] = (0,), **more: Any) -> Callable[[], Model[Any]]:
+    return partial(transactions, Size(name, ids, **more))
+
+
+def _wrong(says: str, size: Size) -> Callable[[], Model[Any]]:
+    return partial(transactions, size, frozenset({says}))
+
+
+_TWO_OF_AN_ID = _sized("two producers of one id", (0, 0), has_clock=True)
+_TWO_COMPLETERS = _sized("two transactions, two completers", transactions=2, completers=2)
+_EXPIRING = _sized("two producers of one id, expiry", (0, 0), has_clock=True, has_expiry=True)
+_TWO_TOPICS = _sized("two topics, clock", topics=2, has_clock=True)
+_GROUP = _sized("group, clock", has_group=True, has_clock=True)
+_READ = _sized("two topics, reader", topics=2, readers=1)
+_FOLLOWED = _sized("two ids, follower", (0, 1), has_follower=True)
+
+_T_SLOT = "T: exactly the next slot"
+_S_SLOT = "S: exactly the next slot"
+_UNVERIFIED = ("T says ONGOING, of this epoch", "T says that the partition is enrolled")
+_C_SLOT = "completion: exactly the next slot"
+
+_PASSED_OVER = "a topic without data is passed over"
+_BY_DECISION = "the latest decision counts"
+_YOUNG_ANSWER = "an answer counts only for a view younger than the guard"
+_YOUNG_PUT = "a put counts only for a view younger than the guard"
+_SLOTS = SlotModel().model
+_FILES = FileModel().model
+
+QUICK = (
+    Mutant("a transaction has one decision", _TWO_OF_AN_ID, (_T_SLOT,)),
+    Mutant("an epoch is given once, and never falls", _TWO_OF_AN_ID, (_T_SLOT,)),
+    Mutant("a zombie decides nothing", _TWO_OF_AN_ID, ("the row is of this epoch",)),
+    Mutant("a transaction ends once in a topic", _TWO_COMPLETERS, (_C_SLOT,)),
+    Mutant("a transaction ends once in a topic", _TWO_COMPLETERS, ("only above decided_through",)),
+    Mutant("offsets are dense", _sized("two ids", (0, 1)), (_S_SLOT,)),
+    Mutant("no data of an epoch above its marker", _TWO_OF_AN_ID, (_S_SLOT,)),
+    Mutant("no data of an epoch above its marker", _EXPIRING, ("T is read after the log that is decided on",)),
+    Mutant(
+        "no data of an epoch above its marker",
+        _TWO_OF_AN_ID,
+        ("T says ONGOING, of this epoch", "an older epoch is refused"),
+    ),
+    Mutant("P is exactly what S shows", _TWO_COMPLETERS, (_C_SLOT,)),
+    Mutant("what was published stays", _TWO_COMPLETERS, ("reflects only rises",)),
+    Mutant("the last stable offset never falls", _TWO_COMPLETERS, ("reflects only rises",)),
+    Mutant("only committed data are visible", _sized("two producers of one id", (0, 0)), (_T_SLOT,)),
+    Mutant(
+        "all or none of a transaction is visible",
+        _TWO_TOPICS,
+        ("markers, projection and offsets come before COMPLETE",),
+    ),
+    Mutant("data that nothing will end", _TWO_OF_AN_ID, ("a decided transaction is completed first",)),
+    Mutant(
+        "data that nothing will end",
+        _TWO_OF_AN_ID,
+        ("only an open transaction is decided", "the row is of this epoch"),
+    ),
+    Mutant("data that nothing will end", _TWO_OF_AN_ID, ("only ONGOING times out",)),
+    Mutant("data that nothing will end", _TWO_OF_AN_ID, ("T says ONGOING, of this epoch",)),
+    Mutant("data that nothing will end", _TWO_TOPICS, ("T says that the partition is enrolled",)),
+    Mutant(
+        "data that nothing will end",
+        _wrong(_PASSED_OVER, Size("two topics", topics=2, has_clock=True)),
+        says=_PASSED_OVER,
+    ),
+    Mutant("offsets are committed iff the outputs are", _GROUP, ("settled also where none is pending",)),
+    Mutant("offsets are committed iff the outputs are", _GROUP, _UNVERIFIED),
+    Mutant(
+        "the latest request counts", _wrong(_BY_DECISION, Size("offsets", (0, 1), 0, has_group=True)), says=_BY_DECISION
+    ),
+    Mutant(
+        "a snapshot has all of each transaction", _READ, ("nothing below the position is decided and not complete",)
+    ),
+    Mutant(
+        "the last stable offset never passes open data", _FOLLOWED, ("a reader does not pass the last stable offset",)
+    ),
+    Mutant("a view has what was there when it was asked for", _SLOTS, (_YOUNG_ANSWER,)),
+    Mutant("a view is of the one log", _SLOTS, (_YOUNG_ANSWER, "an entry names the one below")),
+    Mutant("a commit is in the log once", _SLOTS, ("the same slot again, never the next",)),
+    Mutant("a commit that was given up is not in the log", _SLOTS, ("exists is settled by reading the slot",)),
+    Mutant("what is believed is in the log", _SLOTS, ("entries are kept for many guards",)),
+    Mutant("a name is registered once", _FILES, ("an old upload is refused",)),
+    Mutant("a name is registered once", _FILES, ("a name with a tombstone is refused",)),
+    Mutant("a name is registered once", _FILES, ("a live name is answered and not added again",)),
+    Mutant("a name is registered once", _FILES, ("tombstones are kept for S's retention",)),
+    Mutant("a live name has its file", _FILES, (_S_SLOT,)),
+    Mutant("a live name has its file", _FILES, ("what goes is condemned first",)),
+    Mutant("a public name has its file", _FILES, ("S and P are judged once more",)),
+    Mutant("a live name is not condemned", _FILES, ("a name that went live is not condemned",)),
+    Mutant("everything decided is complete", _sized("nobody completes", completers=0), says="nobody completes"),
+    Mutant("everything is stable", _sized("crashes", has_crashes=True), says="nobody times out"),
+)
+
+SLOW = (
+    Mutant(
+        "a commit that was given up is not in the log", _SLOTS, ("a slot created again proves a loss to who put once",)
+    ),
+    Mutant("what is believed is in the log", _SLOTS, (_YOUNG_PUT,)),
+    Mutant("what is believed is in the log", _SLOTS, (_YOUNG_PUT, "a stale view is not written through")),
+    Mutant("what is believed is in the log", _SLOTS, ("the head, or the next entry names it",)),
+)
+MUTANTS = QUICK + SLOW
+
+LOOSE = {
+    "a stale view is not written through": "what was put through one is not believed; the rule spares the request",
+    "an entry names the one below": "a view that is too old is not followed; the rule finds what a store or a hand did",
+    "only an open transaction is decided": "a decision raises the epoch, and the row must be of one's own",
+    "an older epoch is refused": "appends are verified against T, which has the newer epoch before any marker",
+    "no open transaction with data is forgotten": "of epochs, appends are verified against T; the rule keeps sequences",
+}

@@ -1,0 +1,157 @@
+"""Which rules of PROTOCOL.md the models have, by their numbers, and as what; and which they leave to other tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """A rule of PROTOCOL.md in the models.
+
+    Attributes
+    ----------
+    section : str
+        With the number of the rule, where it has one.
+    says : str
+        The rule, shortly.
+    actions, invariants : tuple of str
+        What stands for it: actions, and rules of actions; and what is true because of it.
+    """
+
+    section: str
+    says: str
+    actions: tuple[str, ...]
+    invariants: tuple[str, ...] = ()
+
+
+COVERED = (
+    Covered(
+        "4.1",
+        "a reader refuses an entry that does not name the one below",
+        ("an entry names the one below",),
+        ("a view is of the one log",),
+    ),
+    Covered(
+        "4.2 rule 1",
+        "exactly the next slot; after an error or `exists` the slot is read; the same bytes at the same slot",
+        ("PUT", "PUT, AND LOSE THE ANSWER", "PUT THAT LANDS LATE", "READ THE SLOT", "FOLLOW THE WINNER", "LAND LATE"),
+        ("a commit is in the log once", "a commit that was given up is not in the log", "offsets are dense"),
+    ),
+    Covered(
+        "4.2 rule 2", "each attempt checks rule 3 again", ("PUT THE SAME AGAIN", "a stale view is not written through")
+    ),
+    Covered(
+        "4.2 rule 3",
+        "a view older than the guard is neither probed nor written through, and no answer to it is believed",
+        ("REOPEN", "REOPEN AND LOOK", "REOPEN AND FIND THE NEXT SLOT FREE", "LET A GUARD PASS"),
+        ("what is believed is in the log", "a view has what was there when it was asked for"),
+    ),
+    Covered("4.2 rule 4", "the tail is found by asking", ("ASK FOR THE NEXT SLOT", "TAKE IT FOR THE TAIL")),
+    Covered("4.4", "tombstones are kept for a time", ("FORGET THE TOMBSTONE",), ("a name is registered once",)),
+    Covered("4.5", "cleanup, oldest first", ("CLEAN UP", "entries are kept for many guards")),
+    Covered(
+        "5.1", "named numbers are never derived from live files", ("APPEND", "WRITE MARKERS"), ("offsets are dense",)
+    ),
+    Covered(
+        "5.3",
+        "a marker goes to every enrolled partition, with or without data; ends one epoch, raises the producer's",
+        ("WRITE MARKERS", "FIND IT MARKED"),
+        ("no data of an epoch above its marker", "a transaction ends once in a topic"),
+    ),
+    Covered(
+        "5.4",
+        "an append of an older epoch is refused; what is there already is answered",
+        ("an older epoch is refused", "a live name is answered and not added again"),
+        ("no data of an epoch above its marker", "a name is registered once"),
+    ),
+    Covered("5.5", "producers expire", ("EXPIRE PRODUCERS",), ("no data of an epoch above its marker",)),
+    Covered(
+        "5.6",
+        "last stable offset, visibility",
+        ("PROJECT", "READ TO THE LAST STABLE OFFSET"),
+        (
+            "the last stable offset never falls",
+            "the last stable offset never passes open data",
+            "only committed data are visible",
+            "everything is stable",
+        ),
+    ),
+    Covered(
+        "5.7",
+        "condemned names, vacuum",
+        ("CHOOSE FOR VACUUM", "CONDEMN", "JUDGE", "DELETE", "a name with a tombstone is refused"),
+        ("a live name has its file", "a public name has its file", "a live name is not condemned"),
+    ),
+    Covered(
+        "6.2",
+        "the states; a (producer id, epoch) names one transaction",
+        ("INIT", "DECIDE COMMIT", "DECIDE ABORT", "LEARN THAT IT IS FENCED"),
+        (
+            "a transaction has one decision",
+            "an epoch is given once, and never falls",
+            "a zombie decides nothing",
+        ),
+    ),
+    Covered(
+        "6.3", "init: a decided one is completed first, an open one aborted", ("INIT",), ("data that nothing will end",)
+    ),
+    Covered("6.3", "enrol: before the first append to each partition", ("ENROL",), ("data that nothing will end",)),
+    Covered(
+        "6.3",
+        "append: T is read after the state of S that is decided on: ONGOING, this epoch, enrolled",
+        ("READ THE LOG", "READ T", "APPEND", "FIND THAT IT IS NOT ENROLLED", "LOSE THE SLOT OF THE LOG"),
+        ("no data of an epoch above its marker", "data that nothing will end"),
+    ),
+    Covered("6.3", "send offsets: as an append, to O", ("APPEND",), ("offsets are committed iff the outputs are",)),
+    Covered("6.3", "decide: this put is the transaction", ("DECIDE COMMIT",), ("a transaction has one decision",)),
+    Covered(
+        "6.3",
+        "complete: by anyone",
+        ("LOOK AT T", "COMPLETE", "FIND IT COMPLETE"),
+        ("everything decided is complete", "all or none of a transaction is visible"),
+    ),
+    Covered(
+        "6.4",
+        "all owed markers in one commit, through h; projection; settling also where none is pending; then COMPLETE",
+        ("WRITE MARKERS", "only above decided_through", "settled also where none is pending", "GO ON TO COMPLETE"),
+        ("all or none of a transaction is visible", "a transaction ends once in a topic", "data that nothing will end"),
+    ),
+    Covered(
+        "6.5", "writers that keep §6.3 leave no hanging transaction", ("TIME OUT",), ("data that nothing will end",)
+    ),
+    Covered("6.6", "only ONGOING times out", ("TIME OUT", "only ONGOING times out"), ("everything is stable",)),
+    Covered(
+        "7",
+        "P at a commit that reflects s holds exactly what is visible in s; reflects only rises",
+        ("PROJECT", "FIND IT PUBLISHED", "reflects only rises"),
+        ("P is exactly what S shows", "what was published stays"),
+    ),
+    Covered(
+        "8.1",
+        "settling; the latest request counts",
+        ("SETTLE", "FIND IT SETTLED"),
+        ("offsets are committed iff the outputs are", "the latest request counts"),
+    ),
+    Covered(
+        "10",
+        "the published position; a reader does not pass the last stable offset",
+        ("TAKE THE PUBLISHED POSITION", "OPEN A PUBLIC TABLE", "a reader does not pass the last stable offset"),
+        ("a snapshot has all of each transaction", "all or none of a transaction is visible"),
+    ),
+    Covered("11", "a process may stop anywhere", ("CRASH",), ("everything is stable",)),
+)
+
+NOT_MODELLED = {
+    "4.2 rule 5": "the guard against other software: tests of independent Delta writers",
+    "4.2 rule 6": "the probe: tests of the storage door",
+    "4.2 rule 7": "checkpoints: tests/unit/log; a model's view is opened whole",
+    "4.2 rule 8": "damage: tests of hostile logs and files",
+    "4.2 rule 9": "fairness: tests/unit/log/test_fairness.py",
+    "4.2 rule 10": "durability: tests of simulated disks",
+    "4.2 rule 11": "time: ages are ticks here, that all processes see alike",
+    "5.4": "sequences, and answers to appends that were taken: tests/unit/coordinator, tests/simulation",
+    "5.8": "compaction: tests/simulation",
+    "6.3": "two-phase commit, batch ids: tests/unit/coordinator, tests/simulation",
+    "8.1": "ranges that were read, removal, expiry of offsets: tests/unit/coordinator",
+}

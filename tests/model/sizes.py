@@ -1,0 +1,56 @@
+"""The models that are explored: those of a build, those of a run by hand, and the large one, which has no end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.model.files import FileModel
+from tests.model.slots import SlotModel
+from tests.model.transactions import transactions
+from tests.model.transition_system import Model
+from tests.model.world import Size
+
+SMALL = (
+    Size("two producers of one id, clock, crashes", (0, 0), has_clock=True, has_crashes=True),
+    Size("two topics, a reader and a follower, clock", topics=2, readers=1, has_follower=True, has_clock=True),
+    Size("two transactions one after the other, two completers", completers=2, transactions=2),
+    Size("two topics, two completers, clock", topics=2, completers=2, has_clock=True),
+    Size("a topic and a group, two completers, clock", completers=2, has_group=True, has_clock=True),
+)
+MEDIUM = (
+    Size(
+        "two producers of one id, clock, crashes, expiry of producers",
+        (0, 0),
+        has_clock=True,
+        has_crashes=True,
+        has_expiry=True,
+    ),
+    Size("two ids", (0, 1)),
+)
+LARGE = Size(
+    "two ids, two topics, a group, two completers, a reader and a follower, clock, crashes, expiry of producers",
+    (0, 1),
+    topics=2,
+    completers=2,
+    readers=1,
+    has_group=True,
+    has_clock=True,
+    has_expiry=True,
+    has_follower=True,
+    has_crashes=True,
+)
+
+
+def small_models() -> list[Model[Any]]:
+    """Return the models that each build explores to their end."""
+    return [*map(transactions, SMALL), SlotModel((1, 1)).model(), FileModel().model()]
+
+
+def all_models() -> list[Model[Any]]:
+    """Return the models that are explored to their end by hand."""
+    return [*map(transactions, SMALL), *map(transactions, MEDIUM), SlotModel().model(), FileModel().model()]
+
+
+def large_model() -> Model[Any]:
+    """Return the model that is explored as far as one likes."""
+    return transactions(LARGE)

@@ -1,0 +1,159 @@
+"""One world of the model of transactions: four kinds of logs, and where each process stands in its program.
+
+A view is the number of the log as it was read; ``NONE`` where a process has none.  Any process may
+rest for ever at any place, which is a crash: whoever comes after finds the logs and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, TypeVar
+
+from tests.model.folds import (
+    Append,
+    Forget,
+    Markers,
+    Offsets,
+    Partition,
+    Pending,
+    Projection,
+    Public,
+    Row,
+    RowsWritten,
+    Settled,
+    Transactions,
+    fold_offsets,
+    fold_partition,
+    fold_public,
+    fold_transactions,
+)
+from tests.model.log_tree import LogTree
+
+NONE = -1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a model is.
+
+    Attributes
+    ----------
+    name : str
+        For people.
+    ids : tuple of int
+        The transactional id of each producer: two with the same one fence each other.
+    topics, completers, readers : int
+        How many; each topic has one partition.
+    transactions : int
+        Of each producer.
+    has_group, has_clock, has_expiry, has_follower, has_crashes : bool
+        Whether transactions have offsets of a group; are timed out; producers expire; somebody reads
+        committed records as they come; producers stop for ever.
+    """
+
+    name: str
+    ids: tuple[int, ...] = (0,)
+    topics: int = 1
+    completers: int = 1
+    readers: int = 0
+    transactions: int = 1
+    has_group: bool = False
+    has_clock: bool = False
+    has_expiry: bool = False
+    has_follower: bool = False
+    has_crashes: bool = False
+
+    @property
+    def logs(self) -> int:
+        """How many logs a transaction writes to."""
+        return self.topics + self.has_group
+
+
+class Stage(IntEnum):
+    """Where a producer stands."""
+
+    NEW = 0
+    OPEN = 1
+    DONE = 2
+    FENCED = 3
+
+
+class Producer(NamedTuple):
+    """A producer: its epoch, what it enrolled and wrote (in this order of logs), and its views."""
+
+    stage: Stage = Stage.NEW
+    epoch: int = NONE
+    enrolled: int = 0
+    written: int = 0
+    left: int = 1
+    t: int = NONE
+    log: int = NONE
+
+
+class Completer(NamedTuple):
+    """A completer: the step of its program, T as it looked at it, the log of the step, and S as it last knew it."""
+
+    step: int = 0
+    t: int = NONE
+    view: int = NONE
+    segments: int = NONE
+
+
+class Reader(NamedTuple):
+    """A reader of one snapshot: its position, and the public tables that it has opened."""
+
+    position: int = NONE
+    opened: tuple[int, ...] = ()
+
+
+class World(NamedTuple):
+    """All logs and processes."""
+
+    t: int
+    logs: tuple[int, ...]
+    public: tuple[int, ...]
+    producers: tuple[Producer, ...]
+    completers: tuple[Completer, ...]
+    readers: tuple[Reader, ...]
+    positions: tuple[int, ...]
+
+    def with_producer(self, number: int, producer: Producer) -> World:
+        """Return the world with another state of one producer."""
+        return self._replace(producers=changed(self.producers, number, producer))
+
+    def with_completer(self, number: int, completer: Completer) -> World:
+        """Return the world with another state of one completer."""
+        return self._replace(completers=changed(self.completers, number, completer))
+
+
+def changed(items: tuple[T, ...], number: int, item: T) -> tuple[T, ...]:
+    """Return the tuple with another item."""
+    return (*items[:number], item, *items[number + 1 :])
+
+
+class Logs:
+    """The trees of all logs of a model of one size."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        ids = max(size.ids) + 1
+        rows: tuple[Row | None, ...] = (None,) * ids
+        self.transactions: LogTree[RowsWritten, Transactions] = LogTree(Transactions(rows), fold_transactions)
+        self.segments: LogTree[Append | Markers | Forget, Partition] = LogTree(Partition((None,) * ids), fold_partition)
+        self.public: LogTree[Projection, Public] = LogTree(Public(), fold_public)
+        self.offsets: LogTree[Pending | Settled, Offsets] = LogTree(Offsets(), fold_offsets)
+
+    def initial(self) -> World:
+        """Return the world in which nothing has happened."""
+        size = self.size
+        return World(
+            0,
+            (0,) * size.logs,
+            (0,) * size.topics,
+            tuple(Producer(left=size.transactions) for _ in size.ids),
+            (Completer(),) * size.completers,
+            (Reader(),) * size.readers,
+            (0,) * size.topics if size.has_follower else (),
+        )

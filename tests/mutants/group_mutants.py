@@ -1,0 +1,187 @@
+"""Faults of offsets and of consumer groups (PROTOCOL.md §8)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Edit, Killer, Mutant
+
+_UPKEEP = "coordinator/offset_upkeep.py"
+_SHARD = "coordinator/offset_shard.py"
+_REASSIGNMENT = "coordinator/group_reassignment.py"
+_CLIENT = "txntable/client/group_client.py"
+
+GROUP_MUTANTS = (
+    Mutant(
+        "settled-without-the-slot",
+        "where no offset is pending nothing is written, and a sender that was verified before the "
+        "decision gets its slot",
+        "6.4",
+        (
+            Edit(
+                "txntable/offset_log.py",
+                "            is_owed = any(decision.position > settled_through for decision in decisions.values())\n",
+                "            is_owed = any(decision.position < 0 for decision in decisions.values())\n",
+            ),
+        ),
+        Killer("offsets"),
+    ),
+    Mutant(
+        "settling-drops-others",
+        "the abort of one transaction drops the pending offsets of others",
+        "8.1",
+        (
+            Edit(
+                _UPKEEP,
+                "    left = tuple(each for each in row.pending if (each.producer_id, each.epoch) not in decisions)\n",
+                "    left = () if any(d.outcome is Outcome.ABORT for d in decisions.values()) else tuple(\n"
+                "        each for each in row.pending if (each.producer_id, each.epoch) not in decisions\n    )\n",
+            ),
+        ),
+        Killer("offsets"),
+    ),
+    Mutant(
+        "latest-decision-wins",
+        "of two offsets the one counts whose transaction is decided last, not the one that was asked for last",
+        "8.1",
+        (
+            Edit(
+                _UPKEEP,
+                "    if committed is not None and committed.request > pending.request:\n",
+                "    if committed is not None and committed.request < 0:\n",
+            ),
+        ),
+        Killer("offsets"),
+    ),
+    Mutant(
+        "aborted-offsets-count",
+        "the offsets of an aborted transaction count",
+        "8.1",
+        (
+            Edit(
+                _UPKEEP,
+                "        if decision is not None and decision.outcome is Outcome.COMMIT:\n",
+                "        if decision is not None:\n",
+            ),
+        ),
+        Killer("offsets"),
+    ),
+    Mutant(
+        "old-generation-accepted",
+        "a member commits a partition that it has lost since it read it",
+        "8.4",
+        (
+            Edit(
+                "coordinator/group_fencing.py",
+                "        if not _has_owned_since(member, metadata, partition):\n",
+                "        if metadata.generation < 0:\n",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "ownership-taken-at-the-commit",
+        "a commit carries what the member owns when it commits, not what it owned when it read",
+        "8.4",
+        (
+            Edit(
+                "txntable/client/readings.py",
+                "            ownership.pop(partition, None)\n"
+                "            if (epoch := reading.epoch(partition)) is not None:\n"
+                "                ownership[partition] = epoch\n",
+                "",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "free-partition-not-given",
+        "a partition that is released stays free until the next generation",
+        "8.2",
+        (
+            Edit(
+                "coordinator/group_shard.py",
+                "    members = with_free_given({**group.members, member.member_id: replace(member, "
+                "owned=kept)}, group.generation)\n",
+                "    members = {**group.members, member.member_id: replace(member, owned=kept)}\n",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "partition-with-two-owners",
+        "a partition is given to a member before the other has released it",
+        "8.2",
+        (
+            Edit(
+                _REASSIGNMENT,
+                "dict.fromkeys(sorted(member.target - taken), generation)",
+                "dict.fromkeys(sorted(member.target - member.owned.keys()), generation)",
+            ),
+        ),
+        Killer("groups", 4),
+    ),
+    Mutant(
+        "range-not-compared",
+        "the offset of a range is committed though the group does not stand where it began",
+        "8.1",
+        (
+            Edit(
+                _SHARD,
+                "        if new.read_from is not None:\n            _check",
+                "        if new.offset < 0 and new.read_from is not None:\n            _check",
+            ),
+        ),
+        Killer("loners", 3),
+    ),
+    Mutant(
+        "unstable-offset-read",
+        "a consumer goes on from the committed offset while a transaction has one pending",
+        "8.1",
+        (
+            Edit(
+                _CLIENT,
+                "            found, unstable = self._look(group, topic_ids, require_stable=require_stable)\n",
+                "            found, unstable = self._look(group, topic_ids, require_stable=False)\n",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "offset-expires-in-use",
+        "the offset of a topic that a member subscribes to expires",
+        "8.1 expiry",
+        (
+            Edit(
+                _UPKEEP,
+                "    return not row.pending and (group is None or row.topic not in group.subscribed_topics)\n",
+                "    return not row.pending\n",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "expelled-without-a-look",
+        "a member is expelled by the time of its join, whatever its heartbeats",
+        "8.3",
+        (
+            Edit(
+                "coordinator/group_shard.py",
+                "    last_ms = max(member.joined_ms, request.heartbeats.get(member.member_id, member.joined_ms))\n",
+                "    last_ms = member.joined_ms\n",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "released-before-it-is-committed",
+        "a member releases a partition and commits what it read there afterwards",
+        "8.2 release",
+        (
+            Edit(
+                "txntable/client/group_assignment.py",
+                "        if given_up:\n            self._auto_commit()\n            self._tell_given_up",
+                "        if given_up:\n            self._tell_given_up",
+            ),
+        ),
+        Killer("groups"),
+    ),
+)

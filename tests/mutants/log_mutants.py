@@ -1,0 +1,203 @@
+"""Faults of reading, writing, checkpoints and cleanup of a log (PROTOCOL.md §4)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Edit, Killer, Mutant
+
+_LOG = "txntable/log/delta_log.py"
+_START = "txntable/log/cold_start.py"
+_CLEANUP = "txntable/log/cleanup.py"
+
+LOG_MUTANTS = (
+    Mutant(
+        "ambiguous-put-at-the-next-slot",
+        "a put without an answer is tried again one slot higher",
+        "4.2 rule 1",
+        (
+            Edit(
+                _LOG,
+                "            # Neither applied nor refused, as far as can be told: the same bytes, "
+                "the same slot (log rule 1).\n",
+                "            commit = Commit(commit.version + 1, info, actions)\n",
+            ),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "conflict-409-is-taken",
+        "an answer that the slot is taken, with nothing there, is taken for one's own commit of an earlier try",
+        "4.2 rule 1",
+        (
+            Edit(
+                _LOG,
+                "        if not created and entry is None:\n            return None\n",
+                "        if not created and entry is None:\n            self._apply(commit)\n"
+                "            return Committed(commit.version)\n",
+            ),
+        ),
+        Killer("bank", 1),
+    ),
+    Mutant(
+        "taken-slot-is-ones-own",
+        "whoever finds the slot taken takes the entry there for its own",
+        "4.2 rule 1",
+        (Edit(_LOG, "            if not is_mine:\n", "            if winner.version != commit.version:\n"),),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "unknown-outcome-told-as-failure",
+        "an error while a put may still land reaches the caller as a definite no",
+        "4.2 rule 1",
+        (
+            Edit(
+                _LOG,
+                "                if self._unsettled is None:\n                    raise\n"
+                "                return Unknown(self._unsettled)\n",
+                "                raise\n",
+            ),
+            Edit(_LOG, "        return Unknown(version)\n", '        raise StoreUnavailableError("no answer")\n'),
+        ),
+        Killer("answers"),
+    ),
+    Mutant(
+        "late-answer-believed",
+        "the age of the view is looked at before the put, and not when its answer is in",
+        "4.2 rule 3",
+        (
+            Edit(
+                _LOG,
+                "        if self._is_stale():\n            is_certain",
+                "        if commit.version < 0:\n            is_certain",
+            ),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "stale-view-probed",
+        "a view of any age is brought up by asking for the next entry",
+        "4.2 rule 3",
+        (
+            Edit(
+                _LOG,
+                "if self._is_stale() or not self._follow_tail():",
+                "if self._shown_at is None or not self._follow_tail():",
+            ),
+            Edit(
+                _LOG,
+                "            if self._is_stale():\n                return False\n            self._show(shown_at)\n",
+                "            self._show(shown_at)\n",
+            ),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "lost-commit-found-in-its-slot",
+        "whose put was answered too late believes the bytes in its slot, which may have been created again",
+        "4.2 rule 3",
+        (
+            Edit(
+                _LOG,
+                "        self._reopen()\n        head = self.table.version\n",
+                "        self._reopen()\n        head = self.table.version\n"
+                "        entry = self._store.get(commit_path(self.root, commit.version))\n"
+                "        if entry and self._decode(commit.version, entry).info.commit_id == commit.info.commit_id:\n"
+                "            return Committed(commit.version)\n",
+            ),
+        ),
+        Killer("sleepers", 17),
+    ),
+    Mutant(
+        "decided-on-a-stale-state",
+        "who has lost a slot puts what it had decided at the next one, without deciding again",
+        "4.2 rule 1",
+        (
+            Edit(
+                _LOG,
+                "                while True:\n                    self.ensure_fresh()\n"
+                "                    actions = self._decide(decide)\n",
+                "                actions: Sequence[Action] | None = None\n                while True:\n"
+                "                    self.ensure_fresh()\n                    actions = actions or "
+                "self._decide(decide)\n",
+            ),
+        ),
+        Killer("bank", 1),
+    ),
+    Mutant(
+        "any-reading-verifies",
+        "an append is verified by a reading of the transaction log of any age",
+        "6.3",
+        (Edit(_LOG, "        return self._asked > other._answered\n", "        return self._asked >= 0\n"),),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "tail-believed-without-its-beginning",
+        "who opens a log does not look whether what it began with is still there once the tail is read",
+        "4.3",
+        (Edit(_LOG, "        return followed and loaded.still_there()\n", "        return followed\n"),),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "checkpoint-forgets-what-is-condemned",
+        "a checkpoint leaves all tombstones out",
+        "4.4",
+        (
+            Edit(
+                _LOG,
+                "        return self.table.timestamp_ms - deleted_files_retention_ms(configuration) "
+                "- self.context.guard_ms\n",
+                "        return self.table.timestamp_ms + 0 * deleted_files_retention_ms(configuration) + 1\n",
+            ),
+        ),
+        Killer("vacuum", 3),
+    ),
+    Mutant(
+        "commit-times-by-the-clock-alone",
+        "an entry's time is not made later than that of the version below",
+        "4.1",
+        (
+            Edit(
+                _LOG,
+                "max(self.context.clock.now_ms(), self.table.timestamp_ms + 1)",
+                "self.context.clock.now_ms()",
+            ),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "cleanup-takes-the-checkpoints-entry",
+        "cleanup deletes the entry of the checkpoint that reading starts from",
+        "4.5",
+        (
+            Edit(
+                _CLEANUP,
+                "    going = [f for f in files if f.version < start]\n",
+                "    going = [f for f in files if f.version < start or (f.version == start and not f.is_checkpoint)]\n",
+            ),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "cleanup-newest-first",
+        "cleanup deletes the newest of what may go first",
+        "4.5",
+        (
+            Edit(
+                _CLEANUP,
+                "    going.sort(key=lambda f: (f.version, not f.is_checkpoint))\n",
+                "    going.sort(key=lambda f: (-f.version, not f.is_checkpoint))\n",
+            ),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "cleanup-of-any-age",
+        "cleanup deletes what stands below the newest checkpoint, however young",
+        "4.5",
+        (
+            Edit(
+                _CLEANUP, "    horizon_ms = now_ms - retention_ms\n", "    horizon_ms = now_ms + 0 * retention_ms + 1\n"
+            ),
+        ),
+        Killer("office", 3),
+    ),
+)

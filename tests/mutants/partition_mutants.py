@@ -1,0 +1,290 @@
+"""Faults of appends, markers, stable offsets and projections (PROTOCOL.md §5, §7), and of who reads them (§10)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Edit, Killer, Mutant
+
+_MARKERS = "txntable/partition/completion.py"
+_APPEND = "txntable/partition/append.py"
+_PRODUCER = "txntable/partition/producer_state.py"
+_PROJECTION = "txntable/partition/projection.py"
+_REMOVAL = "txntable/partition/removal.py"
+_VIEW = "txntable/partition/topic_view.py"
+_COLUMNS = "txntable/partition/segment_columns.py"
+_SNAPSHOT = "txntable/snapshot.py"
+_READER = "txntable/topic_reader.py"
+
+PARTITION_MUTANTS = (
+    Mutant(
+        "no-marker-without-data",
+        "a marker is written only where the transaction has data, not to every enrolled partition",
+        "5.3",
+        (
+            Edit(
+                _MARKERS,
+                "        for partition in sorted(one.partitions):\n",
+                "        opened = logs.open.get((one.producer_id, one.ends))\n"
+                "        for partition in sorted(one.partitions & (opened.first_offsets.keys() if "
+                "opened else set())):\n",
+            ),
+        ),
+        Killer("bank", 5),
+    ),
+    Mutant(
+        "one-marker-for-many-decisions",
+        "of several decisions that a topic is owed only the first is written, and it counts as through with all",
+        "6.4",
+        (
+            Edit(
+                _MARKERS,
+                "key=lambda m: m.position)\n    if not owed:\n",
+                "key=lambda m: m.position)[:1]\n    if not owed:\n",
+            ),
+        ),
+        Killer("bank", 16),
+    ),
+    Mutant(
+        "marker-written-again",
+        "a marker is written though the topic is through with its decision",
+        "6.4",
+        (Edit(_MARKERS, "if m.position > through)", "if m.position >= 0)"),),
+        Killer("bank", 1),
+    ),
+    Mutant(
+        "decided-through-runs-ahead",
+        "a topic says that it is through with one decision more than was known",
+        "5.1, 6.4",
+        (Edit(_MARKERS, "topic_id), known_through))\n", "topic_id), known_through + 1))\n"),),
+        Killer("bank"),
+    ),
+    Mutant(
+        "next-offset-from-live-rows",
+        "the next offset is one above what the live rows take",
+        "5.1",
+        (
+            Edit(
+                _APPEND,
+                "        return self._next.get(partition, next_offset(self._table.numbers, "
+                "self._request.topic_id, partition))\n",
+                "        taken = [\n"
+                "            int(a.partition_values['_last_offset'] or '')\n"
+                "            for a in self._table.files\n"
+                "            if a.partition_values['_partition'] == str(partition) and "
+                "a.partition_values['_last_offset']\n"
+                "        ]\n"
+                "        taken += [m.offsets[partition] for m in self._logs.markers.values() if "
+                "partition in m.offsets]\n"
+                "        return self._next.get(partition, max(taken, default=-1) + 1)\n",
+            ),
+        ),
+        Killer("compaction", 3),
+    ),
+    Mutant(
+        "repeated-append-taken-again",
+        "segments that are registered already are registered once more",
+        "5.4",
+        (
+            Edit(
+                _APPEND,
+                "        if add is not None and (producer is None",
+                "        if False and add is not None and (producer is None",
+            ),
+            Edit(_PRODUCER, "                return known\n", "                return None\n"),
+        ),
+        Killer("bank"),
+    ),
+    Mutant(
+        "zombies-append-taken",
+        "neither the transaction log nor the partition refuses an append of an older epoch",
+        "5.4, 6.3 append",
+        (
+            Edit("coordinator/verification.py", "    if epoch != owned.producer_epoch:\n", "    if epoch < 0:\n"),
+            Edit(_PRODUCER, "    if batch.epoch < entry.epoch:\n", "    if batch.epoch < 0:\n"),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "condemned-name-registered",
+        "an append may name a file that vacuum has condemned",
+        "5.7",
+        (
+            Edit(
+                "txntable/partition/condemnation.py",
+                "    return segment.path not in table.tombstones and now_ms",
+                "    return now_ms",
+            ),
+        ),
+        Killer("vacuum"),
+    ),
+    Mutant(
+        "mapping-not-checked",
+        "records stay in the partitions that their keys had before the topic got more of them",
+        "5.2",
+        (Edit(_APPEND, "        _check_mapping(self._settings, segment)\n", ""),),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "stable-offset-at-the-high-watermark",
+        "an open transaction does not hold the last stable offset back",
+        "5.6",
+        (
+            Edit(
+                _PROJECTION,
+                "        stable = max(unstable.get(partition, highest), start)\n",
+                "        stable = max(highest, start)\n",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "stable-offset-of-the-latest",
+        "the latest open transaction holds the last stable offset back instead of the earliest",
+        "5.6",
+        (
+            Edit(
+                "txntable/partition/stable_offset.py",
+                "firsts[partition] = min(offset,",
+                "firsts[partition] = max(offset,",
+            ),
+        ),
+        Killer("groups"),
+    ),
+    Mutant(
+        "aborted-projected",
+        "the public table shows what was aborted",
+        "5.6, 7",
+        (
+            Edit(
+                _PROJECTION,
+                "    return None if marker is None or marker.control is not Control.COMMIT else marker.position\n",
+                "    return None if marker is None else marker.position\n",
+            ),
+        ),
+        Killer("bank", 1),
+    ),
+    Mutant(
+        "undecided-projected",
+        "the public table shows what the topic has no marker of: it is made from what the transaction log may say",
+        "7",
+        (
+            Edit(
+                _PROJECTION,
+                "    return None if marker is None or marker.control is not Control.COMMIT else marker.position\n",
+                "    return 0 if marker is None else None if marker.control is not Control.COMMIT "
+                "else marker.position\n",
+            ),
+        ),
+        Killer("bank", 10),
+    ),
+    Mutant(
+        "projection-past-the-unprojected",
+        "a projection shows what the last entry has changed, and says that it reflects all of them",
+        "7",
+        (Edit(_PROJECTION, "logs.touched_since(reflected)", "logs.touched_since(version - 1)"),),
+        Killer("bank", 1),
+    ),
+    Mutant(
+        "projection-out-of-order",
+        "an older state is projected over a newer one",
+        "7",
+        (Edit(_PROJECTION, "reflected >= version:", "reflected == version:"),),
+        Killer("bank", 10),
+    ),
+    Mutant(
+        "merged-rows-as-new-data",
+        "the public table says of merged segments that their records are new",
+        "7",
+        (Edit(_PROJECTION, "data_change=batch.decided is None", "data_change=True"),),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "producer-state-forgotten",
+        "who removes rows does not carry over what the partition knows of their producers",
+        "5.5",
+        (
+            Edit(
+                _REMOVAL,
+                "        *(state_add(entry, now_ms) for entry in state_entries(logs, table, touched, "
+                "removal.cleaned)),\n",
+                "",
+            ),
+        ),
+        Killer("compaction", 4),
+    ),
+    Mutant(
+        "marker-removed-while-a-row-waits",
+        "a marker goes while a row of its transaction has no other decision",
+        "5.8 markers",
+        (
+            Edit(
+                _REMOVAL,
+                "    needed = set(waiting_rows(table.files.untouched_base(), leaving))\n"
+                "    needed.update(waiting_rows(table.files.tail_table(), leaving))\n",
+                "    needed = set(waiting_rows(table.files.untouched_base(), leaving))\n",
+            ),
+        ),
+        Killer("compaction", 2),
+    ),
+    Mutant(
+        "reader-passes-the-stable-offset",
+        "who reads what is committed reads to the high watermark",
+        "10",
+        (Edit(_VIEW, "stable if position is None else highest, stable, highest)", "highest, stable, highest)"),),
+        Killer("groups"),
+    ),
+    Mutant(
+        "snapshot-below-its-position",
+        "a snapshot lacks what was decided at its position",
+        "10",
+        (Edit(_COLUMNS, "np.flatnonzero(self.commit <= position)", "np.flatnonzero(self.commit < position)"),),
+        Killer("bank", 5),
+    ),
+    Mutant(
+        "published-position-at-the-head",
+        "who may not complete reads up to the head, past what is decided and not published",
+        "10",
+        (
+            Edit(
+                _SNAPSHOT,
+                "    return min([head, *(position - 1 for position in waiting)])\n",
+                "    return max([head, *(position - 1 for position in waiting)])\n",
+            ),
+        ),
+        Killer("answers"),
+    ),
+    Mutant(
+        "pruned-by-the-number-of-records",
+        "a segment is passed over by its number of records instead of its last offset",
+        "10",
+        (
+            Edit(
+                _COLUMNS,
+                '        numbers["_last_offset"],\n',
+                '        numbers["_base_offset"]\n'
+                '        + np.asarray(_said(data["stats"], _RECORDS).cast(pa.int64()).to_numpy(zero_copy_only=False))\n'
+                "        - 1,\n",
+            ),
+        ),
+        Killer("keyed", 0),
+    ),
+    Mutant(
+        "merged-past-not-refused",
+        "a snapshot is read from segments into which later transactions were merged",
+        "10 the past",
+        (Edit(_READER, "        if view.merged_through > position:\n", "        if view.merged_through < 0:\n"),),
+        Killer("compaction"),
+    ),
+    Mutant(
+        "vacuumed-past-not-refused",
+        "a version is read of which vacuum may have taken files",
+        "10 the past",
+        (
+            Edit(
+                _READER,
+                "        if any(removed is None or removed.deletion_ms < horizon_ms for removed in gone):\n",
+                "        if any(removed is not None and horizon_ms < 0 for removed in gone):\n",
+            ),
+        ),
+        Killer("onlookers"),
+    ),
+)

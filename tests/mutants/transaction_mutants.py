@@ -1,0 +1,339 @@
+"""Faults of deciding transactions, of their ids and of their completion (PROTOCOL.md §6)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Edit, Killer, Mutant
+
+_SHARD = "coordinator/transaction_shard.py"
+_STATE = "coordinator/transaction_state.py"
+_ROW = "coordinator/transaction.py"
+_UPKEEP = "coordinator/transaction_upkeep.py"
+_CLIENT = "txntable/client/coordinator_client.py"
+_COMPLETION = "txntable/completion.py"
+_EXPIRATION = "txntable/transaction_expiration.py"
+_LAST_TRANSITION = "    (_S.COMPLETE_ABORT, _O.EXPIRE): _S.DEAD,\n"
+
+TRANSACTION_MUTANTS = (
+    Mutant(
+        "fence-check-skipped-at-the-decision",
+        "a decision is taken from a producer of any epoch",
+        "6.3 decide",
+        (
+            Edit(
+                _SHARD,
+                "        raise refused(ProducerFencedError, row, request.epoch)\n    require_complete(row)\n"
+                "    if request.token",
+                "        pass\n    require_complete(row)\n    if request.token",
+            ),
+        ),
+        Killer("bank", 5),
+    ),
+    Mutant(
+        "fence-check-skipped-at-the-enrolment",
+        "partitions are enrolled for a producer of any epoch, and its appends are verified by its producer id alone",
+        "6.3 enrol, append",
+        (
+            Edit(
+                _SHARD,
+                "        raise refused(ProducerFencedError if request.groups else "
+                "InvalidProducerEpochError, row, request.epoch)\n",
+                "        pass\n",
+            ),
+            Edit("coordinator/verification.py", "    if epoch != owned.producer_epoch:\n", "    if epoch < 0:\n"),
+        ),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "verification-skipped",
+        "an append is made without looking at the transaction log",
+        "6.3 append",
+        (Edit("txntable/topic_log.py", "            verify(self.segments)\n", ""),),
+        Killer("sleepers"),
+    ),
+    Mutant(
+        "offsets-verification-skipped",
+        "a transaction's offsets are written without looking at the transaction log",
+        "6.3 send offsets",
+        (
+            Edit(
+                _CLIENT,
+                "            verify_offsets(id_row, transaction.producer_id, transaction.epoch, offsets.group)\n",
+                "",
+            ),
+        ),
+        Killer("offsets", 1),
+    ),
+    Mutant(
+        "init-keeps-the-epoch",
+        "a producer takes an id without raising its epoch",
+        "6.3 init",
+        (Edit(_ROW, "        epoch = self.producer_epoch + 1\n", "        epoch = self.producer_epoch\n"),),
+        Killer("bank", 0),
+    ),
+    Mutant(
+        "empty-over-prepare",
+        "a producer takes an id whose decision is not complete, and the row forgets what is owed",
+        "6.2, 6.3 init",
+        (
+            Edit(
+                _SHARD,
+                "    require_complete(row)\n    if row.state is TransactionState.PREPARED:\n",
+                "    if row.state is TransactionState.PREPARED:\n",
+            ),
+            Edit(
+                _STATE,
+                _LAST_TRANSITION,
+                _LAST_TRANSITION
+                + "    (_S.PREPARE_COMMIT, _O.INIT): _S.EMPTY,\n    (_S.PREPARE_ABORT, _O.INIT): _S.EMPTY,\n",
+            ),
+            Edit(
+                _ROW,
+                "producer_epoch=epoch, timeout_ms=timeout_ms)",
+                "producer_epoch=epoch, timeout_ms=timeout_ms, topics={}, groups=(), started_position=None)",
+            ),
+        ),
+        Killer("bank", 2),
+    ),
+    Mutant(
+        "retry-answered-whatever-was-decided",
+        "who asks again for a commit is told that it happened, also when the transaction was aborted",
+        "6.2",
+        (
+            Edit(
+                _SHARD,
+                "    if decision.outcome is request.outcome and (told_anyway or not superseded):\n",
+                "    if told_anyway or not superseded:\n",
+            ),
+        ),
+        Killer("answers"),
+    ),
+    Mutant(
+        "open-transaction-expires",
+        "an id expires in the middle of a transaction",
+        "6.6",
+        (
+            Edit(
+                _STATE,
+                _LAST_TRANSITION,
+                _LAST_TRANSITION + "    (_S.ONGOING, _O.EXPIRE): _S.DEAD,\n    (_S.PREPARED, _O.EXPIRE): _S.DEAD,\n",
+            ),
+        ),
+        Killer("exchange", 10),
+    ),
+    Mutant(
+        "prepared-times-out",
+        "a prepared transaction is aborted when its timeout has passed",
+        "6.3 two-phase commit",
+        (
+            Edit(_STATE, _LAST_TRANSITION, _LAST_TRANSITION + "    (_S.PREPARED, _O.TIME_OUT): _S.PREPARE_ABORT,\n"),
+            Edit(
+                _COMPLETION,
+                "if seen.state is not TransactionState.ONGOING or seen.started_position is None:",
+                "if not seen.state.is_open or seen.started_position is None:",
+            ),
+        ),
+        Killer("exchange", 1),
+    ),
+    Mutant(
+        "timeout-not-waited-for",
+        "an ongoing transaction is aborted by whoever looks at it",
+        "6.6 time-out",
+        (Edit(_UPKEEP, "elapsed_ms <= row.timeout_ms", "elapsed_ms < 0"),),
+        Killer("office", 12),
+    ),
+    Mutant(
+        "timeout-of-the-next-transaction",
+        "the time of one transaction times out the next one of the id",
+        "6.6 time-out",
+        (
+            Edit(
+                _COMPLETION,
+                "if row is None or row.started_position != seen.started_position:",
+                "if row is None:",
+            ),
+        ),
+        Killer("office"),
+    ),
+    Mutant(
+        "complete-before-the-projection",
+        "the row says COMPLETE once the markers are written, before the public tables show them",
+        "6.4",
+        (
+            Edit(
+                _COMPLETION,
+                "        topic.write_markers(topic_id, owed, known_through)\n        topic.project()\n",
+                "        topic.write_markers(topic_id, owed, known_through)\n",
+            ),
+        ),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "complete-above-what-was-done",
+        "the row of a transaction that was decided after the work was begun says COMPLETE too",
+        "6.4",
+        (
+            Edit(
+                _COMPLETION,
+                "                if row.position <= through\n                and row.topics",
+                "                if row.topics",
+            ),
+        ),
+        Killer("answers", 0),
+    ),
+    Mutant(
+        "complete-with-other-topics",
+        "the row of a transaction that enrolled more topics than were brought up says COMPLETE too",
+        "6.4",
+        (
+            Edit(
+                _COMPLETION,
+                "                and row.topics.keys() <= completed.topics.keys()\n",
+                "",
+            ),
+        ),
+        Killer("answers"),
+    ),
+    Mutant(
+        "complete-without-its-offsets",
+        "the row of a transaction with groups says COMPLETE though only records were brought up",
+        "6.4",
+        (Edit(_COMPLETION, "                and bool(row.groups) <= bool(completed.groups)\n", ""),),
+        Killer("offsets"),
+    ),
+    Mutant(
+        "markers-by-two-readings",
+        "the decisions are of one reading of the transaction log, and how far they are all of a later one",
+        "6.4",
+        (
+            Edit(
+                _COMPLETION,
+                "        if known_through is None:\n",
+                "        known_through = log.refresh().version\n        if known_through is None:\n",
+            ),
+        ),
+        Killer("bank"),
+    ),
+    Mutant(
+        "marker-ends-a-later-epoch",
+        "a marker ends the epoch to which the decision has raised the id",
+        "5.3",
+        (Edit(_COMPLETION, "        ends=decision.epoch,\n", "        ends=row.producer_epoch,\n"),),
+        Killer("bank", 0),
+    ),
+    Mutant(
+        "outside-token-not-compared",
+        "what is prepared is committed whatever token the outside database has",
+        "6.3 two-phase commit",
+        (
+            Edit(
+                "coordinator/prepared_token.py",
+                "    return Outcome.COMMIT if token == row.token else Outcome.ABORT\n",
+                "    return Outcome.COMMIT\n",
+            ),
+        ),
+        Killer("exchange", 0),
+    ),
+    Mutant(
+        "prepared-fenced-by-an-init",
+        "a producer that knows nothing of two-phase commit aborts what is prepared",
+        "6.3 two-phase commit",
+        (
+            Edit(
+                _SHARD,
+                '        raise InvalidTxnStateError(\n            "a transaction is prepared: init with keep_prepared',
+                "        return abort_open(row, Operation.FENCE, request.position)\n"
+                '        raise InvalidTxnStateError(\n            "a transaction is prepared: init with keep_prepared',
+            ),
+        ),
+        Killer("exchange", 12),
+    ),
+    Mutant(
+        "batch-not-checked",
+        "the batch id is looked at neither when the transaction begins nor by the commit that decides",
+        "6.1, 6.3 decide",
+        (
+            Edit(
+                "txntable/client/producer.py",
+                "        check_batch(memory.last_integer, memory.name_known, batch_id)\n",
+                "",
+            ),
+            Edit(
+                _SHARD,
+                "    check_batch(request.memory.last_integer, request.memory.name_known, committed_batch)\n",
+                "",
+            ),
+        ),
+        Killer("bank"),
+    ),
+    Mutant(
+        "batch-memory-expires-with-the-id",
+        "a batch name is forgotten when its transactional id is",
+        "6.6",
+        (
+            Edit(
+                _EXPIRATION,
+                "BATCH_KIND, now_ms - settings.batch_retention_ms)",
+                "BATCH_KIND, now_ms - settings.transactional_id_expiration_ms)",
+            ),
+            Edit(
+                _EXPIRATION,
+                "spec.now_ms, spec.settings.batch_retention_ms)",
+                "spec.now_ms, spec.settings.transactional_id_expiration_ms)",
+            ),
+        ),
+        Killer("office", 1),
+    ),
+    Mutant(
+        "last-integer-forgotten",
+        "the last committed integer of an id is forgotten like a name",
+        "6.6",
+        (
+            Edit(
+                "coordinator/batch_memory.py",
+                "    if isinstance(row.batch_id, int) or row.decided_at_ms is None:\n",
+                "    if row.decided_at_ms is None:\n",
+            ),
+        ),
+        Killer("office", 17),
+    ),
+    Mutant(
+        "producer-ids-by-the-clock",
+        "a producer id is the second in which it is taken",
+        "5.1, 6.2",
+        (
+            Edit(
+                _CLIENT,
+                "next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)",
+                "next_id = self._transactions.context.clock.now_ms() // 1000 % 10**6",
+            ),
+        ),
+        Killer("bank", 1),
+    ),
+    Mutant(
+        "producer-ids-from-the-rows",
+        "the next producer id is one above those of the rows that there are",
+        "5.1",
+        (
+            Edit(
+                _CLIENT,
+                "next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)",
+                "next_id = max([each.producer_id for each in self._transactions.rows()], default=-1) + 1",
+            ),
+        ),
+        Killer("office", 10),
+    ),
+    Mutant(
+        "lease-survives-a-claim",
+        "a job goes on after another has claimed the lease",
+        "6.6 lease",
+        (Edit("coordinator/lease.py", "    if row is None or row.owner != owner:\n", "    if row is None:\n"),),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "claim-keeps-the-coordinator-epoch",
+        "a claim of the lease does not raise its epoch",
+        "6.6 lease",
+        (Edit("coordinator/lease.py", "coordinator_epoch_of(row) + 1", "max(1, coordinator_epoch_of(row))"),),
+        Killer("office", 0),
+    ),
+)

@@ -1,0 +1,241 @@
+"""Faults of compaction, retention and vacuum (PROTOCOL.md §5.7, §5.8, §5.9)."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Edit, Killer, Mutant
+
+_REWRITING = "txntable/partition/rewriting.py"
+_RIPE = "compaction/ripe.py"
+_VACUUM = "compaction/vacuum.py"
+_PLAN = "compaction/vacuum_plan.py"
+_LOG_START = "txntable/partition/log_start.py"
+
+UPKEEP_MUTANTS = (
+    Mutant(
+        "undecided-taken-away",
+        "a compaction takes segments away whose transaction is not decided",
+        "5.8",
+        (
+            Edit(
+                "txntable/partition/projection.py",
+                "    return marker is not None and marker.control is Control.ABORT\n",
+                "    return batch.transactional and (marker is None or marker.control is Control.ABORT)\n",
+            ),
+        ),
+        Killer("compaction", 5),
+    ),
+    Mutant(
+        "undecided-merged",
+        "a compaction merges segments that are not committed and not published",
+        "5.8",
+        (
+            Edit(
+                _RIPE,
+                "            is_old = _is_old(logs, batch, horizon_ms)\n",
+                "            is_old = published = True\n",
+            ),
+            Edit(
+                _RIPE,
+                "end = unstable.get(partition, next_offset(table.numbers, settings.topic_id, partition))",
+                "end = next_offset(table.numbers, settings.topic_id, partition)",
+            ),
+            Edit(
+                _REWRITING,
+                "                return None\n            sources.append(batch_of(row))\n",
+                "                pass\n            sources.append(batch_of(row))\n",
+            ),
+            Edit(
+                _REWRITING,
+                "            if commit_position(self._logs, sources[-1]) is None:\n                return None\n",
+                "",
+            ),
+            Edit(
+                _REWRITING,
+                "        position = commit_position(logs, batch)\n        assert position is not None  # the caller",
+                "        position = commit_position(logs, batch) or 0\n        assert position is "
+                "not None  # the caller",
+            ),
+        ),
+        Killer("compaction"),
+    ),
+    Mutant(
+        "merge-across-a-pinned-position",
+        "a compaction merges what was decided less long ago than snapshots are kept",
+        "5.8",
+        (
+            Edit(
+                "compaction/planner.py",
+                "ripe_segments(logs, table, public, now_ms - rules.snapshot_retention_ms)",
+                "ripe_segments(logs, table, public, now_ms)",
+            ),
+        ),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "merged-through-not-raised",
+        "a merge of several decisions does not say so",
+        "5.8",
+        (Edit(_REWRITING, "            if decided[0] < decided[1]:\n", "            if decided[0] > decided[1]:\n"),),
+        Killer("compaction"),
+    ),
+    Mutant(
+        "merge-of-what-is-gone",
+        "merged segments are registered though another rewrite has replaced their sources",
+        "5.8",
+        (
+            Edit(
+                _REWRITING,
+                "                return None\n            sources.append(batch_of(row))\n",
+                "                continue\n            sources.append(batch_of(row))\n",
+            ),
+        ),
+        Killer("compaction"),
+    ),
+    Mutant(
+        "public-table-written-by-the-compactor",
+        "a compaction takes the sources out of the public table itself",
+        "7",
+        (
+            Edit(
+                "txntable/topic_log.py",
+                "            return self._with_constant_files(table, decide(table, self.public.ensure_fresh()))\n",
+                "            actions = decide(table, self.public.ensure_fresh())\n"
+                '            gone = {f"_segments/{one.path}": one for one in actions if '
+                'type(one).__name__ == "Remove"}\n'
+                "            self.public.commit(\n"
+                "                operation,\n"
+                "                lambda shown: [\n"
+                "                    type(one)(path, one.deletion_ms, False) for path, one in "
+                "gone.items() if path in shown.files\n"
+                "                ],\n"
+                "            )\n"
+                "            return self._with_constant_files(table, actions)\n",
+            ),
+        ),
+        Killer("compaction", 4),
+    ),
+    Mutant(
+        "cleaned-beyond-the-stable-offset",
+        "a compaction by key looks at records above the first open transaction, and counts them as looked at",
+        "5.8 by key",
+        (
+            Edit(
+                _RIPE,
+                "end = unstable.get(partition, next_offset(table.numbers, settings.topic_id, partition))",
+                "end = next_offset(table.numbers, settings.topic_id, partition)",
+            ),
+            Edit(_RIPE, "                stretch.through = min(stretch.through, batch.base_offset)\n", ""),
+        ),
+        Killer("keyed"),
+    ),
+    Mutant(
+        "tombstone-goes-at-once",
+        "a tombstone goes with the next compaction, without waiting",
+        "5.8 tombstone",
+        (
+            Edit(
+                "compaction/cleaning.py",
+                '    horizon_ms = now_ms - config_number("delete.retention.ms", config)\n',
+                "    horizon_ms = now_ms\n",
+            ),
+        ),
+        Killer("keyed"),
+    ),
+    Mutant(
+        "retention-moves-the-log-start-back",
+        "retention sets the log start to the next segment, below records that were deleted",
+        "5.9",
+        (
+            Edit(
+                _LOG_START,
+                "        if offset > log_start(table.numbers, settings.topic_id, partition)\n",
+                "        if offset != log_start(table.numbers, settings.topic_id, partition)\n",
+            ),
+        ),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "retention-of-the-unpublished",
+        "retention takes committed segments that the public table has not shown yet",
+        "5.9",
+        (
+            Edit(
+                _LOG_START,
+                "        return self._position(segment) is None or self.is_visible(segment)\n",
+                "        return segment.size >= 0\n",
+            ),
+        ),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "deletion-over-the-high-watermark",
+        "records are deleted before an offset that the partition does not have",
+        "5.9",
+        (
+            Edit(
+                "txntable/retention.py",
+                "    if offset is not None and not 0 <= offset <= highest:\n",
+                "    if offset is not None and offset < 0:\n",
+            ),
+        ),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "vacuum-without-condemning",
+        "vacuum deletes names that nothing keeps from becoming live",
+        "5.7",
+        (Edit(_VACUUM, "                self._condemn(topic, part)\n", ""),),
+        Killer("vacuum"),
+    ),
+    Mutant(
+        "vacuum-does-not-look-again",
+        "vacuum deletes what it has judged before it condemned the names",
+        "5.7",
+        (Edit(_VACUUM, "                part = self._still_going(topic, part, tally)\n", ""),),
+        Killer("vacuum"),
+    ),
+    Mutant(
+        "vacuum-of-a-current-epoch",
+        "vacuum deletes uploads of an epoch that may still append",
+        "5.7",
+        (
+            Edit(
+                _PLAN,
+                "    if standing is not None and epoch >= standing.epoch:\n",
+                "    if standing is not None and epoch > standing.epoch:\n",
+            ),
+        ),
+        Killer("onlookers"),
+    ),
+    Mutant(
+        "vacuum-takes-the-past",
+        "vacuum deletes what was removed from the public table, however lately",
+        "5.7",
+        (
+            Edit(
+                _PLAN,
+                "published.deletion_ms >= states.horizons.public:",
+                "published.deletion_ms < 0:",
+            ),
+            Edit(
+                _PLAN,
+                "appended.deletion_ms >= states.horizons.segments:",
+                "appended.deletion_ms < 0:",
+            ),
+        ),
+        Killer("vacuum", 2),
+    ),
+    Mutant(
+        "vacuum-takes-a-needed-marker",
+        "vacuum deletes the constant file of a marker that somebody is about to write",
+        "5.7",
+        (
+            Edit(
+                _PLAN,
+                "    return Reason.TRANSACTION if name.kind is FileKind.MARKER and needed else Reason.UNNAMED\n",
+                "    return Reason.UNNAMED if needed else Reason.UNNAMED\n",
+            ),
+        ),
+        Killer("vacuum"),
+    ),
+)
