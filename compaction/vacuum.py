@@ -35,7 +35,6 @@ from txntable.layout import (
     topic_names,
 )
 from txntable.log.actions import Action
-from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState
 from txntable.offset_log import OffsetLog
 from txntable.partition.condemnation import LARGEST_CONDEMNATION, decide_condemnation
@@ -164,9 +163,9 @@ class _Vacuum:
             return lambda meta: Reason.UNKNOWN
         horizons = Horizons(
             unnamed=self._now_ms - SMALLEST_AGE_MS,
-            segments=self._now_ms - _retention_ms(segments),
+            segments=self._now_ms - segments.deleted_files_retention_ms,
             # A commit takes its time before its put, which may be answered a guard later.
-            public=self._now_ms - _retention_ms(public) - self._context.guard_ms,
+            public=self._now_ms - public.deleted_files_retention_ms - self._context.guard_ms,
         )
         states = TopicStates(segments, public, topic.segments.fold.open, self._producers, horizons)
         root = f"{public_root(topic.name)}/"
@@ -246,10 +245,6 @@ class _Vacuum:
                 delete([one.meta.path for one in part])
             for one in part:
                 tally.count(one.reason, one.meta)
-
-
-def _retention_ms(table: TableState) -> int:
-    return deleted_files_retention_ms({} if table.metadata is None else table.metadata.configuration)
 
 
 def _standings(transactions: TransactionLog) -> dict[int, ProducerStanding]:

@@ -18,7 +18,6 @@ from txntable.isolation import IsolationLevel
 from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, public_root
 from txntable.log.actions import Commit, Txn
 from txntable.log.entry_time import version_as_of
-from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
@@ -278,8 +277,7 @@ class TopicReader:
         gone = [head.tombstones.get(path) for path in table.files.paths() - head.files.paths()]
         if not gone:
             return
-        configuration = {} if head.metadata is None else head.metadata.configuration
-        horizon_ms = self.topic.context.clock.shown_ms() - deleted_files_retention_ms(configuration)
+        horizon_ms = self.topic.context.clock.shown_ms() - head.deleted_files_retention_ms
         if any(removed is None or removed.deletion_ms < horizon_ms for removed in gone):
             raise OffsetOutOfRangeError(
                 "files of that time may be vacuumed by now; ask for a later position",

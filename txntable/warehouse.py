@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Unpack
 
@@ -49,8 +50,11 @@ from txntable.transaction_log import TransactionLog
 from txntable.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
 from txntable.warehouse_settings import WarehouseSettings, settings_from
 
-# Asked once: the answer is read from a file.
-_ENGINE = f"txntable/{version('txntable')}"
+
+@cache
+def _engine() -> str:
+    """Return the name that our commits carry; asked once, since it is read from a file."""
+    return f"txntable/{version('txntable')}"
 
 
 class Warehouse(SparkReading, StreamWriting):
@@ -61,7 +65,7 @@ class Warehouse(SparkReading, StreamWriting):
         self.identity = identity
         self.url = store.spec.url
         clock = StoreClock(store, environment)
-        self.context = LogContext(store, environment, clock, engine=_ENGINE)
+        self.context = LogContext(store, environment, clock, engine=_engine())
         self.transactions = TransactionLog(self.context)
         self.offsets = OffsetLog(self.context)
         self.completer = Completer(self.transactions, self.topic_log, self.offsets)

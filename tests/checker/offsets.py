@@ -152,14 +152,22 @@ def regressing_offsets(index: Index) -> Iterator[str]:
 
 
 class _Owners:
-    """Who had a partition, as members told: at each moment the two latest generations of different members."""
+    """Who had a partition, as members told: at each moment the two latest generations of different members.
+
+    Generations begin again with a group that was deleted or has expired: a member that nobody has heard of before and
+    whose generation is below those that were known is of a new one.
+    """
 
     def __init__(self, joins: list[tuple[float, int, str]]) -> None:
         ordered = sorted(joins)
         self._moments = [moment for moment, _, _ in ordered]
         self._latest: list[dict[str, int]] = []
         latest: dict[str, int] = {}
+        heard_of: set[str] = set()
         for _, generation, member in ordered:
+            if member not in heard_of and generation < max(latest.values(), default=0):
+                latest = {}
+            heard_of.add(member)
             merged = {**latest, member: max(generation, latest.get(member, 0))}
             latest = dict(sorted(merged.items(), key=lambda each: -each[1])[:2])
             self._latest.append(latest)

@@ -27,6 +27,7 @@ class Answer(Enum):
     CREATED = "created"
     EXISTS = "exists"
     LOST = "no answer"
+    AWAITED = "under way"
 
 
 class At(Enum):
@@ -41,7 +42,7 @@ class Writer(NamedTuple):
     """A writer with its view, which is stale one tick after it was asked for.
 
     ``owed`` is a ghost: how long the log was when the view was asked for.  ``is_uncertain``: one of its puts
-    was not answered.
+    was not answered.  ``is_cold``: it reads from version 0 on, and no tail was shown yet.
     """
 
     at: At = At.FOLLOWING
@@ -55,10 +56,15 @@ class Writer(NamedTuple):
     number: int = 0
     put: Entry | None = None
     is_uncertain: bool = False
+    is_cold: bool = True
 
 
 class Slots(NamedTuple):
-    """One world.  ``young`` and ``old``: how many entries one and two ticks have passed over."""
+    """One world.  ``young`` and ``old``: how many entries one and two ticks have passed over.
+
+    What can not become wrong any more is forgotten: who was told that it is committed where the log has it,
+    and who was told that it is not where the log has another.
+    """
 
     history: tuple[Entry, ...] = ()
     first: int = 0
@@ -69,7 +75,7 @@ class Slots(NamedTuple):
     flying: tuple[tuple[int, Entry], ...] = ()
     writers: tuple[Writer, ...] = ()
     believed: tuple[tuple[int, Entry], ...] = ()
-    given_up: tuple[Entry, ...] = ()
+    given_up: tuple[tuple[int, Entry], ...] = ()
 
     def at_slot(self, slot: int) -> Entry | None:
         """Return the object at a slot."""
@@ -79,11 +85,23 @@ class Slots(NamedTuple):
         return self.history[slot] if self.first <= slot < len(self.history) else None
 
     def create(self, slot: int, entry: Entry) -> Slots:
-        """Return the world after a put-if-absent at a slot that is free."""
+        """Return the world after a put-if-absent, which the slot may refuse."""
+        if self.at_slot(slot) is not None:
+            return self
         if slot == len(self.history):
-            return self._replace(history=(*self.history, entry))
+            lost = tuple(pair for pair in self.given_up if pair[0] != slot or pair[1] == entry)
+            return self._replace(history=(*self.history, entry), given_up=lost)
         return self._replace(again=tuple(sorted((*self.again, (slot, entry)))))
 
     def with_writer(self, number: int, writer: Writer) -> Slots:
         """Return the world with another state of one writer."""
         return self._replace(writers=(*self.writers[:number], writer, *self.writers[number + 1 :]))
+
+    def told(self, slot: int, entry: Entry, *, committed: bool) -> Slots:
+        """Return the world in which a writer was told what became of its commit."""
+        there = self.history[slot] if slot < len(self.history) else None
+        if committed:
+            return self if there == entry else self._replace(believed=tuple(sorted((*self.believed, (slot, entry)))))
+        if there not in (None, entry):
+            return self
+        return self._replace(given_up=tuple(sorted((*self.given_up, (slot, entry)))))

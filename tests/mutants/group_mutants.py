@@ -22,7 +22,7 @@ GROUP_MUTANTS = (
                 "            is_owed = any(decision.position < 0 for decision in decisions.values())\n",
             ),
         ),
-        Killer("offsets"),
+        Killer("overtaken", 9),
     ),
     Mutant(
         "settling-drops-others",
@@ -75,7 +75,7 @@ GROUP_MUTANTS = (
                 "        if metadata.generation < 0:\n",
             ),
         ),
-        Killer("groups"),
+        Killer("latecomers", 0),
     ),
     Mutant(
         "ownership-taken-at-the-commit",
@@ -90,7 +90,7 @@ GROUP_MUTANTS = (
                 "",
             ),
         ),
-        Killer("groups"),
+        Killer("latecomers", 0),
     ),
     Mutant(
         "free-partition-not-given",
@@ -104,7 +104,7 @@ GROUP_MUTANTS = (
                 "    members = {**group.members, member.member_id: replace(member, owned=kept)}\n",
             ),
         ),
-        Killer("groups"),
+        Killer("handover", 0),
     ),
     Mutant(
         "partition-with-two-owners",
@@ -143,7 +143,7 @@ GROUP_MUTANTS = (
                 "            found, unstable = self._look(group, topic_ids, require_stable=False)\n",
             ),
         ),
-        Killer("groups"),
+        Killer("successors", 1),
     ),
     Mutant(
         "offset-expires-in-use",
@@ -156,7 +156,7 @@ GROUP_MUTANTS = (
                 "    return not row.pending\n",
             ),
         ),
-        Killer("groups"),
+        Killer("shelf", 3),
     ),
     Mutant(
         "expelled-without-a-look",
@@ -169,7 +169,20 @@ GROUP_MUTANTS = (
                 "    last_ms = member.joined_ms\n",
             ),
         ),
-        Killer("groups"),
+        Killer("steady", 0),
+    ),
+    Mutant(
+        "expelled-by-ones-own-clock",
+        "whether a member is silent is told by the clock of the machine that looks",
+        "8.3",
+        (
+            Edit(
+                _CLIENT,
+                "makes a member younger, never older.\n        now_ms = self._context.clock.now_ms()\n",
+                "makes a member younger, never older.\n        now_ms = self._context.environment.instant().wall_ms\n",
+            ),
+        ),
+        Killer("steady", 1),
     ),
     Mutant(
         "released-before-it-is-committed",
@@ -182,6 +195,6 @@ GROUP_MUTANTS = (
                 "        if given_up:\n            self._tell_given_up",
             ),
         ),
-        Killer("groups"),
+        Killer("handover", 3),
     ),
 )

@@ -30,8 +30,9 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "        if not created and entry is None:\n            return None\n",
-                "        if not created and entry is None:\n            self._apply(commit)\n"
+                "one of ours may be under way.\n"
+                "            self._unsettled = commit.version\n            return None\n",
+                "one of ours may be under way.\n            self._apply(commit)\n"
                 "            return Committed(commit.version)\n",
             ),
         ),
@@ -66,11 +67,11 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "        if self._is_stale():\n            is_certain",
-                "        if commit.version < 0:\n            is_certain",
+                "        if self._is_stale():\n            self._unsettled",
+                "        if commit.version < 0:\n            self._unsettled",
             ),
         ),
-        Killer("sleepers"),
+        Killer("freed-slots", 3),
     ),
     Mutant(
         "stale-view-probed",
@@ -127,7 +128,7 @@ LOG_MUTANTS = (
         "an append is verified by a reading of the transaction log of any age",
         "6.3",
         (Edit(_LOG, "        return self._asked > other._answered\n", "        return self._asked >= 0\n"),),
-        Killer("sleepers"),
+        Killer("every-order-forgotten-fence", 0, runs=1),
     ),
     Mutant(
         "tail-believed-without-its-beginning",
@@ -142,10 +143,9 @@ LOG_MUTANTS = (
         "4.4",
         (
             Edit(
-                _LOG,
-                "        return self.table.timestamp_ms - deleted_files_retention_ms(configuration) "
-                "- self.context.guard_ms\n",
-                "        return self.table.timestamp_ms + 0 * deleted_files_retention_ms(configuration) + 1\n",
+                "txntable/log/table_state.py",
+                "        return self.timestamp_ms - self.deleted_files_retention_ms - guard_ms\n",
+                "        return self.timestamp_ms + 0 * (self.deleted_files_retention_ms + guard_ms) + 1\n",
             ),
         ),
         Killer("vacuum", 3),

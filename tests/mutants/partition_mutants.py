@@ -55,7 +55,7 @@ PARTITION_MUTANTS = (
         "a topic says that it is through with one decision more than was known",
         "5.1, 6.4",
         (Edit(_MARKERS, "topic_id), known_through))\n", "topic_id), known_through + 1))\n"),),
-        Killer("bank"),
+        Killer("answers", 0),
     ),
     Mutant(
         "next-offset-from-live-rows",
@@ -91,7 +91,7 @@ PARTITION_MUTANTS = (
             ),
             Edit(_PRODUCER, "                return known\n", "                return None\n"),
         ),
-        Killer("bank"),
+        Killer("cut-off", 10),
     ),
     Mutant(
         "zombies-append-taken",
@@ -101,7 +101,7 @@ PARTITION_MUTANTS = (
             Edit("coordinator/verification.py", "    if epoch != owned.producer_epoch:\n", "    if epoch < 0:\n"),
             Edit(_PRODUCER, "    if batch.epoch < entry.epoch:\n", "    if batch.epoch < 0:\n"),
         ),
-        Killer("sleepers"),
+        Killer("zombies", 2),
     ),
     Mutant(
         "condemned-name-registered",
@@ -114,7 +114,7 @@ PARTITION_MUTANTS = (
                 "    return now_ms",
             ),
         ),
-        Killer("vacuum"),
+        Killer("uploads", 0),
     ),
     Mutant(
         "mapping-not-checked",
@@ -134,7 +134,7 @@ PARTITION_MUTANTS = (
                 "        stable = max(highest, start)\n",
             ),
         ),
-        Killer("groups"),
+        Killer("bank", 18),
     ),
     Mutant(
         "stable-offset-of-the-latest",
@@ -147,7 +147,7 @@ PARTITION_MUTANTS = (
                 "firsts[partition] = max(offset,",
             ),
         ),
-        Killer("groups"),
+        Killer("followers", 0),
     ),
     Mutant(
         "aborted-projected",
@@ -230,7 +230,7 @@ PARTITION_MUTANTS = (
         "who reads what is committed reads to the high watermark",
         "10",
         (Edit(_VIEW, "stable if position is None else highest, stable, highest)", "highest, stable, highest)"),),
-        Killer("groups"),
+        Killer("followers", 0),
     ),
     Mutant(
         "snapshot-below-its-position",
@@ -250,7 +250,7 @@ PARTITION_MUTANTS = (
                 "    return max([head, *(position - 1 for position in waiting)])\n",
             ),
         ),
-        Killer("answers"),
+        Killer("strangers", 5),
     ),
     Mutant(
         "pruned-by-the-number-of-records",
@@ -269,10 +269,18 @@ PARTITION_MUTANTS = (
     ),
     Mutant(
         "merged-past-not-refused",
-        "a snapshot is read from segments into which later transactions were merged",
+        "for a version that is cleaned up the oldest that is left is read, though later ones were merged into it",
         "10 the past",
-        (Edit(_READER, "        if view.merged_through > position:\n", "        if view.merged_through < 0:\n"),),
-        Killer("compaction"),
+        (
+            # The first version that shows a decision is older than every merge across it: as long as it is there.
+            Edit(_READER, "        if view.merged_through > position:\n", "        if view.merged_through < 0:\n"),
+            Edit(
+                "txntable/log/time_travel.py",
+                "    if lowest and not seen_below and store.head(",
+                "    if lowest < 0 and store.head(",
+            ),
+        ),
+        Killer("bygone", 0),
     ),
     Mutant(
         "vacuumed-past-not-refused",
@@ -285,6 +293,6 @@ PARTITION_MUTANTS = (
                 "        if any(removed is not None and horizon_ms < 0 for removed in gone):\n",
             ),
         ),
-        Killer("onlookers"),
+        Killer("bygone", 1),
     ),
 )

@@ -48,7 +48,7 @@ TRANSACTION_MUTANTS = (
         "an append is made without looking at the transaction log",
         "6.3 append",
         (Edit("txntable/topic_log.py", "            verify(self.segments)\n", ""),),
-        Killer("sleepers"),
+        Killer("zombies", 3),
     ),
     Mutant(
         "offsets-verification-skipped",
@@ -152,7 +152,7 @@ TRANSACTION_MUTANTS = (
                 "if row is None:",
             ),
         ),
-        Killer("office"),
+        Killer("late-reapers", 0),
     ),
     Mutant(
         "complete-before-the-projection",
@@ -191,14 +191,14 @@ TRANSACTION_MUTANTS = (
                 "",
             ),
         ),
-        Killer("answers"),
+        Killer("answers", 57),
     ),
     Mutant(
         "complete-without-its-offsets",
         "the row of a transaction with groups says COMPLETE though only records were brought up",
         "6.4",
         (Edit(_COMPLETION, "                and bool(row.groups) <= bool(completed.groups)\n", ""),),
-        Killer("offsets"),
+        Killer("offsets", 37),
     ),
     Mutant(
         "markers-by-two-readings",
@@ -211,7 +211,7 @@ TRANSACTION_MUTANTS = (
                 "        known_through = log.refresh().version\n        if known_through is None:\n",
             ),
         ),
-        Killer("bank"),
+        Killer("answers", 1),
     ),
     Mutant(
         "marker-ends-a-later-epoch",
@@ -263,7 +263,7 @@ TRANSACTION_MUTANTS = (
                 "",
             ),
         ),
-        Killer("bank"),
+        Killer("bank", 3),
     ),
     Mutant(
         "batch-memory-expires-with-the-id",

@@ -41,8 +41,8 @@ UPKEEP_MUTANTS = (
             ),
             Edit(
                 _REWRITING,
-                "                return None\n            sources.append(batch_of(row))\n",
-                "                pass\n            sources.append(batch_of(row))\n",
+                "row is None or SEGMENTS_PREFIX + path not in self._public.files:\n                return None\n",
+                "row is None:\n                return None\n",
             ),
             Edit(
                 _REWRITING,
@@ -56,7 +56,7 @@ UPKEEP_MUTANTS = (
                 "not None  # the caller",
             ),
         ),
-        Killer("compaction"),
+        Killer("undecided", 0),
     ),
     Mutant(
         "merge-across-a-pinned-position",
@@ -69,14 +69,14 @@ UPKEEP_MUTANTS = (
                 "ripe_segments(logs, table, public, now_ms)",
             ),
         ),
-        Killer("onlookers"),
+        Killer("pinned", 7),
     ),
     Mutant(
         "merged-through-not-raised",
         "a merge of several decisions does not say so",
         "5.8",
         (Edit(_REWRITING, "            if decided[0] < decided[1]:\n", "            if decided[0] > decided[1]:\n"),),
-        Killer("compaction"),
+        Killer("pinned", 0),
     ),
     Mutant(
         "merge-of-what-is-gone",
@@ -89,7 +89,7 @@ UPKEEP_MUTANTS = (
                 "                continue\n            sources.append(batch_of(row))\n",
             ),
         ),
-        Killer("compaction"),
+        Killer("merges", 7),
     ),
     Mutant(
         "public-table-written-by-the-compactor",
@@ -126,7 +126,7 @@ UPKEEP_MUTANTS = (
             ),
             Edit(_RIPE, "                stretch.through = min(stretch.through, batch.base_offset)\n", ""),
         ),
-        Killer("keyed"),
+        Killer("latest", 0),
     ),
     Mutant(
         "tombstone-goes-at-once",
@@ -139,7 +139,7 @@ UPKEEP_MUTANTS = (
                 "    horizon_ms = now_ms\n",
             ),
         ),
-        Killer("keyed"),
+        Killer("tombstones", 2),
     ),
     Mutant(
         "retention-moves-the-log-start-back",
@@ -152,7 +152,7 @@ UPKEEP_MUTANTS = (
                 "        if offset != log_start(table.numbers, settings.topic_id, partition)\n",
             ),
         ),
-        Killer("onlookers"),
+        Killer("starts", 0),
     ),
     Mutant(
         "retention-of-the-unpublished",
@@ -165,7 +165,7 @@ UPKEEP_MUTANTS = (
                 "        return segment.size >= 0\n",
             ),
         ),
-        Killer("onlookers"),
+        Killer("retention", 0),
     ),
     Mutant(
         "deletion-over-the-high-watermark",
@@ -185,14 +185,14 @@ UPKEEP_MUTANTS = (
         "vacuum deletes names that nothing keeps from becoming live",
         "5.7",
         (Edit(_VACUUM, "                self._condemn(topic, part)\n", ""),),
-        Killer("vacuum"),
+        Killer("uploads", 0),
     ),
     Mutant(
         "vacuum-does-not-look-again",
         "vacuum deletes what it has judged before it condemned the names",
         "5.7",
         (Edit(_VACUUM, "                part = self._still_going(topic, part, tally)\n", ""),),
-        Killer("vacuum"),
+        Killer("uploads", 0),
     ),
     Mutant(
         "vacuum-of-a-current-epoch",
@@ -236,6 +236,6 @@ UPKEEP_MUTANTS = (
                 "    return Reason.UNNAMED if needed else Reason.UNNAMED\n",
             ),
         ),
-        Killer("vacuum"),
+        Killer("markers", 6),
     ),
 )

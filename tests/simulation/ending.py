@@ -21,6 +21,7 @@ from tests.simulation.actor import DAY_MS
 from tests.simulation.exchange import Outside
 from tests.simulation.history import SegmentsHistory, TransactionHistory, check_numbers, folded
 from tests.simulation.journal import Journal, Witness
+from tests.simulation.raw_history import check_history
 from tests.simulation.recorded import RecordedProducer, read
 from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.rubbish import data_files, needed_files
@@ -131,6 +132,7 @@ def check_logs(site: ManySite, fresh: Warehouse, journal: Journal, outside: Outs
     check_numbers(site, TRANSACTION_LOG_ROOT)
     check_numbers(site, OFFSET_LOG_ROOT)
     check_files(site)
+    check_history(site)
     log = TransactionHistory.read(site)
     check_orders(outside, log)
     check_batches(journal, log)

@@ -92,6 +92,7 @@ class Publication:
         self._segments: dict[tuple[str, Transaction], set[str]] = defaultdict(set)
         self._shown: set[str] = set()
         self._gone: set[str] = set()
+        self._marked: set[tuple[str, Transaction]] = set()
 
     def take(self, entry: Entry) -> None:
         if entry.root == TRANSACTION_LOG_ROOT:
@@ -138,13 +139,16 @@ class Publication:
                 self._gone.add(path)
         for add in entry.each("add"):
             values = add["partitionValues"]
+            if values["_control"] == "COMMIT":
+                ended = (int(values["_producer_id"]), int(values["_producer_epoch"]) - 1)
+                self._marked.add((_topic_id(add["path"]), ended))
             if values["_control"] is None and values["_producer_id"] is not None:
                 self._segments[_topic_id(add["path"]), _owner(values)].add(add["path"])
 
     def _is_committed(self, path: str) -> bool:
-        match = re.fullmatch(r"p\d+/[0-9a-f]{32}-(\d+)-(\d+)-[0-9a-f]{32}\.parquet", path)
-        decided = self._decided.get((int(match[1]), int(match[2]))) if match is not None else None
-        return decided is not None and decided.committed
+        """Whether the topic has its marker: before, it may go, and its transaction commits without it."""
+        match = re.fullmatch(r"p\d+/([0-9a-f]{32})-(\d+)-(\d+)-[0-9a-f]{32}\.parquet", path)
+        return match is not None and (match[1], (int(match[2]), int(match[3]))) in self._marked
 
     def _take_shown(self, entry: Entry) -> None:
         for add in entry.each("add"):

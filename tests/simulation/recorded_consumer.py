@@ -81,7 +81,14 @@ class RecordedConsumer(ConsumerRebalanceListener):
                 asked.saw(assignment=self._assignment, records=tuple(one for one, _ in found))
         finally:
             self._join()
+        self._leave_to_the_consumer()
         return found
+
+    def _leave_to_the_consumer(self) -> None:
+        """Say that what was handed out may be committed from now on: at any poll, release or close."""
+        if self.consumer.config.enable_auto_commit and self.group is not None and self._next:
+            with self._witness.calling(self._offsets({tuple(each): at for each, at in self._next.items()})) as asked:
+                asked.leave_open()
 
     def read(self, most: int | None, txn: str | None) -> list[tuple[SeenRecord, str | None]]:
         """Read a range from what is committed, and return the records with their keys."""

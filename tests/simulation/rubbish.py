@@ -11,7 +11,6 @@ from txntable.errors import UnknownTopicOrPartitionError
 from txntable.isolation import IsolationLevel
 from txntable.layout import PROBE_FOLDER, TOPICS_FOLDER, commit_path, heartbeat_path, public_root, segments_root
 from txntable.log.actions import Commit, Remove, decode_commit
-from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState
 from txntable.partition.markers import Control
 from txntable.partition.rewriting import Rewrite, RewriteRequest
@@ -110,7 +109,7 @@ def commits_of(site: Site, root: str) -> Iterator[Commit]:
 
 
 def retention_ms(state: TableState) -> int:
-    return deleted_files_retention_ms({} if state.metadata is None else state.metadata.configuration)
+    return state.deleted_files_retention_ms
 
 
 def data_files(site: Site) -> set[str]:

@@ -100,6 +100,8 @@ class Readings:
             and (
                 current is None
                 or current.member_id != reading.owner.member_id
+                # Given up meanwhile: read under no ownership, which is as lost as under another one.
+                or reading.epoch(partition) is None
                 or (current.ownership or {}).get(partition) != reading.epoch(partition)
             )
         ]

@@ -15,7 +15,6 @@ from txntable.client.upkeep import Duty, Finding
 from txntable.layout import commit_path
 from txntable.log.actions import Action, Txn
 from txntable.log.partition_values import partition_column, whole_numbers
-from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.condemnation import was_condemned
@@ -64,20 +63,16 @@ def vacuum_debt(topic: TopicLog, now_ms: int) -> int:
     due = [
         (gone.deletion_ms, f"{topic.public.root}/{path}")
         for path, gone in public.tombstones.items()
-        if gone.deletion_ms < now_ms - _retention_ms(public) - guard_ms
+        if gone.deletion_ms < now_ms - public.deleted_files_retention_ms - guard_ms
     ]
     for path, gone in segments.tombstones.items():
         shown = f"{SEGMENTS_PREFIX}{path}"
         known = shown in public.files or shown in public.tombstones or was_condemned(gone)
-        if not known and gone.deletion_ms < now_ms - _retention_ms(segments):
+        if not known and gone.deletion_ms < now_ms - segments.deleted_files_retention_ms:
             due.append((gone.deletion_ms, f"{topic.segments.root}/{path}"))
     if not due or topic.context.store.head(min(due)[1]) is None:
         return 0
     return len(due)
-
-
-def _retention_ms(table: TableState) -> int:
-    return deleted_files_retention_ms({} if table.metadata is None else table.metadata.configuration)
 
 
 def compaction_debts(topic: TopicLog, old_ms: int, small_segments: int) -> Iterator[Finding]:

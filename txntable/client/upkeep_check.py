@@ -8,7 +8,7 @@ What can not be read is a finding, and the rest is looked at all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
 from txntable.log.chain import verify_chain
 from txntable.log.checkpoint import interval
-from txntable.log.cleanup import SMALLEST_RETENTION_MS, log_files, plan_cleanup
+from txntable.log.cleanup import SMALLEST_RETENTION_MS, LogFile, log_files, plan_cleanup, readable_entries
 from txntable.log.delta_log import DeltaLog
 from txntable.partition.offsets import next_offset
 from txntable.topic_log import TopicLog
@@ -144,8 +144,12 @@ class UpkeepCheck:
         if self._limits.tail_entries and spec.tail.entries > limit:
             yield Finding(Duty.WRITE_CHECKPOINT, log.root, spec.tail.entries, limit, "entries")
         if self._limits.chain_entries:
-            versions = sorted(file.version for file in files if not file.is_checkpoint)
-            verify_chain(self._context.store, log.root, versions[-self._limits.chain_entries :])
+            yield from self._unless_unreadable(log.root, lambda: self._of_chain(log.root, files))
+
+    def _of_chain(self, root: str, files: Sequence[LogFile]) -> Iterator[Finding]:
+        """Read entries for their chain; yields nothing, and raises when one is not what the next one says."""
+        verify_chain(self._context.store, root, readable_entries(files)[-self._limits.chain_entries :])
+        yield from ()
 
     # -- a topic ----------------------------------------------------------------------------
 

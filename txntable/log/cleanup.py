@@ -11,6 +11,7 @@ above the guard makes sure that no view that is still believed can meet a delete
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from txntable.errors import InvalidConfigError
@@ -96,6 +97,20 @@ def log_files(store: ObjectStore, root: str) -> list[LogFile]:
         for meta in store.list(log_folder(root))
         if (match := _ENTRY.fullmatch(meta.path.rsplit("/", 1)[1]))
     ]
+
+
+def readable_entries(files: Iterable[LogFile]) -> list[int]:
+    """Return the versions whose entries are a part of the log, ascending.
+
+    Below the oldest checkpoint that has its entry there is nothing to be read once version 0 is gone: a slot there was
+    freed by a cleanup and created again by a late put (PROTOCOL.md §4.2 rule 3).
+    """
+    entries: set[int] = set()
+    checkpoints: set[int] = set()
+    for file in files:
+        (checkpoints if file.is_checkpoint else entries).add(file.version)
+    oldest = 0 if 0 in entries else min(checkpoints & entries, default=0)
+    return sorted(version for version in entries if version >= oldest)
 
 
 def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:

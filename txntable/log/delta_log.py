@@ -34,7 +34,6 @@ from txntable.log.damage import reading
 from txntable.log.entry_encoding import seal
 from txntable.log.fairness import Fairness
 from txntable.log.outcome import NO_ANSWER, Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
-from txntable.log.retention import deleted_files_retention_ms
 from txntable.log.table_state import TableState, check_one_action_per_path, is_same_commit
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
 from txntable.storage.store_clock import StoreClock
@@ -191,13 +190,16 @@ class DeltaLog(Generic[F]):
         return decode_commit(version, entry.data, commit_path(self.root, version))
 
     def _apply(self, commit: Commit) -> None:
+        # What can not be folded is looked at by a view that is opened anew: it may have been read wrong.
+        shown_at, self._shown_at = self._shown_at, None
         with reading(commit_path(self.root, commit.version)):
             self.table.check_follows(commit)
             self.fold.apply(commit, self.table)
             self.table.apply(commit)
+        self._shown_at = shown_at
         # Whoever follows a log for years must not remember more than who opens it.
         if self.table.has_many_tombstones:
-            self.table.forget_tombstones(self._tombstones_since_ms())
+            self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
 
     def _reopen(self) -> None:
         """Forget the view and load the newest checkpoint with its tail."""
@@ -292,10 +294,9 @@ class DeltaLog(Generic[F]):
         # Before the first attempt: any of them may be the one that landed, and others may have gone on since.
         asked = next(_moments)
         for attempt in range(_PUT_ATTEMPTS):
-            if self._is_stale():
-                return self._locate(commit, is_certain=False) if attempt else Conflicted(version)
-            outcome = self._put(commit, data, asked)
-            if outcome is not None:
+            if self._is_stale() and (found := self._locate(commit) if attempt else Conflicted(version)) is not None:
+                return found
+            if (outcome := self._put(commit, data, asked)) is not None:
                 return outcome
             # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
             backoff = min(_FIRST_BACKOFF_MS * 2**attempt, _LARGEST_BACKOFF_MS)
@@ -312,10 +313,12 @@ class DeltaLog(Generic[F]):
             self._unsettled = commit.version
             created, entry = False, self._get_or_none(path)
         if not created and entry is None:
+            # Refused, and nothing is there: one of ours may be under way.
+            self._unsettled = commit.version
             return None
         if self._is_stale():
-            is_certain, self._unsettled = created and self._unsettled is None, commit.version
-            return self._locate(commit, is_certain)
+            self._unsettled = commit.version
+            return self._locate(commit)
         if entry is not None:
             with reading(path):
                 is_mine = is_same_commit(commit, winner := self._decode(commit.version, entry))
@@ -342,27 +345,27 @@ class DeltaLog(Generic[F]):
         except NO_ANSWER:
             return None
 
-    def _locate(self, commit: Commit, is_certain: bool) -> Attempt:
-        """Look in a newly opened view whether the commit is in the log (log rule 3).
+    def _locate(self, commit: Commit) -> Attempt | None:
+        """Look in a newly opened view whether the commit is in the log (log rule 3); ``None``: its slot is free.
 
-        `is_certain`: it was put once, and answered as created.
-        The slot itself proves nothing: it may have been cleaned up and created again by us.  The
+        The slot itself proves nothing: it may have been cleaned up and created again, by us or by another.  The
         commit is in the log when it is the head, or the next one names it as its predecessor.
         """
         self._reopen()
         head = self.table.version
+        if self.table.next_version == commit.version and self.table.commit_id == commit.info.previous:
+            return None  # it may still land there: only the same bytes may be put
         if head is None or head < commit.version:
-            return Conflicted(commit.version)  # it may still land there: unsettled
-        self._unsettled = None
-        if head == commit.version:
-            return Committed(head) if self.table.commit_id == commit.info.commit_id else Conflicted(head)
-        follower = self._store.get(commit_path(self.root, commit.version + 1))
-        if follower is not None:
+            return Conflicted(commit.version)
+        if head > commit.version:
+            follower = self._store.get(commit_path(self.root, commit.version + 1))
+            if follower is None:
+                return Unknown(commit.version)
             mine = self._decode(commit.version + 1, follower).info.previous == commit.info.commit_id
-            return Committed(commit.version) if mine else Conflicted(commit.version)
-        # Entries go oldest first: a slot that is there below one that is gone was created again.
-        resurrected = is_certain and self._store.get(commit_path(self.root, commit.version)) is not None
-        return Conflicted(commit.version) if resurrected else Unknown(commit.version)
+        else:
+            mine = self.table.commit_id == commit.info.commit_id
+        self._unsettled = None
+        return Committed(commit.version) if mine else Conflicted(commit.version)
 
     def _checkpoint_when_due(self) -> None:
         if is_due(self.table.version or 0, len(self.table.files)):
@@ -383,7 +386,7 @@ class DeltaLog(Generic[F]):
             version = self.ensure_fresh().version
             if version is None:
                 raise DamagedDataError("there is no table to write a checkpoint of", log=self.root)
-            self.table.forget_tombstones(self._tombstones_since_ms())
+            self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
             self._store.put_if_absent(checkpoint_path(self.root, version), encode_checkpoint(self.table))
             self._store.put(last_checkpoint_path(self.root), encode_hint(version, len(self.table.files)))
             return version
@@ -391,10 +394,5 @@ class DeltaLog(Generic[F]):
     def write_worthwhile_checkpoint(self, tail: LogTail) -> None:
         """Write the view's checkpoint if the next to open the log gains more than it costs; raises as the other."""
         with self.lock:
-            if is_worthwhile(tail, self.ensure_fresh(), self._tombstones_since_ms()):
+            if is_worthwhile(tail, self.ensure_fresh(), self.table.tombstones_since_ms(self.context.guard_ms)):
                 self.write_checkpoint()
-
-    def _tombstones_since_ms(self) -> int:
-        # A commit takes its time before its put, which may be answered a guard later.
-        configuration = {} if self.table.metadata is None else self.table.metadata.configuration
-        return self.table.timestamp_ms - deleted_files_retention_ms(configuration) - self.context.guard_ms

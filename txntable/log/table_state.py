@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
 from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, stored_add
+from txntable.log.retention import deleted_files_retention_ms
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 ADD_TYPE = pa.struct(
@@ -203,6 +204,16 @@ class TableState:
     def has_many_tombstones(self) -> bool:
         """Whether it is time to forget some: so seldom that it costs a constant share of having come by them."""
         return len(self.tombstones) > 2 * self._remembered + _FEW_TOMBSTONES
+
+    @property
+    def deleted_files_retention_ms(self) -> int:
+        """How long removed files are remembered, in ms; raises as the function of that name."""
+        return deleted_files_retention_ms({} if self.metadata is None else self.metadata.configuration)
+
+    def tombstones_since_ms(self, guard_ms: int) -> int:
+        """Return the time before which removed files are forgotten."""
+        # A commit takes its time before its put, which may be answered a guard later.
+        return self.timestamp_ms - self.deleted_files_retention_ms - guard_ms
 
     def check_follows(self, commit: Commit) -> None:
         """Refuse a commit that is not the next one of this log, byte by byte.

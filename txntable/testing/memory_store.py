@@ -96,6 +96,7 @@ class MemoryObjects:
         with self._lock:
             self._objects = dict(objects)
             self._paths = sorted(objects)
+            self._deleted.clear()
 
 
 class MemoryStore(ObjectStore):

@@ -315,6 +315,8 @@ def _check_rule(rule: Rule, step: Step) -> None:
         raise InvalidRequestError("only a list can be stale", step=step)
     if rule.fault is Fault.TAKEN and rule.intruder is None:
         raise InvalidRequestError("who takes it? give the rule an intruder", step=step)
+    if rule.fault is Fault.SLOW and rule.meanwhile is None:
+        raise InvalidRequestError("what happens meanwhile? give the rule a meanwhile", step=step)
 
 
 def _unavailable(step: Step) -> StoreUnavailableError:

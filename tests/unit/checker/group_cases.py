@@ -213,6 +213,15 @@ def a_member_has_committed_what_was_given_to_another(story: Story) -> None:
 
 
 @passes(33)
+def a_group_was_deleted_and_its_generations_begin_again(story: Story) -> None:
+    story.joins("g", "m1", 1, "t0")
+    story.joins("g", "m2", 2, "t0")
+    story.stands("g", "t0=0", reset=True)
+    story.joins("g", "m3", 1, "t0")
+    story.stands("g", "t0=5", member="m3", generation=1)
+
+
+@passes(33)
 def a_groups_offset_was_reset(story: Story) -> None:
     story.stands("g", "t0=5")
     story.fetches("g", "t0=5")

@@ -56,6 +56,16 @@ def test_what_was_given_up_is_lost_although_the_ownership_went_on() -> None:
     assert readings.metadata(owner(5)) == owner(5, zero=None)
 
 
+def test_what_was_given_up_is_lost_when_another_has_it() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner(5)))
+    readings.polled(ONE, polled(3, owner(5)))
+
+    readings.give_up([ZERO])
+
+    assert readings.lost(owner(6, zero=None)) == [ZERO]
+
+
 def test_only_the_partitions_that_are_committed_count_when_they_are_named() -> None:
     readings = Readings()
     readings.polled(ZERO, polled(3, owner(5, zero=5)))

@@ -7,8 +7,10 @@ import pytest
 from tests.unit.log.world import DAY_MS, World, others_go_on_and_clean_up, slot
 from txntable.log.actions import Commit, CommitInfo
 from txntable.log.entry_encoding import encode_commit
-from txntable.log.outcome import Unknown
-from txntable.testing.fault_plan import Fault, Operation, Step, on
+from txntable.log.outcome import Committed, Unknown
+from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
+
+PUT = Operation.PUT_IF_ABSENT
 
 
 @pytest.mark.parametrize("finds", ["another's entry", "its own entry"])
@@ -35,3 +37,48 @@ def test_commit_that_slept_over_its_cleanup_is_not_taken_for_a_lost_one(finds: s
 
     assert outcome == Unknown(1)
     assert sleeper.counter() == 202
+
+
+@pytest.mark.parametrize("finds", ["another's entry", "its own entry"])
+def test_commit_that_was_answered_after_its_cleanup_is_not_taken_for_a_lost_one(finds: str) -> None:
+    """Found by a review: it landed and was cleaned up; the freed slot was created again by another's late put."""
+    world = World()
+    first = world.process()
+    first.create()
+
+    def sleep() -> None:
+        own = world.objects.snapshot()[slot(1)].data
+        others_go_on_and_clean_up(world, first)
+        another = encode_commit(Commit(1, CommitInfo("another", None, 1, "X"), ()), "x")
+        world.objects.put(slot(1), own if finds == "its own entry" else another)
+        sleeper.environment.advance_ms(3 * DAY_MS)
+
+    sleeper = world.process(
+        Rule(Fault.SLOW, lambda step: (step.operation, step.path) == (PUT, slot(1)), meanwhile=sleep)
+    )
+    sleeper.log.refresh()
+    outcome = sleeper.count()
+
+    assert outcome == Unknown(1)
+    assert sleeper.counter() == 202
+
+
+def test_commit_whose_slot_is_still_free_after_a_long_sleep_is_put_again_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Decided anew it would be another commit: then the first put could land late, and both would count."""
+    world = World()
+    world.process().create()
+    sleeper = world.process(on(PUT, slot(1), Fault.LATE_LANDING))
+    sleeper.log.refresh()
+
+    def sleep(step: Step) -> None:
+        if step.operation is PUT and len([one for one in sleeper.store.steps if one.operation is PUT]) == 2:
+            sleeper.store.land()
+
+    sleeper.store.on_step = sleep
+    monkeypatch.setattr(sleeper.environment, "sleep_ms", lambda _: sleeper.environment.advance_ms(DAY_MS))
+    outcome = sleeper.count()
+
+    assert outcome == Committed(1)
+    assert sleeper.counter() == 1

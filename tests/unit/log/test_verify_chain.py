@@ -7,7 +7,11 @@ import pytest
 from tests.unit.log.world import ROOT, World, slot
 from txntable.errors import DamagedDataError
 from txntable.log.chain import verify_chain
+from txntable.log.cleanup import LogFile, readable_entries
+from txntable.storage.object_store import ObjectMeta
 from txntable.testing.memory_store import MemoryStore
+
+NO_OBJECT = ObjectMeta("", 0, 0)
 
 
 def world_with_entries(entries: int) -> World:
@@ -50,3 +54,23 @@ def test_entries_that_a_cleanup_takes_meanwhile_are_left_out() -> None:
         MemoryStore(world.objects).delete([slot(gone)])
 
     verify(world, [0, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("entries", "checkpoints", "expected"),
+    [
+        ([0, 1, 2, 3], [], [0, 1, 2, 3]),
+        ([0, 1, 2, 3], [2], [0, 1, 2, 3]),
+        ([200, 201, 202], [200], [200, 201, 202]),
+        ([1, 200, 201], [200], [200, 201]),
+        ([1, 200, 201, 300], [1, 100, 200], [1, 200, 201, 300]),
+        ([1, 200, 201, 300], [100, 200], [200, 201, 300]),
+    ],
+)
+def test_slot_that_was_freed_and_created_again_is_no_part_of_the_log(
+    entries: list[int], checkpoints: list[int], expected: list[int]
+) -> None:
+    files = [LogFile(version, False, NO_OBJECT) for version in entries]
+    files += [LogFile(version, True, NO_OBJECT) for version in checkpoints]
+
+    assert readable_entries(files) == expected

@@ -1,0 +1,261 @@
+"""Small worlds of one race each: somebody halts before a put, and finds the slot, the row or the log changed.
+
+*zombies*: an append that halts while its id is taken over, and while the partitions forget who was fenced.
+*freed-slots*: a put that halts until its slot was taken by others, and cleaned up.
+*cut-off*: a producer that loses the store in the middle of an append, and makes the same call again.
+*late-reapers*: somebody who has seen a transaction that is too old, and halts until the id is in its next one.
+
+Nothing else goes wrong in them: who halts where is drawn, and how often the others have the turn meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from tests.checker.operations import Topics
+from tests.simulation.ending import judge
+from tests.simulation.journal import Journal
+from tests.simulation.onlookers import DAY_MS, MINUTE_MS, TOPICS, Onlooker, Told
+from tests.simulation.rubbish import merge
+from tests.simulation.small_worlds import SmallWorld
+from tests.simulation.turns import Process, Turns, Weather, World
+from txntable.client.producer import Producer
+from txntable.client.records import TopicPartition
+from txntable.errors import DamagedDataError, RetriableError, TxnTableError
+from txntable.layout import TRANSACTION_LOG_ROOT
+from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
+from txntable.testing.stepping_store import SteppingStore
+from txntable.warehouse import Warehouse, open_on
+
+# Turns: more than a run has.  Who rests for the fewest goes on when all rest.
+UNTIL_OTHERS_HALT, UNTIL_ALL_ENDED, BEYOND_ALL = 10_000, 20_000, 40_000
+OF_SEGMENTS = "/_segments/_delta_log/"
+OF_TRANSACTIONS = f"{TRANSACTION_LOG_ROOT}/_delta_log/"
+
+
+class Actor(Onlooker):
+    """A process that does one thing, from its beginning to its end or to an error of the product."""
+
+    def __init__(self, process: Process, told: Told) -> None:
+        super().__init__(process, told)
+        self.halts: tuple[str, int, int] | None = None
+
+    def run(self) -> None:
+        """Open the warehouse and do it."""
+        self.warehouse = self.opened()
+        try:
+            self.act()
+        except DamagedDataError:
+            raise
+        except TxnTableError:
+            return
+
+    def act(self) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+    def opened(self) -> Warehouse:
+        """A handle whose puts may halt."""
+        self.store = self.process.store()
+        assert isinstance(self.store, SteppingStore)
+        self.store.on_step = self._halting(self.store.on_step)
+        return open_on(self.store, self.site.environment())
+
+    def halt(self, log: str, puts: int, turns: int) -> None:
+        """Let one of the next puts of entries of these logs halt for so many turns of others."""
+        self.halts = (log, self.random.randint(1, puts), turns)
+
+    def _halting(self, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
+        def step(step: Step) -> None:
+            if self.halts is not None and step.operation is Operation.PUT_IF_ABSENT and self.halts[0] in step.path:
+                log, left, turns = self.halts
+                self.halts = (log, left - 1, turns) if left > 1 else None
+                if left == 1:
+                    self.process.rest(turns, 0)
+            if go_on is not None:
+                go_on(step)
+
+        return step
+
+    def producer(self, transactional_id: str) -> Producer:
+        """A producer that has its id."""
+        producer = self.warehouse.producer(transactional_id, transaction_timeout_ms=MINUTE_MS)
+        producer.init_transactions()
+        return producer
+
+    def transact(self, producer: Producer) -> None:
+        """One transaction, committed."""
+        producer.begin_transaction()
+        value = self.fill(producer)
+        self.end(producer, value)
+
+
+class Zombie(Actor):
+    """Halts before an append until all others have ended: somebody else has its id by then."""
+
+    def act(self) -> None:
+        producer = self.producer("x")
+        self.halt(OF_SEGMENTS, 2, UNTIL_ALL_ENDED)
+        self.transact(producer)
+
+
+class Successor(Actor):
+    """Takes the id over; goes on with a transaction of its own, or lets the partitions forget the id's producer."""
+
+    def act(self) -> None:
+        self.process.rest(self.random.choice([20, 40, UNTIL_OTHERS_HALT, UNTIL_OTHERS_HALT]), 0)
+        producer = self.producer("x")
+        if self.random.random() < 0.5:
+            self.forget()
+            return
+        producer.begin_transaction()
+        value = self.fill(producer)
+        producer.flush()
+        if self.random.random() < 0.7:
+            self.process.rest(BEYOND_ALL, 0)
+        self.end(producer, value)
+
+    def forget(self) -> None:
+        """Take away what was aborted and its markers; then only the transaction log knows who is fenced."""
+        for topic in TOPICS:
+            merge(self.warehouse, topic)
+        self.site.advance_ms(DAY_MS)
+        for topic in TOPICS:
+            self.warehouse.topic_log(topic).expire_producers(MINUTE_MS)
+
+
+class Stalled(Actor):
+    """Halts before a put of the transaction log or of a partition log, until its slot was taken and cleaned up."""
+
+    def act(self) -> None:
+        producer = self.producer("x")
+        self.halt(self.random.choice([OF_TRANSACTIONS, OF_SEGMENTS]), 2, UNTIL_ALL_ENDED)
+        self.transact(producer)
+
+
+class Cleaner(Actor):
+    """Goes on writing, and cleans the logs up."""
+
+    def act(self) -> None:
+        self.process.rest(self.random.choice([40, UNTIL_OTHERS_HALT, UNTIL_OTHERS_HALT]), 0)
+        producer = self.producer("y")
+        for _ in range(self.random.randint(1, 3)):
+            self.transact(producer)
+        for _ in range(2):
+            self.site.advance_ms(2 * DAY_MS)
+            self.clean()
+
+
+class CutOff(Actor):
+    """Sends record by record, loses the store in the middle of an append, and flushes again."""
+
+    def act(self) -> None:
+        assert isinstance(self.store, SteppingStore)
+        self.connected = True
+        fault = self.random.choice([Fault.LOST_ANSWER, Fault.LOST_ANSWER, Fault.FAIL_BEFORE])
+        lost = on(Operation.PUT_IF_ABSENT, OF_SEGMENTS, fault, occurrence=self.random.randint(1, 3))
+        self.store.plan = (Rule(Fault.FAIL_BEFORE, lambda _: not self.connected, None), lost)
+        self.store.on_step = self._cutting(lost, self.store.on_step)
+        producer = self.warehouse.producer()
+        for number in range(self.random.randint(2, 4)):
+            value = f"{self.process.name}-{number}"
+            producer.send(TOPICS[0], value.encode(), partition=0)
+            self.flush(producer)
+            self.told.committed[value] = 1
+
+    def _cutting(self, lost: Rule, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
+        def step(step: Step) -> None:
+            assert isinstance(self.store, SteppingStore)
+            before = self.store.steps[-2] if len(self.store.steps) > 1 else step
+            if lost.matches(before) and before.outcome == "StoreUnavailableError":
+                self.connected = False
+            if go_on is not None:
+                go_on(step)
+
+        return step
+
+    def flush(self, producer: Producer) -> None:
+        """Flush; where the store can not be reached, wait until it can, and make the same call again."""
+        while True:
+            try:
+                producer.flush()
+            except RetriableError:
+                self.process.rest(self.random.choice([60, UNTIL_OTHERS_HALT]), 0)
+                self.connected = True
+            else:
+                return
+
+
+class Follower(Actor):
+    """Follows a topic: it is given every record once."""
+
+    def act(self) -> None:
+        given = Counter[str]()
+        with self.warehouse.consumer(auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition(TOPICS[0], partition) for partition in (0, 1)])
+            for turns in (*[5] * 60, UNTIL_ALL_ENDED, 0):
+                for records in consumer.poll().values():
+                    given.update(record.value.decode() for record in records if record.value)
+                twice = [value for value, count in given.items() if count > 1]
+                assert not twice, f"given twice to who follows: {twice}"
+                self.process.rest(turns, 0)
+
+
+class Leisurely(Actor):
+    """Lets one transaction grow too old, ends it all the same, and begins the next one of its id."""
+
+    def act(self) -> None:
+        producer = self.producer("x")
+        producer.begin_transaction()
+        value = self.fill(producer)
+        producer.flush()
+        self.site.advance_ms(MINUTE_MS + 1)
+        self.process.rest(self.random.choice([20, 40]), 0)
+        self.end(producer, value)
+        began_ms = self.site.time.instant().boot_ms
+        refusal = self.refused(producer)
+        passed_ms = self.site.time.instant().boot_ms - began_ms
+        assert refusal is None or passed_ms > MINUTE_MS, f"timed out after {passed_ms} ms: {refusal}"
+
+    def refused(self, producer: Producer) -> str | None:
+        """One transaction; return what it is refused with."""
+        try:
+            producer.begin_transaction()
+            value = self.fill(producer)
+            producer.flush()
+            self.process.rest(UNTIL_ALL_ENDED, 0)
+            self.end(producer, value)
+        except TxnTableError as error:
+            return error.code
+        return None
+
+
+class Reaper(Actor):
+    """Aborts what is too old, and halts just before it."""
+
+    def act(self) -> None:
+        for _ in range(40):
+            self.halt(OF_TRANSACTIONS, 1, self.random.choice([40, 80, 160]))
+            self.warehouse.completer.abort_timed_out()
+            self.process.rest(5, 0)
+
+
+class Race(SmallWorld):
+    """A small world in fair weather, whose store the history checker looks at, too."""
+
+    def __init__(self, *kinds: type[Onlooker]) -> None:
+        super().__init__(kinds, rough=Weather)
+
+    def play(self, turns: Turns) -> None:
+        """Play it, and let the checker judge what the store shows."""
+        super().play(turns)
+        judge(turns.site, Journal(), Topics())
+
+
+SLOT_RACES: Mapping[str, World] = {
+    "zombies": Race(Zombie, Successor),
+    "freed-slots": SmallWorld((Stalled, Cleaner), rough=Weather),
+    "cut-off": Race(CutOff, Follower),
+    "late-reapers": Race(Leisurely, Reaper),
+}
