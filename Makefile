@@ -1,8 +1,14 @@
 # Every target does its own set-up: it needs Python >= 3.11, and Java >= 17 where Spark runs.
 # PYTHON names the interpreter that makes .venv, WORKERS the number of processes for the tests without Spark.
 
+# RUNS is how many runs `make simulate` makes, SECONDS how long `make chaos` is at each store.
+
 PYTHON  ?= python3
 WORKERS ?= 2
+RUNS    ?= 20000
+FIRST   ?= 100000
+SECONDS ?= 120
+RESULTS := tests/correctness/results
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -20,7 +26,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-spark41 lint bench format lock java clean
+.PHONY: help demo test test-spark41 lint bench simulate mutants chaos correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +52,25 @@ lint: $(READY) ## Check style, formatting, types and layers
 
 bench: java $(READY) ## Measure what it costs, each figure as a ratio within one run
 	$(BIN)/python -m benchmarks
+
+simulate: $(READY) ## Run the simulation with RUNS=20000 seeds from FIRST=100000 on; a failing one is made small and told
+	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS)
+
+mutants: $(READY) ## Break the protocol one rule at a time, and see that each break is found
+	$(BIN)/python -m tests.mutants --workers $(WORKERS)
+
+chaos: $(READY) ## Kill and pause real processes for SECONDS=120, on a folder and on an S3 API, and judge what they saw
+	$(BIN)/python -m tests.chaos --store local --seconds $(SECONDS)
+	$(BIN)/python -m tests.chaos --store s3 --seconds $(SECONDS)
+
+correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its tables anew
+	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS) --results $(RESULTS)/simulation.json
+	$(BIN)/python -m tests.exploration --results $(RESULTS)/exploration.json
+	$(BIN)/python -m tests.model --results $(RESULTS)/model.json
+	$(BIN)/python -m tests.mutants --workers $(WORKERS) --results $(RESULTS)/mutants.json
+	$(BIN)/python -m tests.chaos --store local --seconds $(SECONDS) --results $(RESULTS)/chaos-local.json
+	$(BIN)/python -m tests.chaos --store s3 --seconds $(SECONDS) --results $(RESULTS)/chaos-s3.json
+	$(BIN)/python -m tests.correctness
 
 format: $(READY) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,24 +20,6 @@ from tests.checker.evidence import Evidence
 from tests.checker.operations import Level, Operation, Outcome, Read, Send
 
 SECONDS, SEED = 20, 7
-
-
-@pytest.fixture(scope="module", params=["local", pytest.param("s3", marks=pytest.mark.s3)])
-def chaos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Judgement, dict[str, int]]:
-    """A run on each store."""
-    return run(request.param, tmp_path_factory.mktemp("chaos"), SECONDS, SEED)
-
-
-def test_history_has_no_anomaly_when_processes_are_killed_and_paused_at_random(chaos) -> None:
-    judgement, figures = chaos
-
-    assert judgement.violations == []
-    assert judgement.repeated_batches == {}
-    assert figures["kills"] >= 3
-    assert figures["longest_pause_s"] * 1000 > SESSION_TIMEOUT_MS
-    assert figures["doubles"] >= 2
-    assert figures["committed"] >= 1
-    assert figures["snapshots"] >= 2
 
 
 Doctor = Callable[[Sequence[Operation], Evidence], tuple[Sequence[Operation], Evidence]]
@@ -88,31 +71,45 @@ def committed_value(history: Sequence[Operation]) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "doctor",
-    [without_a_committed_record, with_a_record_twice, with_a_marker_that_says_otherwise, without_a_file],
+DOCTORS: tuple[Doctor, ...] = (
+    without_a_committed_record,
+    with_a_record_twice,
+    with_a_marker_that_says_otherwise,
+    without_a_file,
 )
-def test_history_is_refused_when_it_is_doctored(chaos, doctor: Doctor) -> None:
-    judgement, _ = chaos
-
-    findings = check(*doctor(judgement.history, judgement.evidence), CHECKED)
-
-    assert any(finding.violation for finding in findings)
 
 
-def test_batch_is_found_when_two_runs_of_it_are_visible(chaos) -> None:
-    judgement, _ = chaos
+def with_a_batch_twice(judgement: Judgement) -> list[Operation]:
     (final,) = (
         one.call
         for one in judgement.history
         if isinstance(one.call, Read) and one.call.final and one.call.level is Level.SNAPSHOT
     )
     value = final.records[0].value
-    twice = [
-        replace(one, call=replace(one.call, txn=f"{one.process}/again 'monday'"))
+    (sent, *_) = (
+        (one, one.call)
         for one in judgement.history
         if isinstance(one.call, Send) and any(write.value == value for write in one.call.writes)
-    ]
-    other = [replace(one, call=replace(one.call, txn="another/0 'monday'")) for one in twice]
+    )
+    operation, call = sent
+    runs = [replace(operation, call=replace(call, txn=f"{name} 'monday'")) for name in ("a/1", "another/0")]
+    return [*judgement.history, *runs]
 
-    assert repeated_batches([*judgement.history, *twice, *other]) == {"'monday'": 2}
+
+@pytest.mark.parametrize("store", ["local", pytest.param("s3", marks=pytest.mark.s3)])
+def test_history_has_no_anomaly_when_processes_are_killed_and_paused_and_every_one_is_found_when_it_is_doctored(
+    store: str, tmp_path: Path
+) -> None:
+    judgement, figures = run(store, tmp_path, SECONDS, SEED)
+
+    assert judgement.violations == []
+    assert judgement.repeated_batches == {}
+    assert figures["kills"] >= 3
+    assert figures["longest_pause_s"] * 1000 > SESSION_TIMEOUT_MS
+    assert figures["doubles"] >= 2
+    assert figures["committed"] >= 1
+    assert figures["snapshots"] >= 2
+    for doctor in DOCTORS:
+        findings = check(*doctor(judgement.history, judgement.evidence), CHECKED)
+        assert any(finding.violation for finding in findings), doctor.__name__
+    assert repeated_batches(with_a_batch_twice(judgement)) == {"'monday'": 2}

@@ -13,7 +13,7 @@ from typing import Any
 from tests.checker.anomalies import ANOMALIES
 from tests.correctness.document import table
 from tests.mutants.catalogue import MUTANTS
-from tests.simulation.worlds import WORLDS
+from tests.simulation.every_world import EVERY, about
 from txntable.testing.fault_plan import Fault
 
 RESULTS = Path(__file__).parent / "results"
@@ -47,7 +47,7 @@ def simulation_runs() -> str:
 def worlds() -> str:
     """Return the simulation's worlds, and how often each was run."""
     ran = result("simulation")["worlds"]
-    return table(("world", "what happens in it", "runs"), [(name, WORLDS[name].about, ran[name]) for name in WORLDS])
+    return table(("world", "what happens in it", "runs"), [(name, about(name), ran[name]) for name in EVERY])
 
 
 def faults() -> str:

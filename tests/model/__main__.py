@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.model.breadth_first import BreadthFirst, Exploration
+from tests.model.breadth_first import BreadthFirst, Exploration, never_taken
 from tests.model.mutants import LOOSE, MUTANTS
 from tests.model.protocol_rules import COVERED, NOT_MODELLED
-from tests.model.sizes import all_models, large_model
+from tests.model.sizes import FORBIDDEN, all_models, large_model
 
 
 def say(*lines: str) -> None:
@@ -32,13 +32,17 @@ def explored(found: Exploration) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """Explore everything; return 1 when an invariant fails or a mutant survives."""
+    """Explore everything; return 1 when an invariant fails, a mutant survives, or an action is never taken."""
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
     parser.add_argument("--results", type=Path, help="write the figures there, as JSON")
     parser.add_argument("--large", type=int, default=0, metavar="STATES", help="explore the large model so far, too")
     parser.add_argument("--traces", action="store_true", help="show how each mutant breaks its invariant")
     options = parser.parse_args(arguments)
-    explorations = [explored(BreadthFirst(model).explore()) for model in all_models()]
+    found_in = [BreadthFirst(model).explore() for model in all_models()]
+    explorations = [explored(found) for found in found_in]
+    # Both ways: an action that a rule is said to forbid everywhere, and that is taken, is as wrong.
+    untried = sorted(never_taken(found_in) ^ FORBIDDEN)
+    say(*(f"NEVER TAKEN, or taken though it is forbidden: {action}" for action in untried))
     if options.large:
         explorations.append(explored(BreadthFirst(large_model(), options.large).explore()))
     mutants = []

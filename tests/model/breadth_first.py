@@ -5,7 +5,9 @@ Must not know any model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -57,6 +59,17 @@ class Exploration:
     violation: Violation | None
 
 
+def never_taken(explorations: Iterable[Exploration]) -> set[str]:
+    """Return the actions that a model never takes in any of its sizes: those with the same actions are one model.
+
+    Whatever such an action leads to was not explored, and a rule that lets it happen was not tried.
+    """
+    models: dict[frozenset[str], Counter[str]] = {}
+    for found in explorations:
+        models.setdefault(frozenset(found.taken), Counter()).update(found.taken)
+    return {action for actions, taken in models.items() for action in actions if not taken[action]}
+
+
 class BreadthFirst(Generic[W]):
     """One exploration.
 
@@ -76,6 +89,16 @@ class BreadthFirst(Generic[W]):
 
     def explore(self) -> Exploration:
         """Explore until an invariant is violated, nothing is left, or there are too many states."""
+        was_enabled = gc.isenabled()
+        # Worlds are tuples, of which none is in a cycle: looking for cycles among a million of them is all that it does.
+        gc.disable()
+        try:
+            return self._explore()
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def _explore(self) -> Exploration:
         frontier = [self._model.initial]
         if broken := self._broken(self._model.initial, self._model.invariants):
             return self._result(Violation(broken, ()), complete=False)

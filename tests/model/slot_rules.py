@@ -18,9 +18,7 @@ class SlotRules:
         Whether the network may deliver a put a second time, later.
     """
 
-    def __init__(
-        self, commits: tuple[int, ...] = (1, 3), ticks: int = 2, late: int = 1, *, twice: bool = False
-    ) -> None:
+    def __init__(self, commits: tuple[int, ...] = (1, 3), ticks: int = 2, late: int = 1, *, twice: bool = True) -> None:
         self._writers, self._commits, self._ticks, self._late = range(len(commits)), commits, ticks, late
         self._twice = twice
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple
 
 
@@ -19,7 +19,7 @@ class Entry(NamedTuple):
         return self.writer, self.number
 
 
-class Answer(Enum):
+class Answer(StrEnum):
     """What a request was answered, if it was no entry."""
 
     NONE = "none yet"
@@ -30,7 +30,7 @@ class Answer(Enum):
     AWAITED = "under way"
 
 
-class At(Enum):
+class At(StrEnum):
     """Where a writer stands: it follows the log, has put, or looks for what it has put."""
 
     FOLLOWING = "following"

@@ -33,6 +33,7 @@ class SlotModel(SlotRules):
         if self._twice:
             actions += (Action("DELIVER AGAIN", "4.2 rule 2", self._writers, self._may_repeat, self._repeat),)
         name = f"slots: commits of each writer {self._commits}, {self._ticks} guards, {self._late} late"
+        name += ", delivered twice" * self._twice
         return Model(name, Slots(writers=(Writer(),) * len(self._writers)), actions, self._invariants())
 
     def _reading(self) -> Sequence[Action[Slots]]:

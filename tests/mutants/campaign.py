@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.mutants.applying import apply
-from tests.mutants.catalogue import MUTANTS, UNDECIDED
+from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.trial import Tried
 
@@ -122,12 +122,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", action="append", help="only the mutant of this name")
     parser.add_argument("--search", action="store_true", help="pass over the seeds that are known")
-    parser.add_argument("--undecided", action="store_true", help="those that no run has found yet, instead")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--results", type=Path, help="write the verdicts here, as JSON")
     options = parser.parse_args(words)
-    chosen = UNDECIDED if options.undecided else MUTANTS
-    mutants = [mutant for mutant in chosen if options.only is None or mutant.name in options.only]
+    mutants = [mutant for mutant in MUTANTS if options.only is None or mutant.name in options.only]
     alarms = false_alarms(mutants, options.workers)
     verdicts = judge(mutants, options.workers, search=options.search)
     survived = [verdict for verdict in verdicts if not verdict.killed]

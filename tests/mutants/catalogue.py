@@ -13,10 +13,10 @@ from tests.mutants.partition_mutants import PARTITION_MUTANTS
 from tests.mutants.transaction_mutants import TRANSACTION_MUTANTS
 from tests.mutants.upkeep_mutants import UPKEEP_MUTANTS
 
-_ALL = (*LOG_MUTANTS, *TRANSACTION_MUTANTS, *PARTITION_MUTANTS, *UPKEEP_MUTANTS, *GROUP_MUTANTS)
-_NOT_FOUND_YET: frozenset[str] = frozenset()
-
-MUTANTS: tuple[Mutant, ...] = tuple(mutant for mutant in _ALL if mutant.name not in _NOT_FOUND_YET)
-"""Those that runs have found."""
-UNDECIDED: tuple[Mutant, ...] = tuple(mutant for mutant in _ALL if mutant.name in _NOT_FOUND_YET)
-"""Those that no run has found yet: each is a hole of the simulation, or harmless; longer searches will tell."""
+MUTANTS: tuple[Mutant, ...] = (
+    *LOG_MUTANTS,
+    *TRANSACTION_MUTANTS,
+    *PARTITION_MUTANTS,
+    *UPKEEP_MUTANTS,
+    *GROUP_MUTANTS,
+)

@@ -148,7 +148,7 @@ LOG_MUTANTS = (
                 "        return self.timestamp_ms + 0 * (self.deleted_files_retention_ms + guard_ms) + 1\n",
             ),
         ),
-        Killer("vacuum", 3),
+        Killer("vacuum", 23),
     ),
     Mutant(
         "commit-times-by-the-clock-alone",

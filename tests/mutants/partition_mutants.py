@@ -147,7 +147,7 @@ PARTITION_MUTANTS = (
                 "firsts[partition] = max(offset,",
             ),
         ),
-        Killer("followers", 0),
+        Killer("followers", 2),
     ),
     Mutant(
         "aborted-projected",

@@ -14,12 +14,12 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
 
+from tests.simulation.every_world import EVERY as WORLDS
 from tests.simulation.playing import play
 from tests.simulation.shrinking import shrink
 from tests.simulation.tape import Recording
 from tests.simulation.telling import decode_failure, describe, encode_failure
 from tests.simulation.totals import Totals
-from tests.simulation.worlds import WORLDS
 from txntable.environment import SystemEnvironment
 
 RUNS_AT_ONCE = 10
