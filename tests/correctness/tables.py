@@ -97,6 +97,54 @@ def mutants() -> str:
     return table(("the protocol, broken: …", "PROTOCOL.md §", "killed by", "what failed"), rows)
 
 
+def model() -> str:
+    """Return how far the models were explored."""
+    rows = [
+        (ran["model"], ran["states"], ran["transitions"], ran["depth"], "all" if ran["complete"] else "up to that many")
+        for ran in result("model")["explorations"]
+    ]
+    return table(("model", "distinct states", "transitions", "depth", "explored"), rows)
+
+
+def model_rules() -> str:
+    """Return which rules of PROTOCOL.md the models have, and how each invariant was seen to fail."""
+    rows = [
+        (rule["section"], rule["says"], ", ".join(rule["actions"]), ", ".join(rule["invariants"]))
+        for rule in result("model")["protocol"]
+    ]
+    return table(("PROTOCOL.md §", "rule", "actions and rules of the model", "invariants"), rows)
+
+
+def model_mutants() -> str:
+    """Return the rules that were taken out of the models, the invariant that broke, and after how many steps."""
+    rows = [(each["mutant"], each["breaks"], len(each["trace"])) for each in result("model")["mutants"]]
+    return table(("the model …", "breaks", "in so many steps, at least"), rows)
+
+
+def chaos() -> str:
+    """Return what the last runs of real processes did."""
+    ran = [result("chaos-local"), result("chaos-s3")]
+    words = {
+        "seconds": "seconds of blows",
+        "processes": "processes",
+        "kills": "SIGKILL",
+        "pauses": "SIGSTOP and SIGCONT",
+        "doubles": "of these replaced by another, then resumed",
+        "longest_pause_s": "longest pause, seconds",
+        "committed": "transactions committed",
+        "aborted": "aborted",
+        "refused": "refused",
+        "unknown": "of unknown outcome",
+        "records": "records sent",
+        "snapshots": "snapshots read",
+        "merged": "compactions' commits",
+        "operations": "operations judged",
+        "violations": "violations",
+    }
+    rows = [(word, *(each[name] for each in ran)) for name, word in words.items()]
+    return table(("of the last run", "local folder", "S3 API, with faults"), rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "simulation": simulation_runs,
     "worlds": worlds,
@@ -104,4 +152,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "exploration": exploration,
     "anomalies": anomalies,
     "mutants": mutants,
+    "model": model,
+    "model-rules": model_rules,
+    "model-mutants": model_mutants,
+    "chaos": chaos,
 }

@@ -42,7 +42,8 @@ def main(arguments: list[str]) -> int:
     explorations = [explored(found) for found in found_in]
     # Both ways: an action that a rule is said to forbid everywhere, and that is taken, is as wrong.
     untried = sorted(never_taken(found_in) ^ FORBIDDEN)
-    say(*(f"NEVER TAKEN, or taken though it is forbidden: {action}" for action in untried))
+    for action in untried:
+        say(f"NEVER TAKEN in any size of its model, or TAKEN though it is forbidden: {action}")
     if options.large:
         explorations.append(explored(BreadthFirst(large_model(), options.large).explore()))
     mutants = []
@@ -54,9 +55,16 @@ def main(arguments: list[str]) -> int:
         say(f"{'killed' if trace else 'SURVIVED'}: {mutant.name}: {mutant.invariant}: steps={len(trace)}", *steps)
     if options.results is not None:
         protocol = [dataclasses.asdict(each) for each in COVERED]
-        results = {"explorations": explorations, "mutants": mutants, "loose_rules": LOOSE, "protocol": protocol}
+        results = {
+            "explorations": explorations,
+            "mutants": mutants,
+            "loose_rules": LOOSE,
+            "untried": untried,
+            "protocol": protocol,
+        }
         options.results.write_text(json.dumps(results | {"not_modelled": NOT_MODELLED}, indent=1) + "\n")
-    return int(any(each["violation"] for each in explorations) or not all(each["trace"] for each in mutants))
+    is_wrong = any(each["violation"] for each in explorations) or not all(each["trace"] for each in mutants)
+    return int(is_wrong or bool(untried))
 
 
 if __name__ == "__main__":

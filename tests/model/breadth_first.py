@@ -86,11 +86,16 @@ class BreadthFirst(Generic[W]):
         self._came: dict[W, tuple[W, str] | None] = {model.initial: None}
         self._taken = dict.fromkeys((action.name for action in model.actions), 0)
         self._transitions = self._depth = 0
+        self._rows = [
+            (each.at, process, each, f"{each.name} by {process}")
+            for each in model.actions
+            for process in each.processes
+        ]
 
     def explore(self) -> Exploration:
         """Explore until an invariant is violated, nothing is left, or there are too many states."""
         was_enabled = gc.isenabled()
-        # Worlds are tuples, of which none is in a cycle: looking for cycles among a million of them is all that it does.
+        # Worlds are tuples, none of them in a cycle: looking for cycles among a million is all that it would do.
         gc.disable()
         try:
             return self._explore()
@@ -129,11 +134,10 @@ class BreadthFirst(Generic[W]):
         return None
 
     def _steps(self, world: W) -> Iterator[tuple[str, W]]:
-        for action in self._model.actions:
-            for process in action.processes:
-                if action.at(world, process) and all(rule.holds(world, process) for rule in action.rules):
-                    self._taken[action.name] += 1
-                    yield f"{action.name} by {process}", action.effect(world, process)
+        for at, process, action, step in self._rows:
+            if at(world, process) and (not action.rules or all(rule.holds(world, process) for rule in action.rules)):
+                self._taken[action.name] += 1
+                yield step, action.effect(world, process)
 
     def _broken(self, world: W, invariants: tuple[Invariant[W], ...]) -> str | None:
         return next((each.name for each in invariants if not each.holds(world)), None)

@@ -1,8 +1,9 @@
-"""The model of one log: writers that stall, late puts, and a cleanup that frees slots (PROTOCOL.md §4.2, §4.5).
+"""The model of one log: writers that stall, late puts, and a cleanup that frees slots (PROTOCOL.md §4.2, §4.3, §4.5).
 
 A tick of the clock is a guard: views that are older are stale.  An entry that two ticks have passed
 over may be cleaned up, below one that is as old.  Whatever is created again in a freed slot is in
-``again``, and never in ``history``, which is the log as it truly is.
+``again``, and never in ``history``, which is the log as it truly is.  A reader from cold starts at
+version 0; checkpoints are not modelled: whoever reopens has the newest view at once.
 """
 
 from __future__ import annotations
@@ -243,5 +244,6 @@ class SlotModel(SlotRules):
             else one
             for one in world.writers
         )
-        length = len(world.history)
+        # After the last guard nothing more grows old: worlds that differ in what would are one.
+        length = len(world.history) if world.ticks + 1 < self._ticks else 0
         return world._replace(old=world.young, young=length, ticks=world.ticks + 1, writers=writers)

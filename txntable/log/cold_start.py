@@ -56,8 +56,21 @@ def load_newest(store: ObjectStore, root: str) -> Loaded:
             return loaded
     elif hint is None and (first := store.get(commit_path(root, 0))) is not None:
         # A young log: its first entry is the start and a part of the tail at once.
-        return Loaded(TableState(), lambda: store.head(commit_path(root, 0)) is not None, (first,))
+        return _from_first(store, root, first)
     return _load_listed(store, root)
+
+
+def _from_first(store: ObjectStore, root: str, first: StoredObject) -> Loaded:
+    return Loaded(TableState(), _still_there(store, commit_path(root, 0), first), (first,))
+
+
+def _still_there(store: ObjectStore, path: str, entry: StoredObject) -> Callable[[], bool]:
+    def is_there() -> bool:
+        found = store.head(path)
+        # Younger: it was cleaned up, and created again by a put that landed late.
+        return found is not None and found.last_modified_ms == entry.last_modified_ms
+
+    return is_there
 
 
 def _load_checkpoint(store: ObjectStore, root: str, version: int) -> Loaded | None:
@@ -67,7 +80,7 @@ def _load_checkpoint(store: ObjectStore, root: str, version: int) -> Loaded | No
         return None
     table = decode_checkpoint(version, checkpoint.data, path)
     table.stand_on(version, decode_commit_info(entry.data, entry_path))
-    return Loaded(table, lambda: store.head(entry_path) is not None)
+    return Loaded(table, _still_there(store, entry_path, entry))
 
 
 def _load_listed(store: ObjectStore, root: str) -> Loaded:
@@ -86,4 +99,5 @@ def _load_listed(store: ObjectStore, root: str) -> Loaded:
             log=root,
             oldest=entries[0],
         )
-    return Loaded(TableState(), lambda: store.head(commit_path(root, 0)) is not None)
+    first = store.get(commit_path(root, 0))
+    return Loaded(TableState(), lambda: False) if first is None else _from_first(store, root, first)

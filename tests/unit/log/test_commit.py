@@ -234,8 +234,9 @@ def test_own_commit_is_recognised_when_the_answer_comes_after_the_guard() -> Non
     assert first.counter() == 1
 
 
-def test_reader_starts_again_when_the_log_is_cleaned_up_under_its_cold_start() -> None:
-    """Hint and checkpoint are read, then the entries above go, under a newer checkpoint."""
+@pytest.mark.parametrize("is_created_again", [False, True])
+def test_reader_starts_again_when_the_log_is_cleaned_up_under_its_cold_start(is_created_again: bool) -> None:
+    """Hint and checkpoint are read, then the entries above go, and the start may be created again by a late put."""
     world, first = world_with_log()
     for _ in range(100):
         first.count()
@@ -246,7 +247,11 @@ def test_reader_starts_again_when_the_log_is_cleaned_up_under_its_cold_start() -
     def interfere(step) -> None:
         if step.path == slot(101) and not seen:
             seen.append(step.path)
+            start = world.objects.snapshot()[slot(100)].data
             others_go_on_and_clean_up(world, first)
+            assert slot(100) not in world.paths()
+            if is_created_again:
+                world.objects.put(slot(100), start)
 
     reader.store.on_step = interfere
     table = reader.log.refresh()

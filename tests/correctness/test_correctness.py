@@ -1,0 +1,42 @@
+"""``docs/correctness.md`` tells of the last runs, of all of them, and of no test that there is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.checker.anomalies import ANOMALIES
+from tests.correctness.document import DOCUMENT, names_of, with_tables
+from tests.correctness.tables import TABLES, result
+from tests.mutants.catalogue import MUTANTS
+from tests.simulation.every_world import EVERY
+
+ROOT = Path(__file__).parents[2]
+TEXT = DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_tables_are_those_of_the_last_results() -> None:
+    assert with_tables(TEXT, {name: make() for name, make in TABLES.items()}) == TEXT
+
+
+def test_every_table_stands_in_the_document_once() -> None:
+    assert sorted(names_of(TEXT)) == sorted(TABLES)
+
+
+def test_results_are_of_the_catalogues_as_they_are() -> None:
+    assert [each.number for each in ANOMALIES] == list(range(1, 35))
+    assert result("mutants")["survived"] == result("mutants")["false_alarms"] == []
+    assert [each["name"] for each in result("mutants")["verdicts"]] == [each.name for each in MUTANTS]
+    assert set(result("simulation")["worlds"]) == set(EVERY)
+    assert result("simulation")["failures"] == 0
+    assert result("chaos-local")["violations"] == result("chaos-s3")["violations"] == 0
+
+
+def test_every_test_that_the_document_names_exists() -> None:
+    named = re.findall(r"`((?:tests|examples)/[\w/*.]+?)(?:::(\w+))?`", TEXT)
+
+    assert named
+    for path, test in named:
+        files = sorted(ROOT.glob(path))
+        assert files, path
+        assert not test or any(f"def {test}(" in file.read_text() for file in files), test
