@@ -79,7 +79,7 @@ def test_explorer_meets_every_order_of_calls_once() -> None:
         (Bound(kills=2), {"nothing", "1", "2"}),
         (Bound(faults=1, any_call=True), {"1", "2"}),
     ],
-    ids=str,
+    ids=["one kill", "two kills", "one fault at any call"],
 )
 def test_explorer_kills_and_fails_at_every_call_as_often_as_the_bound_says(bound: Bound, ends: set[str]) -> None:
     tolerant = {name: tolerating(code) for name, code in COUNTERS.processes.items()}

@@ -8,10 +8,9 @@ from typing import Any
 from tests.simulation.journal import Journal
 from tests.simulation.recorded import RecordedProducer
 from tests.simulation.turns import JUMPS_MS, Process
-from txntable.errors import DamagedDataError, RetriableError, TxnTableError
+from txntable.errors import DamagedDataError, TxnTableError
 from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
-from txntable.warehouse import Warehouse, open_on
 
 DAY_MS = 86_400_000
 
@@ -44,7 +43,7 @@ class Actor:
 
     def run(self) -> None:
         """Open the warehouse and do a few things."""
-        self.warehouse = self.opened()
+        self.warehouse = self.process.opened()
         actions = self.actions()
         for _ in range(self.random.randint(2, self.most_actions)):
             action = self.random.choice(actions)
@@ -55,14 +54,6 @@ class Actor:
                 raise
             except TxnTableError as error:
                 self.recover(error)
-
-    def opened(self) -> Warehouse:
-        """A handle of its own."""
-        while True:
-            try:
-                return open_on(self.process.store(), self.site.environment())
-            except RetriableError:
-                continue
 
     def recover(self, error: TxnTableError) -> None:
         """Go on after an error: what it left open is in the operation log."""

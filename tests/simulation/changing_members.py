@@ -16,8 +16,7 @@ from tests.simulation.turns import ManySite, Process
 from txntable.client.consumer import Consumer
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
-from txntable.errors import DamagedDataError, RetriableError, TxnTableError
-from txntable.warehouse import Warehouse, open_on
+from txntable.errors import DamagedDataError, TxnTableError
 
 MINUTE_MS = 60_000
 GROUP = "group"
@@ -47,7 +46,7 @@ class Member:
 
     def run(self) -> None:
         """Open the warehouse, come some time after the others, and do a few things."""
-        self.warehouse = _opened(self.process)
+        self.warehouse = self.process.opened()
         self.process.pause()
         for _ in range(self.random.randint(self.least, self.most)):
             kind = self.random.choice(self.kinds)
@@ -281,11 +280,3 @@ class Successor(Member):
         site.open().coordinator().run_once()
         copies = Counter(row["value"] for row in published(site.open(), OUT))
         assert all(count == 1 for count in copies.values()), f"copied twice: {copies}"
-
-
-def _opened(process: Process) -> Warehouse:
-    while True:
-        try:
-            return open_on(process.store(), process.turns.site.environment())
-        except RetriableError:
-            continue

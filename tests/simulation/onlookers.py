@@ -13,14 +13,14 @@ from typing import Any
 
 from compaction.compactor import compact
 from compaction.vacuum import vacuum
+from tests.simulation.errands import Errands
 from tests.simulation.raw_history import Entry
 from tests.simulation.rubbish import check_whole as check_files
-from tests.simulation.turns import JUMPS_MS, Process
+from tests.simulation.turns import JUMPS_MS
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
 from txntable.errors import (
     CommitStateUnknownError,
-    DamagedDataError,
     OffsetOutOfRangeError,
     RetriableError,
     TransactionCoordinatorFencedError,
@@ -31,8 +31,7 @@ from txntable.log.delta_log import DeltaLog
 from txntable.snapshot import Snapshot
 from txntable.testing.fault_plan import Operation, Step
 from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse import open_on
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
@@ -52,37 +51,12 @@ class Told:
     """What those have seen who may only read: how many records of each."""
 
 
-class Onlooker:
-    """A process that does a few things, each on its own: what fails is left as it is."""
+class Onlooker(Errands):
+    """Who writes by key and looks."""
 
     kinds: tuple[str, ...] = ("write", "write", "write", "peek", "pause", "complete")
-    most = 6
-
-    def __init__(self, process: Process, told: Told) -> None:
-        self.process, self.random, self.told = process, process.random, told
-        self.site = process.turns.site
-        self.count = self.records = 0
-
-    def run(self) -> None:
-        """Open the warehouse and do a few things."""
-        self.warehouse = self.opened()
-        for _ in range(self.random.randint(self.most // 3, self.most)):
-            kind = self.random.choice(self.kinds)
-            self.process.doing(kind)
-            try:
-                getattr(self, kind)()
-            except DamagedDataError:
-                raise
-            except TxnTableError:
-                continue
-
-    def opened(self) -> Warehouse:
-        """A handle of its own."""
-        while True:
-            try:
-                return open_on(self.process.store(), self.site.environment())
-            except RetriableError:
-                continue
+    told: Told
+    records = 0
 
     def write(self) -> None:
         """Write to both topics in one transaction, by key; one that was refused is left to its timeout."""
@@ -272,29 +246,12 @@ class Sleeper(Onlooker):
 
     kinds: tuple[str, ...] = ("write", "write", "look", "look", "nap", "look_anew", "look_anew")
 
-    def opened(self) -> Warehouse:
-        """A handle whose calls may take days."""
-        while True:
-            store = self.process.store()
-            assert isinstance(store, SteppingStore)
-            store.on_step = self._drowsily(store.on_step)
-            try:
-                return open_on(store, self.site.environment())
-            except RetriableError:
-                continue
-
-    def _drowsily(self, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
-        def step(step: Step) -> None:
-            of_a_log = "/_delta_log/" in step.path
-            chance = {Operation.PUT_IF_ABSENT: 0.12, Operation.GET: 0.03}.get(step.operation, 0.0)
-            if of_a_log and self.random.random() < chance:
-                self.process.rest(
-                    self.random.choice([60, 200, 400]), self.random.choice([0, 31 * MINUTE_MS, 2 * DAY_MS])
-                )
-            if go_on is not None:
-                go_on(step)
-
-        return step
+    def before(self, step: Step) -> None:
+        """Take days, sometimes."""
+        of_a_log = "/_delta_log/" in step.path
+        chance = {Operation.PUT_IF_ABSENT: 0.12, Operation.GET: 0.03}.get(step.operation, 0.0)
+        if of_a_log and self.random.random() < chance:
+            self.process.rest(self.random.choice([60, 200, 400]), self.random.choice([0, 31 * MINUTE_MS, 2 * DAY_MS]))
 
     def nap(self) -> None:
         """Let the others do a lot."""
@@ -308,7 +265,7 @@ class Sleeper(Onlooker):
 
     def look_anew(self) -> None:
         """The same, as a process that has just been started."""
-        self.warehouse = self.opened()
+        self.warehouse = self.process.opened(self.before)
         self.look()
 
 

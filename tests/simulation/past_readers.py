@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow.parquet as pq
@@ -29,7 +29,6 @@ from txntable.log.cleanup import clean_up
 from txntable.partition.offsets import MERGED_THROUGH
 from txntable.snapshot import Snapshot
 from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.stepping_store import SteppingStore
 from txntable.warehouse import Warehouse
 
 _PLACE = TopicPartition(TOPICS[0], 0)
@@ -94,25 +93,12 @@ class Mover(Overlapper):
     topics: tuple[str, ...] = TOPICS
     rests: tuple[int, ...] = (1, 1, 10)
 
-    def opened(self) -> Warehouse:
-        """A handle that rests before it publishes, sometimes."""
-        warehouse = super().opened()
-        store = warehouse.store
-        assert isinstance(store, SteppingStore)
-        store.on_step = self._dawdling(store.on_step)
-        return warehouse
-
-    def _dawdling(self, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
+    def before(self, step: Step) -> None:
+        """Rest before a topic is published, sometimes."""
         publishing = tuple(f"{public_root(topic)}/_delta_log/" for topic in TOPICS)
-
-        def step(step: Step) -> None:
-            publishes = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(publishing)
-            if publishes and self.random.random() < 0.3:
-                self.process.rest(self.random.choice([20, 60]), 0)
-            if go_on is not None:
-                go_on(step)
-
-        return step
+        publishes = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(publishing)
+        if publishes and self.random.random() < 0.3:
+            self.process.rest(self.random.choice([20, 60]), 0)
 
 
 class Stranger(Onlooker):

@@ -35,11 +35,9 @@ from tests.simulation.raw_history import Entry, check_history
 from tests.simulation.site import Site
 from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import ManySite, Process, Turns, Weather, World
-from txntable.errors import RetriableError
 from txntable.layout import OFFSET_LOG_ROOT
 from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, create_on, open_on
+from txntable.warehouse import create_on
 from txntable.warehouse_settings import WarehouseSettings
 
 SETTINGS = WarehouseSettings(offsets_retention_ms=20 * MINUTE_MS)
@@ -150,26 +148,11 @@ class Overtaken(Committer):
 
     kinds = ("send", "send", "send", "pause")
 
-    def opened(self) -> Warehouse:
-        """A handle whose commits of offsets may come late."""
-        while True:
-            store = self.process.store()
-            assert isinstance(store, SteppingStore)
-            store.on_step = self._drowsily(store.on_step)
-            try:
-                return open_on(store, self.site.environment())
-            except RetriableError:
-                continue
-
-    def _drowsily(self, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
-        def step(step: Step) -> None:
-            puts = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(OFFSET_LOG_ROOT)
-            if puts and self.random.random() < 0.4:
-                self.process.rest(self.random.choice([60, 200]), 0)
-            if go_on is not None:
-                go_on(step)
-
-        return step
+    def before(self, step: Step) -> None:
+        """Let a commit of offsets come late."""
+        puts = step.operation is Operation.PUT_IF_ABSENT and step.path.startswith(OFFSET_LOG_ROOT)
+        if puts and self.random.random() < 0.4:
+            self.process.rest(self.random.choice([60, 200]), 0)
 
 
 class Ender(Onlooker):

@@ -11,7 +11,7 @@ Nothing else goes wrong in them: who halts where is drawn, and how often the oth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tests.checker.operations import Topics
 from tests.simulation.ending import judge
@@ -26,7 +26,6 @@ from txntable.errors import DamagedDataError, RetriableError, TxnTableError
 from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
 from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, open_on
 
 # Turns: more than a run has.  Who rests for the fewest goes on when all rest.
 UNTIL_OTHERS_HALT, UNTIL_ALL_ENDED, BEYOND_ALL = 10_000, 20_000, 40_000
@@ -43,7 +42,7 @@ class Actor(Onlooker):
 
     def run(self) -> None:
         """Open the warehouse and do it."""
-        self.warehouse = self.opened()
+        self.warehouse = self.process.opened(self.before)
         try:
             self.act()
         except DamagedDataError:
@@ -55,28 +54,17 @@ class Actor(Onlooker):
         """Do it."""
         raise NotImplementedError
 
-    def opened(self) -> Warehouse:
-        """A handle whose puts may halt."""
-        self.store = self.process.store()
-        assert isinstance(self.store, SteppingStore)
-        self.store.on_step = self._halting(self.store.on_step)
-        return open_on(self.store, self.site.environment())
-
     def halt(self, log: str, puts: int, turns: int) -> None:
         """Let one of the next puts of entries of these logs halt for so many turns of others."""
         self.halts = (log, self.random.randint(1, puts), turns)
 
-    def _halting(self, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
-        def step(step: Step) -> None:
-            if self.halts is not None and step.operation is Operation.PUT_IF_ABSENT and self.halts[0] in step.path:
-                log, left, turns = self.halts
-                self.halts = (log, left - 1, turns) if left > 1 else None
-                if left == 1:
-                    self.process.rest(turns, 0)
-            if go_on is not None:
-                go_on(step)
-
-        return step
+    def before(self, step: Step) -> None:
+        """Halt, when this is the put that is to halt."""
+        if self.halts is not None and step.operation is Operation.PUT_IF_ABSENT and self.halts[0] in step.path:
+            log, left, turns = self.halts
+            self.halts = (log, left - 1, turns) if left > 1 else None
+            if left == 1:
+                self.process.rest(turns, 0)
 
     def producer(self, transactional_id: str) -> Producer:
         """A producer that has its id."""
@@ -150,13 +138,15 @@ class Cleaner(Actor):
 class CutOff(Actor):
     """Sends record by record, loses the store in the middle of an append, and flushes again."""
 
+    connected = True
+    lost: Rule | None = None
+
     def act(self) -> None:
-        assert isinstance(self.store, SteppingStore)
-        self.connected = True
+        store = self.warehouse.store
+        assert isinstance(store, SteppingStore)
         fault = self.random.choice([Fault.LOST_ANSWER, Fault.LOST_ANSWER, Fault.FAIL_BEFORE])
-        lost = on(Operation.PUT_IF_ABSENT, OF_SEGMENTS, fault, occurrence=self.random.randint(1, 3))
-        self.store.plan = (Rule(Fault.FAIL_BEFORE, lambda _: not self.connected, None), lost)
-        self.store.on_step = self._cutting(lost, self.store.on_step)
+        self.lost = on(Operation.PUT_IF_ABSENT, OF_SEGMENTS, fault, occurrence=self.random.randint(1, 3))
+        store.plan = (Rule(Fault.FAIL_BEFORE, lambda _: not self.connected, None), self.lost)
         producer = self.warehouse.producer()
         for number in range(self.random.randint(2, 4)):
             value = f"{self.process.name}-{number}"
@@ -164,16 +154,13 @@ class CutOff(Actor):
             self.flush(producer)
             self.told.committed[value] = 1
 
-    def _cutting(self, lost: Rule, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
-        def step(step: Step) -> None:
-            assert isinstance(self.store, SteppingStore)
-            before = self.store.steps[-2] if len(self.store.steps) > 1 else step
-            if lost.matches(before) and before.outcome == "StoreUnavailableError":
+    def before(self, step: Step) -> None:
+        """Lose the store with the call that follows the one whose answer was lost."""
+        if self.lost is not None:
+            steps = self.process.stores[-1].steps
+            last = steps[-2] if len(steps) > 1 else step
+            if self.lost.matches(last) and last.outcome == "StoreUnavailableError":
                 self.connected = False
-            if go_on is not None:
-                go_on(step)
-
-        return step
 
     def flush(self, producer: Producer) -> None:
         """Flush; where the store can not be reached, wait until it can, and make the same call again."""

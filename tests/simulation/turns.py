@@ -12,15 +12,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from tests.simulation.shared_site import ManySite
 from tests.simulation.tape import Tape
 from tests.simulation.weather import CLOCK_JUMPS_MS, JUMPS_MS, SLOW_MS, Weather
+from txntable.errors import RetriableError
 from txntable.storage.object_store import ObjectStore
 from txntable.testing.fault_plan import ONLY_WRITES, Fault, Rule, Step
 from txntable.testing.memory_store import MemoryStore
 from txntable.testing.stepping_store import ProcessKilled, SteppingStore
+from txntable.warehouse import Warehouse, open_on
 
 __all__ = ["JUMPS_MS", "ManySite", "Process", "Turns", "Weather", "World"]
 
@@ -72,12 +75,26 @@ class Process:
         self._failing = 0
         self._program = program
 
-    def store(self) -> ObjectStore:
-        """A door of this process to the site's store."""
-        store = SteppingStore(MemoryStore(self.turns.site.objects), (), self._step, forecast=self._forecast)
+    def store(self, before: Callable[[Step], object] | None = None) -> ObjectStore:
+        """A door of this process to the site's store; `before` is called before each of its calls."""
+        objects = MemoryStore(self.turns.site.objects)
+        store = SteppingStore(objects, (), partial(self._step_after, before), forecast=self._forecast)
         store.killed = self.killed
         self.stores.append(store)
         return store
+
+    def _step_after(self, before: Callable[[Step], object] | None, step: Step) -> None:
+        if before is not None:
+            before(step)
+        self._step(step)
+
+    def opened(self, before: Callable[[Step], object] | None = None) -> Warehouse:
+        """A handle of its own on the warehouse, tried for until the store answers."""
+        while True:
+            try:
+                return open_on(self.store(before), self.turns.site.environment())
+            except RetriableError:
+                continue
 
     def pause(self) -> None:
         """Do nothing for a while: let the others have some turns."""

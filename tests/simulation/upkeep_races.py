@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 from compaction.compactor import compact
 from compaction.vacuum import vacuum
+from tests.simulation.errands import Errands
 from tests.simulation.raw_history import check_history
 from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.site import Site, published
@@ -28,10 +29,8 @@ from tests.simulation.turns import ManySite, Process, Turns, Weather
 from tests.simulation.upkeep_rules import check_upkeep, latest_of_keys
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
-from txntable.errors import DamagedDataError, TxnTableError
 from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, create_on, open_on
+from txntable.warehouse import create_on
 from txntable.warehouse_settings import WarehouseSettings
 
 DAY_MS = 86_400_000
@@ -55,49 +54,20 @@ class Told:
     """How many records each has that was appended or committed."""
 
 
-class Racer:
-    """A process that does a few things, each on its own, and falls asleep before some of its calls."""
+class Racer(Errands):
+    """A process that falls asleep before some of its calls."""
 
-    kinds: tuple[str, ...] = ()
-    most = 6
+    told: Told
+    fewest_of = 2
     dozes: Mapping[Operation, tuple[str, ...]] = {Operation.PUT_IF_ABSENT: (_LOG,)}
     """Before which calls, by the beginnings of their paths."""
     dated_ms = 0
     """How old the records are that it writes."""
 
-    def __init__(self, process: Process, told: Told) -> None:
-        self.process, self.random, self.told = process, process.random, told
-        self.site = process.turns.site
-        self.count = 0
-
-    def run(self) -> None:
-        """Open the warehouse and do a few things."""
-        self.warehouse = self.opened()
-        for _ in range(self.random.randint(self.most // 2, self.most)):
-            kind = self.random.choice(self.kinds)
-            self.process.doing(kind)
-            try:
-                getattr(self, kind)()
-            except DamagedDataError:
-                raise
-            except TxnTableError:
-                continue
-
-    def opened(self) -> Warehouse:
-        """A handle whose calls may take long."""
-        store = self.process.store()
-        assert isinstance(store, SteppingStore)
-        store.on_step = self._drowsily(store.on_step)
-        return open_on(store, self.site.environment())
-
-    def _drowsily(self, go_on: Callable[[Step], object] | None) -> Callable[[Step], object]:
-        def step(step: Step) -> None:
-            if step.path.startswith(self.dozes.get(step.operation, ())) and self.random.random() < 0.4:
-                self.process.rest(self.random.choice([5, 20, 60]), 0)
-            if go_on is not None:
-                go_on(step)
-
-        return step
+    def before(self, step: Step) -> None:
+        """Take long, sometimes."""
+        if step.path.startswith(self.dozes.get(step.operation, ())) and self.random.random() < 0.4:
+            self.process.rest(self.random.choice([5, 20, 60]), 0)
 
     def pause(self) -> None:
         """Let others go on."""
