@@ -240,12 +240,13 @@ class GroupAssignment(OffsetCommits):
 
         Only here, while they are its own: what is committed later may be what another member has read.
         """
-        chosen = self._readings.by_partition.keys() & set(partitions) - set(self._readings.lost(self._metadata))
-        readings = {each: self._readings.by_partition[each] for each in chosen}
+        lost = self._readings.lost(self._metadata)
+        found = self._readings.by_partition.items()
+        readings = {each: reading for each, reading in found if each in partitions and each not in lost}
         if readings and self.config.group_id is not None:
             topic_ids = {each: reading.topic_id for each, reading in readings.items()}
-            found = self._groups.stable(self.config.group_id, topic_ids)
-            self._readings.committed({each: one.offset for each, one in found.items() if one is not None})
+            stable = self._groups.stable(self.config.group_id, topic_ids)
+            self._readings.committed({each: one.offset for each, one in stable.items() if one is not None})
 
     def _lost(self, told: MemberAssignment) -> list[TopicPartition]:
         """Return what is read and is not this member's any more without its doing."""

@@ -237,8 +237,9 @@ class OffsetCommits(OffsetQueries):
 
     def _moved_positions(self) -> dict[tuple[str, int], NewOffset]:
         ranges, found = self._readings.ranges, {}
-        for partition in self._subscription.positions.keys() - ranges.keys():
-            offset = self._stands_at(partition)
+        # In their own order, not a set's: which file is written first is then the same each time.
+        for partition in self._subscription.positions:
+            offset = None if partition in ranges else self._stands_at(partition)
             if offset is not None and offset != self._committed_at.get(partition):
                 found[partition.topic, partition.partition] = NewOffset(offset, self._topics[partition.topic].topic_id)
         return found
