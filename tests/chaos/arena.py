@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from tests.chaos.blows import FIRST_BLOWS, Blow, Kind, blows, http_faults
 from tests.chaos.premises import Site
 from tests.chaos.programs import ROLES
+from tests.chaos.progress import PROOFS, Progress
 from tests.chaos.worker import history_path, last_words_path, work
 from txntable.environment import SystemEnvironment
 from txntable.testing.faulty_proxy import FaultyServer
@@ -31,7 +33,6 @@ _TICK_MS = 20
 PATIENCE_MS = 900_000
 # How long one that was paused lives on beside its successor.
 _AFTERLIFE_MS = 1_500
-_COMMITTED = (b'"call":"End"', b'"outcome":"OK"', b'"commit":true')
 
 Who = tuple[str, str]
 """A role, and who has it."""
@@ -112,7 +113,10 @@ class Arena:
     # -- the run ----------------------------------------------------------------------------
 
     def run(self, seconds: float) -> None:
-        """Strike for so long, and go on until everybody is awake, in their place, and has committed since."""
+        """Strike for so long, and go on until everybody is awake and in their place, and the warehouse serves.
+
+        That is: after the last blow a transaction is committed, a snapshot read, and a record polled.
+        """
         self.wait_until("begun", lambda: all(worker.has_begun for worker in self._serving.values()))
         schedule = blows(self.site.seed, [f"{role} {name}" for role, names in ROLES.items() for name in names])
         faults, began_ms = http_faults(self.site.seed), self._now_ms()
@@ -130,8 +134,9 @@ class Arena:
                 next_fault_ms = self._now_ms() + after_ms
             self._tick()
         self.wait_until("struck, awake and replaced", self._is_quiet)
-        ends = {worker.history: worker.history.stat().st_size for worker in self._all()}
-        self.wait_until("committed after the last blow", lambda: self._has_committed_since(ends))
+        progress = Progress(worker.history for worker in self._all())
+        for proof in PROOFS:
+            self.wait_until(f"{proof} after the last blow", partial(progress.shows, proof))
         if self.server is not None:
             self.server.heal()
 
@@ -205,7 +210,8 @@ class Arena:
 
     def _kill(self, worker: Worker) -> None:
         end(worker.process)
-        self.counts["kills"] += 1
+        # The kill is what it died of.
+        self.counts["kills"] += worker.process.exitcode == -signal.SIGKILL
 
     def _start(self, who: Who) -> None:
         role, name = who
@@ -221,15 +227,6 @@ class Arena:
     def _is_quiet(self) -> bool:
         awake = all(worker.resumes_ms is None and worker.has_begun for worker in self._serving.values())
         return awake and not (self._due or self._absent or self._replaced)
-
-    def _has_committed_since(self, ends: dict[Path, int]) -> bool:
-        """Return whether somebody was told, after these ends of histories, that a transaction is committed."""
-        for history, end in ends.items():
-            with history.open("rb") as file:
-                file.seek(end)
-                if any(all(part in line for part in _COMMITTED) for line in file):
-                    return True
-        return False
 
     def _all(self) -> list[Worker]:
         return [*self._serving.values(), *self._replaced]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.chaos.arena import PATIENCE_MS, Arena
 from tests.chaos.life import Life
-from tests.chaos.maintenance import Compacting
+from tests.chaos.maintenance import Compacting, vacuumed
 from tests.chaos.premises import CHECKED, COPIERS, EVENTS, PARTITIONS, SETTINGS, Site
 from tests.chaos.programs import TRANSACTIONAL_IDS
 from tests.chaos.reading import read
@@ -23,11 +23,12 @@ from tests.checker.evidence import Evidence
 from tests.checker.finding import Finding
 from tests.checker.gathering import Stored, gather
 from tests.checker.history_file import read_histories
-from tests.checker.operations import End, Init, Level, Maintain, Operation, Outcome, Read, Send
+from tests.checker.operations import End, Init, Level, Maintain, Operation, Outcome, Poll, Read, Send
 from txntable.client.records import TopicPartition
 from txntable.warehouse import Warehouse
 
 _BATCH = re.compile(r"\S+ (.+)")
+_JUDGES = ("judge", "judge-last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Judgement:
 def end(arena: Arena) -> Judgement:
     """End a run, and judge it."""
     site = arena.site
-    with living(site, "judge") as life:
+    with living(site, _JUDGES[0]) as life:
         arena.stop(but=("copier", "coordinator"))
         arena.wait_until("copied to the end", lambda: is_copied(life.warehouse))
         arena.stop()
@@ -111,7 +112,7 @@ def look_twice(site: Site, life: Life) -> None:
         read(life, level)
     life.environment.sleep_ms(SETTINGS["snapshot_retention_ms"] + 500)
     Compacting(life).compact()
-    with living(site, "judge-last") as last:
+    with living(site, _JUDGES[1]) as last:
         for level in Level:
             read(last, level, final=True)
 
@@ -138,9 +139,12 @@ def repeated_batches(history: Sequence[Operation]) -> dict[str, int]:
 
 
 def figures(arena: Arena, judgement: Judgement) -> dict[str, int]:
-    """Return what a report says of a run: counts, and the longest pause in rounded seconds."""
+    """Return what a report says of a run: counts, and the longest pause in rounded seconds.
+
+    What the judge itself read is not among the snapshots and polls.
+    """
     ends = Counter((one.call.commit, one.outcome) for one in judgement.history if isinstance(one.call, End))
-    reads = [one.call for one in judgement.history if isinstance(one.call, Read) and one.outcome is Outcome.OK]
+    done = [one.call for one in judgement.history if one.outcome is Outcome.OK and one.process not in _JUDGES]
     return {
         **arena.counts,
         "longest_pause_s": round(arena.longest_pause_ms / 1000),
@@ -150,7 +154,9 @@ def figures(arena: Arena, judgement: Judgement) -> dict[str, int]:
         "unknown": ends[True, Outcome.INFO] + ends[False, Outcome.INFO],
         "records": sum(len(one.call.writes) for one in judgement.history if isinstance(one.call, Send)),
         "operations": len(judgement.history),
-        "snapshots": sum(read.level is Level.SNAPSHOT for read in reads),
+        "snapshots": sum(isinstance(call, Read) and call.level is Level.SNAPSHOT for call in done),
+        "polled": sum(isinstance(call, Poll) and call.level is Level.COMMITTED and bool(call.records) for call in done),
+        "vacuumed": vacuumed(arena.site),
         "merged": sum(entry.operation == "COMPACT" for entry in judgement.evidence.entries),
         "findings": len(judgement.findings) - len(judgement.violations),
         "violations": len(judgement.violations) + len(judgement.repeated_batches),

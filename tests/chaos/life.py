@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from coordinator.batch_memory import BatchId
-from tests.chaos.premises import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS
+from tests.chaos.premises import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, Site
 from tests.checker.operations import (
     CommitOffsets,
     End,
@@ -51,7 +51,7 @@ class Life:
         Of its own.
     recorder : Recorder
         Writes its history.
-    seed : int
+    site : Site
         The run's.
 
     Attributes
@@ -60,9 +60,9 @@ class Life:
         It is to end after what it is at.
     """
 
-    def __init__(self, name: str, warehouse: Warehouse, recorder: Recorder, seed: int) -> None:
-        self.name, self.warehouse, self.recorder = name, warehouse, recorder
-        self.chance = random.Random(f"{seed} {name}")
+    def __init__(self, name: str, warehouse: Warehouse, recorder: Recorder, site: Site) -> None:
+        self.name, self.warehouse, self.recorder, self.site = name, warehouse, recorder, site
+        self.chance = random.Random(f"{site.seed} {name}")
         self.environment = SystemEnvironment()
         self.stopping = False
         self._labels = itertools.count()

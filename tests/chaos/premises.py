@@ -2,7 +2,7 @@
 
 Timeouts are as short as the product takes them, so that a pause is longer than each of them.  Where it takes none
 short enough for a run of a minute, :func:`shortened` lowers the bound, in every process alike: what is decided two
-seconds ago may be merged, a segment of a few records is large, and what a vacuum finds without a name half a minute
+seconds ago may be merged, a segment of a few records is large, and what a vacuum finds without a name four seconds
 after its upload may go.
 """
 
@@ -98,7 +98,7 @@ def shortened() -> Iterator[None]:
         for name, value in (
             ("txntable.topic_config.TOPIC_CONFIG", MappingProxyType({**TOPIC_CONFIG, "segment.bytes": small})),
             ("txntable.warehouse_settings._MINUTE_MS", 1_000),
-            ("compaction.vacuum.SMALLEST_AGE_MS", 30_000),
+            ("compaction.vacuum.SMALLEST_AGE_MS", 4_000),
         ):
             stack.enter_context(patch(name, value))
         yield

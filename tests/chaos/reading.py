@@ -1,13 +1,14 @@
-"""Scans of whole topics, at every level, with the bounds under which they were served."""
+"""Scans of whole topics, at every level, with the bounds under which they were served, and the logs they went by."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from tests.chaos.life import Life
 from tests.chaos.premises import COPIERS, FOLLOWERS, TOPICS
 from tests.chaos.program import Program
-from tests.checker.operations import Bounds, Level, Place, Read, Seen
+from tests.checker.operations import Bounds, Level, Look, Place, Read, Seen
 from tests.checker.recorder import Answer
 from txntable.errors import OffsetOutOfRangeError
 from txntable.isolation import IsolationLevel
@@ -16,25 +17,31 @@ from txntable.segment_reader import OFFSET_COLUMN
 from txntable.snapshot import records_of
 
 _GROUPS = (COPIERS, FOLLOWERS)
+_LEVELS = (Level.SNAPSHOT, Level.COMMITTED, Level.SNAPSHOT, Level.UNCOMMITTED)
 # So many records are read again in a second, at most: a long run's histories grow no faster than its topics.
-_RECORDS_A_SECOND = 1_000
+_RECORDS_A_SECOND = 2_000
 
 
 class Reading(Program):
     """Reads snapshots, and topics at the two other levels."""
 
+    def __init__(self, life: Life) -> None:
+        super().__init__(life)
+        # In turn: where a read takes half a minute, chance alone may not come to a snapshot.
+        self.levels = itertools.cycle(_LEVELS)
+
     def turn(self) -> None:
-        level = self.chance.choice([Level.SNAPSHOT, Level.SNAPSHOT, Level.COMMITTED, Level.UNCOMMITTED])
+        level = next(self.levels)
         try:
             records = read(self.life, level)
         except OffsetOutOfRangeError:
             # Retention has taken the snapshot of who was paused for longer.
             records = ()
-        self.life.rest(1_000 + 2_000 * len(records) / _RECORDS_A_SECOND)
+        self.life.rest(100 + 2_000 * len(records) / _RECORDS_A_SECOND)
 
 
 def read(life: Life, level: Level, *, final: bool = False) -> Sequence[Seen]:
-    """Read all topics from their starts, and record it."""
+    """Read all topics from their starts, and record it, and what is known of the logs then."""
     asked = frozenset(_GROUPS) if level is Level.SNAPSHOT else frozenset[str]()
     with life.recorder.calling(Read(level, groups=asked, final=final)) as call:
         found = (
@@ -44,7 +51,20 @@ def read(life: Life, level: Level, *, final: bool = False) -> Sequence[Seen]:
         )
         records = tuple(seen for _, _, each in found for seen in each)
         call.saw(records=records, bounds={place: one for topic, view, _ in found for place, one in bounds(topic, view)})
+    look(life)
     return records
+
+
+def look(life: Life) -> None:
+    """Write down which version of T, and of each topic's S and P, this process knows, and by which chain."""
+    topics = [life.warehouse.topic_log(topic) for topic in TOPICS]
+    logs = [life.warehouse.transactions.log, *(log for topic in topics for log in (topic.segments, topic.public))]
+    for log in logs:
+        with log.lock:
+            version, chain = log.table.version, log.table.chain
+        if version is not None and chain is not None:
+            with life.recorder.calling(Look(log.root, version, chain)):
+                pass
 
 
 Scan = tuple[TopicView, list[Seen]]
@@ -54,7 +74,12 @@ def snapshot(life: Life, call: Answer) -> list[tuple[str, TopicView, list[Seen]]
     """Read all topics, in any order, and the groups' offsets, as of one position."""
     pinned = life.warehouse.snapshot()
     found = []
-    for topic in life.chance.sample(TOPICS, len(TOPICS)):
+    topics = life.chance.sample(TOPICS, len(TOPICS))
+    if life.chance.random() < 0.5:
+        # At once: where a read takes long, compaction goes beyond the position of what is looked at late.
+        for topic in topics:
+            pinned.view(topic)
+    for topic in topics:
         rows = pinned.read_arrow(topic, columns=["value", "_partition", OFFSET_COLUMN]).read_all().to_pylist()
         found.append((topic, pinned.view(topic), seen_in(topic, rows)))
     offsets: dict[tuple[str, Place], int] = {}

@@ -35,7 +35,7 @@ def living(site: Site, name: str) -> Iterator[Life]:
     with HistoryFile(history_path(site, name)) as history:
         # One clock for all processes of the machine; an Environment's instants are too coarse for a history.
         recorder = Recorder(name, time.monotonic_ns, history)  # noqa: TID251
-        yield Life(name, stubbornly_opened(site), recorder, site.seed)
+        yield Life(name, stubbornly_opened(site), recorder, site)
 
 
 def history_path(site: Site, name: str) -> Path:

@@ -124,8 +124,6 @@ class Evidence:
     ----------
     entries : tuple of Entry
         Of all logs, oldest first within each.
-    boundaries : mapping of str to int
-        Of each log, the oldest version that is still there.
     orphans : mapping of str to int
         Files that no live version names, with their age in ms.
     orphan_age_ms : int
@@ -145,7 +143,6 @@ class Evidence:
     markers: tuple[Marker, ...] = ()
     records: tuple[Record, ...] = ()
     references: tuple[Reference, ...] = ()
-    boundaries: Mapping[str, int] = field(default_factory=dict)
     orphans: Mapping[str, int] = field(default_factory=dict)
     orphan_age_ms: int = 0
     undecided: frozenset[tuple[Place, int, int]] = frozenset()

@@ -90,7 +90,6 @@ class Table:
     numbers: dict[str, int] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
     configuration: dict[str, str] = field(default_factory=dict)
-    boundary: int = 0
 
     @classmethod
     def read(cls, root: str, versions: Mapping[int, bytes], stored: Stored) -> Table:
@@ -102,8 +101,6 @@ class Table:
                 raise ValueError(f"a log entry is not known: {_slot(root, version)}")
             table._take(version, data, below, _slot(root, version) in stored.replaced)
             below = data
-        there = [version for version in versions if _slot(root, version) in stored.objects]
-        table.boundary = min(there, default=len(versions))
         return table
 
     def _take(self, version: int, data: bytes, below: bytes | None, replaced: bool) -> None:
@@ -166,7 +163,6 @@ def gather(stored: Stored, orphan_age_ms: int = 0) -> Evidence:
         markers=tuple(markers),
         records=tuple(record for topic, table in live.items() for record in _records(topic, table, stored)),
         references=tuple(reference for table in tables.values() for reference in _references(table, stored)),
-        boundaries={root: table.boundary for root, table in tables.items()},
         orphans=_orphans(tables, stored),
         orphan_age_ms=orphan_age_ms,
         undecided=frozenset(key for found in still_open.values() for key in found),

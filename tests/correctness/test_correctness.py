@@ -8,8 +8,11 @@ from pathlib import Path
 from tests.checker.anomalies import ANOMALIES
 from tests.correctness.document import DOCUMENT, names_of, with_tables
 from tests.correctness.tables import TABLES, result
+from tests.exploration.programs import PROGRAMS
+from tests.model.protocol_rules import COVERED
 from tests.mutants.catalogue import MUTANTS
 from tests.simulation.every_world import EVERY
+from tests.simulation.weather import ORDINARY
 
 ROOT = Path(__file__).parents[2]
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -27,9 +30,21 @@ def test_results_are_of_the_catalogues_as_they_are() -> None:
     assert [each.number for each in ANOMALIES] == list(range(1, 35))
     assert result("mutants")["survived"] == result("mutants")["false_alarms"] == []
     assert [each["name"] for each in result("mutants")["verdicts"]] == [each.name for each in MUTANTS]
-    assert set(result("simulation")["worlds"]) == set(EVERY)
-    assert result("simulation")["failures"] == 0
+    assert {each["program"] for each in result("exploration")["exploration"]} == {
+        program.name for program in PROGRAMS if program.bounds[0] is not None
+    }
+    assert [rule["section"] for rule in result("model")["protocol"]] == [rule.section for rule in COVERED]
     assert result("chaos-local")["violations"] == result("chaos-s3")["violations"] == 0
+
+
+def test_simulation_told_of_is_a_large_one_in_which_everything_went_wrong() -> None:
+    ran = result("simulation")
+
+    assert ran["runs"] >= 2_000
+    assert ran["failures"] == 0
+    assert set(ran["worlds"]) == set(EVERY)
+    assert set(ran["faults"]) == {fault.name for fault in ORDINARY}
+    assert min(ran[name] for name in ("fair", "kills", "pauses", "jumps", "clocks", "bursts", "landed")) > 0
 
 
 def test_every_test_that_the_document_names_exists() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.mutants.mutant import Edit, Killer, Mutant
 
 _LOG = "txntable/log/delta_log.py"
-_START = "txntable/log/cold_start.py"
 _CLEANUP = "txntable/log/cleanup.py"
 
 LOG_MUTANTS = (
@@ -24,7 +23,7 @@ LOG_MUTANTS = (
         Killer("sleepers"),
     ),
     Mutant(
-        "conflict-409-is-taken",
+        "conflict-409-is-ones-own",
         "an answer that the slot is taken, with nothing there, is taken for one's own commit of an earlier try",
         "4.2 rule 1",
         (
@@ -37,6 +36,21 @@ LOG_MUTANTS = (
             ),
         ),
         Killer("bank", 1),
+    ),
+    Mutant(
+        "conflict-409-is-taken",
+        "an answer that the slot is taken, with nothing there, is taken for another's, and it is decided anew "
+        "where one's own put of an earlier try may still land",
+        "4.2 rule 1",
+        (
+            Edit(
+                _LOG,
+                "            entry = None if created else self._store.get(path)\n",
+                "            entry = None if created else self._store.get(path)\n"
+                "            if not created and entry is None:\n                return Conflicted(commit.version)\n",
+            ),
+        ),
+        Killer("late-landings", 11),
     ),
     Mutant(
         "taken-slot-is-ones-own",

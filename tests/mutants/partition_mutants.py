@@ -259,13 +259,12 @@ PARTITION_MUTANTS = (
         (
             Edit(
                 _COLUMNS,
-                '        numbers["_last_offset"],\n',
-                '        numbers["_base_offset"]\n'
-                '        + np.asarray(_said(data["stats"], _RECORDS).cast(pa.int64()).to_numpy(zero_copy_only=False))\n'
-                "        - 1,\n",
+                "        from_row = first + int(np.searchsorted(self.last_offset[first:stop], start))\n",
+                "        records = self.files['records'].take(pa.array(self.row[first:stop])).fill_null(1).to_numpy()\n"
+                "        from_row = first + int(np.searchsorted(self.base_offset[first:stop] + records - 1, start))\n",
             ),
         ),
-        Killer("keyed", 0),
+        Killer("resumed", 0),
     ),
     Mutant(
         "merged-past-not-refused",

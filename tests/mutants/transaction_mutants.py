@@ -117,6 +117,14 @@ TRANSACTION_MUTANTS = (
                 _LAST_TRANSITION,
                 _LAST_TRANSITION + "    (_S.ONGOING, _O.EXPIRE): _S.DEAD,\n    (_S.PREPARED, _O.EXPIRE): _S.DEAD,\n",
             ),
+            # Else the row itself refuses to be dead and open: the job would fail, and nothing expire.
+            Edit(
+                _ROW,
+                "        return self._moved(Operation.EXPIRE, position)\n",
+                '        gone = {"topics": {}, "groups": (), "started_position": None, "token": None, '
+                '"batch_id": None}\n'
+                "        return self._moved(Operation.EXPIRE, position, **gone)\n",
+            ),
         ),
         Killer("exchange", 10),
     ),

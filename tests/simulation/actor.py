@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.checker.operations import Maintain
 from tests.simulation.journal import Journal
 from tests.simulation.recorded import RecordedProducer
 from tests.simulation.turns import JUMPS_MS, Process
@@ -93,11 +94,15 @@ class Actor:
 
     def checkpoint(self) -> None:
         """Write a checkpoint of some log."""
-        self.any_log().write_checkpoint()
+        log = self.any_log()
+        with self.witness.calling(Maintain("checkpoint")):
+            log.write_checkpoint()
 
     def clean(self) -> None:
         """Delete the oldest entries of some log."""
-        clean_up(self.warehouse.context, self.any_log().root, DAY_MS)
+        root = self.any_log().root
+        with self.witness.calling(Maintain("cleanup")):
+            clean_up(self.warehouse.context, root, DAY_MS)
 
     def any_log(self) -> DeltaLog[Any]:
         """One of the logs."""

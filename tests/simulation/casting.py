@@ -9,6 +9,7 @@ from tests.simulation.actor import Actor
 from tests.simulation.bank import Auditor, Founder, Teller
 from tests.simulation.copying import Copier, Loner, Reader, Source
 from tests.simulation.exchange import Merchant, Outside
+from tests.simulation.inspector import Inspector
 from tests.simulation.journal import Journal
 from tests.simulation.keyed import Eraser, Follower, Keeper
 from tests.simulation.office import Clerk
@@ -58,5 +59,6 @@ ROLES: Mapping[str, Role] = {
     "loner": _of(Loner),
     "reader": _of(Reader),
     "overseer": _of(Overseer),
+    "inspector": _of(Inspector),
     "pipeline": _pipeline,
 }

@@ -27,6 +27,7 @@ from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.rubbish import data_files, needed_files
 from tests.simulation.site import Site, published
 from tests.simulation.turns import ManySite
+from txntable.client.transaction_coordinator import TransactionCoordinator
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
 from txntable.log.table_state import TableState
 from txntable.offset_log import OffsetLogFold
@@ -43,19 +44,24 @@ def heal(site: ManySite, witness: Witness, outside: Outside, timeout_ms: int) ->
     site.advance_ms(timeout_ms)
     warehouse = site.open()
     job = warehouse.coordinator()
-    assert job.run_once().failures == 0
+    _require_whole_round(job)
     prepared = list(warehouse.transactions.log.fold.under_way.values())
     for row in prepared:
-        assert row.state is TransactionState.PREPARED, row
+        assert row.state is TransactionState.PREPARED, f"after a round of the job a transaction is under way: {row}"
         heir = RecordedProducer(warehouse.producer(row.transactional_id), warehouse, witness)
         heir.init(keep_prepared=True)
         outside.recover(row.transactional_id, heir)
     # What the first round expired lets the second clean up.
     if prepared or job.run_once().did_something:
-        assert job.run_once().failures == 0
-        assert not job.run_once().did_something
-    assert not warehouse.transactions.log.fold.under_way
+        _require_whole_round(job)
+        assert not job.run_once().did_something, "the job finds something to do round after round"
+    assert not warehouse.transactions.log.fold.under_way, "a transaction is under way, and nobody will end it"
     return warehouse
+
+
+def _require_whole_round(job: TransactionCoordinator) -> None:
+    failures = job.run_once().failures
+    assert failures == 0, f"a round of the job failed in {failures} places, in fair weather"
 
 
 def fence_all(warehouse: Warehouse, witness: Witness) -> None:
@@ -95,12 +101,13 @@ def check_tidied(site: ManySite, fresh: Warehouse) -> None:
     topics = fresh.admin().list_topics()
     before = {topic: published(fresh, topic) for topic in topics}
     site.advance_ms(3 * DAY_MS)
-    assert site.open().coordinator().run_once().failures == 0
+    _require_whole_round(site.open().coordinator())
     site.advance_ms(30 * DAY_MS)
     vacuum(site.open(), execute=True)
-    assert data_files(site) == needed_files(site)
+    files, needed = data_files(site), needed_files(site)
+    assert files == needed, f"left, and not needed: {files - needed}; needed, and gone: {needed - files}"
     after = site.open()
-    assert {topic: published(after, topic) for topic in topics} == before
+    assert {topic: published(after, topic) for topic in topics} == before, "tidying up changed what is published"
 
 
 def reached(evidence: Evidence, journal: Journal, base: Site) -> Iterator[str]:
@@ -121,7 +128,8 @@ def reached(evidence: Evidence, journal: Journal, base: Site) -> Iterator[str]:
 
 def check_logs(site: ManySite, fresh: Warehouse, journal: Journal, outside: Outside, shrinking: frozenset[str]) -> None:
     """What must be true of every log, by its whole history."""
-    assert fresh.admin().find_hanging_transactions(max_transaction_timeout_ms=0) == []
+    hanging = fresh.admin().find_hanging_transactions(max_transaction_timeout_ms=0)
+    assert hanging == [], f"data of transactions that nothing will ever decide: {hanging}"
     names = {root.split("/")[1] for root in site.objects.entries if root.startswith("topics/")}  # type: ignore[attr-defined]
     for topic in fresh.admin().list_topics():
         check_topic(site, fresh, topic)
@@ -143,9 +151,11 @@ def check_logs(site: ManySite, fresh: Warehouse, journal: Journal, outside: Outs
 def check_orders(outside: Outside, log: TransactionHistory) -> None:
     """An order arrived exactly when the outside database committed it, unless an admin aborted it meanwhile."""
     for token, operation in log.tokens.items():
-        assert operation == "TERMINATE" or (operation == "COMMIT") == (token in outside.committed), token
+        agreed = operation == "TERMINATE" or (operation == "COMMIT") == (token in outside.committed)
+        assert agreed, f"{operation}, and the outside database decided otherwise: {token}"
     for token in outside.committed:
-        assert log.tokens[token] in ("COMMIT", "TERMINATE"), token
+        ended = log.tokens.get(token)
+        assert ended in ("COMMIT", "TERMINATE"), f"committed outside, and here it is {ended}: {token}"
 
 
 def check_batches(journal: Journal, log: TransactionHistory) -> None:
@@ -153,7 +163,7 @@ def check_batches(journal: Journal, log: TransactionHistory) -> None:
     committed = {end.txn for end in journal.committed()}
     counts = Counter(batch for txn, batch in journal.batches.items() if txn in committed)
     for batch, count in counts.items():
-        assert count <= log.committed_batches[batch], batch
+        assert count <= log.committed_batches[batch], f"a batch id was committed twice, and never forgotten: {batch}"
 
 
 def check_transaction_log(site: ManySite, fresh: Warehouse) -> None:
@@ -162,10 +172,9 @@ def check_transaction_log(site: ManySite, fresh: Warehouse) -> None:
     fold = TransactionLogFold()
     whole = folded(site, TRANSACTION_LOG_ROOT, fold)
     live.refresh()
-    assert (whole.version, whole.numbers) == (live.table.version, live.table.numbers)
-    assert rows_of(whole) == rows_of(live.table)
-    assert fold.under_way == live.fold.under_way == {}
-    assert fold.decided_at_ms == live.fold.decided_at_ms == {}
+    _require_same(whole, live.table, "the transaction log")
+    assert fold.under_way == live.fold.under_way == {}, "transactions are under way, and nobody will end them"
+    assert fold.decided_at_ms == live.fold.decided_at_ms == {}, "decided transactions are not complete"
 
 
 def check_offset_log(site: ManySite, fresh: Warehouse) -> None:
@@ -174,10 +183,15 @@ def check_offset_log(site: ManySite, fresh: Warehouse) -> None:
     fold = OffsetLogFold()
     whole = folded(site, OFFSET_LOG_ROOT, fold)
     live.refresh()
-    assert (whole.version, whole.numbers) == (live.table.version, live.table.numbers)
-    assert rows_of(whole) == rows_of(live.table)
-    assert not fold.pending
-    assert not live.fold.pending
+    _require_same(whole, live.table, "the offset log")
+    assert not fold.pending, "offsets are pending, and nobody will settle them"
+    assert not live.fold.pending, "offsets are pending for who opens the log, and settled by its whole history"
+
+
+def _require_same(whole: TableState, live: TableState, log: str) -> None:
+    numbers = (whole.version, whole.numbers), (live.version, live.numbers)
+    assert numbers[0] == numbers[1], f"{log} by a fresh client has other numbers than by its history: {numbers}"
+    assert rows_of(whole) == rows_of(live), f"{log} by a fresh client has other rows than by its history"
 
 
 def rows_of(table: TableState) -> Mapping[str, dict[str, str | None]]:
@@ -193,17 +207,19 @@ def check_topic(site: ManySite, fresh: Warehouse, topic: str) -> None:
     whole = folded(site, segments_root(topic), logs)
     restored = PartitionLogs(topic)
     restored.restore(whole)
-    assert (whole.version, whole.numbers, rows_of(whole)) == (segments.version, segments.numbers, rows_of(segments))
+    _require_same(whole, segments, f"log S of {topic}")
     for other in (log.segments.fold, restored):
-        assert (logs.open, logs.markers, logs.producers) == ({}, other.markers, other.producers)
-        assert other.open == {}
+        assert logs.open == other.open == {}, f"data of a transaction is open in {topic}, and nobody will end it"
+        same = (logs.markers, logs.producers) == (other.markers, other.producers)
+        assert same, f"markers or producers of {topic} are others by a checkpoint than by the history"
     taken = sorted(places(segments))
     assert all(a[0] != b[0] or a[2] < b[1] for a, b in pairwise(taken)), "an offset is taken twice"
     public = {
         add.path.removeprefix("_segments/"): add.partition_values["_commit"] for add in log.public.refresh().files
     }
-    assert public == naive_public(segments)
-    assert log.public.table.number("reflects") == segments.version
+    assert public == naive_public(segments), f"the public table of {topic} is not what its partition logs say"
+    reflects = log.public.table.number("reflects")
+    assert reflects == segments.version, f"the public table of {topic} is behind: {reflects} of {segments.version}"
 
 
 def places(segments: TableState) -> list[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tests.simulation import past_readers, regrouping, slot_races, small_worlds, upkeep_races
+from tests.simulation import past_readers, regrouping, resumed_readers, slot_races, small_worlds, upkeep_races
 from tests.simulation.turns import World
 from tests.simulation.worlds import WORLDS
 
@@ -15,9 +15,10 @@ SMALL: Mapping[str, World] = {
     **past_readers.PAST_WORLDS,
     **upkeep_races.UPKEEP_RACES,
     **regrouping.REGROUPING,
+    **resumed_readers.RESUMED,
 }
 EVERY: Mapping[str, World] = {**WORLDS, **SMALL}
-_MODULES = (small_worlds, slot_races, past_readers, upkeep_races, regrouping)
+_MODULES = (small_worlds, slot_races, past_readers, upkeep_races, regrouping, resumed_readers)
 
 
 def about(name: str) -> str:

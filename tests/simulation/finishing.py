@@ -36,7 +36,9 @@ def finish_copies(warehouse: Warehouse, site: ManySite, journal: Journal) -> Non
         pass
     reader.commit()
     sources, copies = by_key(rows_of(warehouse, IN)), by_key(rows_of(warehouse, OUT))
-    assert {key: [value.partition(" of ")[2] for value in values] for key, values in copies.items()} == sources
+    copied = {key: [value.partition(" of ")[2] for value in values] for key, values in copies.items()}
+    wrong = {key for key in copied.keys() | sources.keys() if copied.get(key) != sources.get(key)}
+    assert not wrong, f"copies are lost, doubled or out of order, of keys {sorted(wrong)}"
     everything = {value for values in sources.values() for value in values}
     assert everything <= given_to(journal, READERS), "a reader at least once has been given everything"
     _check_committed(warehouse)
@@ -63,13 +65,14 @@ def _check_committed(warehouse: Warehouse) -> None:
     for group in (COPIERS, READERS):
         rows = warehouse.offsets.offsets(group)
         committed = {TopicPartition(*each): row.committed for each, row in rows.items()}
-        assert all(one is not None and one.offset <= ends[each] for each, one in committed.items())
+        beyond = [each for each, one in committed.items() if one is None or one.offset > ends[each]]
+        assert not beyond, f"{group} has committed an offset beyond the end, or none: {beyond}"
 
 
 def check_state(warehouse: Warehouse, site: ManySite, journal: Journal) -> None:
     """What the pipeline counted by key is what it wrote, by key."""
     written = Counter(row["key"].decode() for row in rows_of(warehouse, OUT))
-    assert counts_in(rows_of(warehouse, STATE)) == written
+    assert counts_in(rows_of(warehouse, STATE)) == written, "the pipeline's counts are not of what it wrote"
 
 
 def rows_of(warehouse: Warehouse, topic: str) -> list[dict[str, Any]]:

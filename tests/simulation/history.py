@@ -53,7 +53,8 @@ def check_numbers(site: ManySite, root: str) -> None:
     for commit in entries(site, root):
         for action in commit.actions:
             if isinstance(action, Txn):
-                assert action.version >= numbers.get(action.app_id, 0), (root, action)
+                before = numbers.get(action.app_id, 0)
+                assert action.version >= before, f"a number of {root} fell from {before}: {action}"
                 numbers[action.app_id] = action.version
 
 
@@ -91,10 +92,9 @@ class TransactionHistory:
                 case Add(partition_values={"_kind": "batch"}):
                     self._take_batch(action)
                 case Add(partition_values={"_kind": "lease"}):
-                    assert json.loads(action.partition_values["_row"] or "")["coordinator_epoch"] == (
-                        self.coordinator_epoch + 1
-                    )
+                    claimed = json.loads(action.partition_values["_row"] or "")["coordinator_epoch"]
                     self.coordinator_epoch += 1
+                    assert claimed == self.coordinator_epoch, f"a coordinator epoch that is not the next: {claimed}"
                 case Remove():
                     self._take_removal(commit, action)
 
@@ -104,42 +104,43 @@ class TransactionHistory:
         if before is None or before.producer_id != row.producer_id:
             assert before is None, f"another producer id while the old one was known: {row}"
             assert free <= row.producer_id < self.next_producer_id, f"taken before: {row}"
-        assert row.position == commit.version, row
+        assert row.position == commit.version, f"a row that names another position than its entry's: {row}"
         if before is None:
             return
         operation, state = commit.info.operation, TransactionState
         if before.state is state.PREPARED:
             assert operation in ("COMMIT", "ABORT", "TERMINATE"), f"{operation} of {before}"
-            assert before.token is not None
+            assert before.token is not None, f"prepared without a token: {before}"
             self.tokens[before.token] = operation
         if before.state.is_decided:
-            assert (operation, row.decision) == ("COMPLETE", before.decision), row
+            same = (operation, row.decision) == ("COMPLETE", before.decision)
+            assert same, f"{operation} of a decided transaction, or its decision changed: {row}"
         if operation == "TIME_OUT":
-            assert before.state is state.ONGOING
-            assert before.started_position is not None
+            assert before.state is state.ONGOING, f"timed out, and not ongoing: {before}"
+            assert before.started_position is not None, f"ongoing, and never started: {before}"
             since_ms = commit.info.timestamp_ms - self.times_ms[before.started_position]
             assert since_ms > before.timeout_ms - LEEWAY_MS, f"timed out after {since_ms} ms: {row}"
 
     def _take_batch(self, add: Add) -> None:
         row, before = json.loads(add.partition_values["_row"] or ""), self.batches.get(add.path)
         if isinstance(row["batch_id"], int):
-            assert before is None or row["batch_id"] > before["batch_id"], row
+            assert before is None or row["batch_id"] > before["batch_id"], f"not above {before}: {row}"
         else:
             assert before is None, f"committed twice: {row}"
         self.batches[add.path] = row
         self.committed_batches[row["transactional_id"], row["batch_id"]] += 1
 
     def _take_removal(self, commit: Commit, remove: Remove) -> None:
-        assert commit.info.operation == "EXPIRE"
+        assert commit.info.operation == "EXPIRE", f"{commit.info.operation} removed {remove.path}"
         row, batch = self.rows.pop(remove.path, None), self.batches.pop(remove.path, None)
         if row is not None:
             assert row.started_position is None, f"expired in the middle of a transaction: {row}"
             idle_ms = commit.info.timestamp_ms - self.times_ms[row.position]
-            assert idle_ms > SETTINGS.transactional_id_expiration_ms - LEEWAY_MS, row
+            assert idle_ms > SETTINGS.transactional_id_expiration_ms - LEEWAY_MS, f"expired after {idle_ms} ms: {row}"
         if batch is not None:
             assert isinstance(batch["batch_id"], str), f"an integer is never forgotten: {batch}"
             known_ms = commit.info.timestamp_ms - batch["decided_at_ms"]
-            assert known_ms > SETTINGS.batch_retention_ms - LEEWAY_MS, batch
+            assert known_ms > SETTINGS.batch_retention_ms - LEEWAY_MS, f"forgotten after {known_ms} ms: {batch}"
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,8 @@ class SegmentsHistory:
     def _take(self, commit: Commit, add: Add) -> None:
         control, operation = add.partition_values["_control"], commit.info.operation
         if control == "STATE":
-            assert operation in ("EXPIRE PRODUCERS", "COMPACT", "RETENTION", "DELETE RECORDS")
+            upkeep = operation in ("EXPIRE PRODUCERS", "COMPACT", "RETENTION", "DELETE RECORDS")
+            assert upkeep, f"a producer's state was written by {operation}: {add.path}"
             return
         settled = operation == "COMPACT" and add.path in self.live
         assert settled or add.path not in self.paths, f"registered twice: {add.path}"
@@ -207,9 +209,10 @@ class SegmentsHistory:
         topic_id = add.path.split("/")[1].split("-")[0]
         if control is None:
             self.live[add.path] = LiveRow.of(add)
-            assert (self.live[add.path].decided is not None) == (operation == "COMPACT")
+            merged = self.live[add.path].decided is not None
+            assert merged == (operation == "COMPACT"), f"{operation}, and its row says decisions: {merged}: {add.path}"
         else:
-            assert operation == "MARKERS", commit.info
+            assert operation == "MARKERS", f"{operation} wrote a marker: {add.path}"
             self._take_marker(topic_id, add)
 
     def _check_compaction(self, before: dict[str, LiveRow], removed: list[str]) -> None:
@@ -221,7 +224,7 @@ class SegmentsHistory:
             if row is None:
                 _, pid, epoch = path.removesuffix(".parquet").split("/")[1].split("-")
                 waiting = [at for at, left in self.live.items() if left.owner == (int(pid), int(epoch))]
-                assert path.startswith("markers/"), path
+                assert path.startswith("markers/"), f"compacted away, and it was not there: {path}"
                 assert not waiting, f"the marker of {waiting} is gone"
                 continue
             outcome = "COMMIT"
@@ -233,11 +236,14 @@ class SegmentsHistory:
             mine = [row for row in sources if row.partition == partition]
             theirs = [row for row in merged.values() if row.partition == partition]
             if self.shrinks:
-                assert sum(row.records for row in mine) >= sum(row.records for row in theirs)
+                had, has = (sum(row.records for row in rows) for rows in (mine, theirs))
+                assert had >= has, f"a merge has records from nowhere: {mine} -> {theirs}"
                 continue
-            assert sum(row.records for row in mine) == sum(row.records for row in theirs)
-            assert min(row.base for row in mine) == min(row.base for row in theirs)
-            assert max(row.last for row in mine) == max(row.last for row in theirs)
+            whole = sum(row.records for row in mine) == sum(row.records for row in theirs)
+            assert whole, f"a merge lost or doubled records: {mine} -> {theirs}"
+            ends = (min(row.base for row in mine), max(row.last for row in mine))
+            merged_ends = (min(row.base for row in theirs), max(row.last for row in theirs))
+            assert ends == merged_ends, f"a merge moved where the offsets begin or end: {ends} -> {merged_ends}"
         for path, row in before.items():
             after = self.live.get(path)
             if after is not None and after != row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checker.operations import Init
+from tests.checker.operations import Init, Maintain
 from tests.simulation.actor import Action, Actor
 from tests.simulation.bank import MONEY, TELLERS
 from tests.simulation.exchange import MERCHANTS
@@ -27,7 +27,8 @@ class Clerk(Actor):
         job = self.warehouse.coordinator()
         for _ in range(self.random.randint(1, 3)):
             try:
-                job.run_once()
+                with self.witness.calling(Maintain("coordinate")):
+                    job.run_once()
             except TransactionCoordinatorFencedError:
                 with pytest.raises((TransactionCoordinatorFencedError, RetriableError)):
                     job.run_once()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
-from tests.checker.operations import CommitOffsets, FetchOffsets, Place
+from tests.checker.operations import CommitOffsets, FetchOffsets, Maintain, Place
 from tests.simulation.actor import Action, Actor
 from tests.simulation.copying import COPIERS, IN, READERS
 from tests.simulation.journal import Asked
@@ -21,10 +21,8 @@ class Overseer(Actor):
 
     def coordinate(self) -> None:
         """One round of the job: it expels who is silent."""
-        try:
+        with suppress(TransactionCoordinatorFencedError), self.witness.calling(Maintain("coordinate")):
             self.warehouse.coordinator().run_once()
-        except TransactionCoordinatorFencedError:
-            return
 
     def expel(self) -> None:
         """Let all members of a group leave; they find out."""

@@ -3,6 +3,7 @@
 *zombies*: an append that halts while its id is taken over, and while the partitions forget who was fenced.
 *freed-slots*: a put that halts until its slot was taken by others, and cleaned up.
 *cut-off*: a producer that loses the store in the middle of an append, and makes the same call again.
+*late-landings*: a put that lands late, after the next try of it was answered with a 409, beside who takes the id over.
 *late-reapers*: somebody who has seen a transaction that is too old, and halts until the id is in its next one.
 
 Nothing else goes wrong in them: who halts where is drawn, and how often the others have the turn meanwhile.
@@ -189,6 +190,26 @@ class Follower(Actor):
                 self.process.rest(turns, 0)
 
 
+class Unanswered(Actor):
+    """One of its puts is not answered, the next try of it is answered with a 409, and then the first one lands."""
+
+    def act(self) -> None:
+        put, number = Operation.PUT_IF_ABSENT, self.random.randint(2, 4)
+        self.process.stores[-1].plan = (
+            on(put, OF_TRANSACTIONS, Fault.LATE_LANDING, occurrence=number),
+            on(put, OF_TRANSACTIONS, Fault.CONFLICT_409, occurrence=number + 1),
+        )
+        self.transact(self.producer("x"))
+
+    def before(self, step: Step) -> None:
+        """Let it land before the third put into the slot; others go on from there, before that put is made."""
+        store = self.process.stores[-1]
+        answers = [one.outcome for one in store.steps[:-1] if (one.operation, one.path) == (step.operation, step.path)]
+        if step.operation is Operation.PUT_IF_ABSENT and store.late and "exists" in answers:
+            store.land()
+            self.process.rest(self.random.choice([0, UNTIL_ALL_ENDED]), 0)
+
+
 class Leisurely(Actor):
     """Lets one transaction grow too old, ends it all the same, and begins the next one of its id."""
 
@@ -244,5 +265,6 @@ SLOT_RACES: Mapping[str, World] = {
     "zombies": Race(Zombie, Successor),
     "freed-slots": SmallWorld((Stalled, Cleaner), rough=Weather),
     "cut-off": Race(CutOff, Follower),
+    "late-landings": Race(Unanswered, Successor),
     "late-reapers": Race(Leisurely, Reaper),
 }

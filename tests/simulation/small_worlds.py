@@ -9,13 +9,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from unittest.mock import patch
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-import txntable.topic_config
 from tests.simulation.onlookers import (
     DAY_MS,
     MINUTE_MS,
@@ -31,6 +27,7 @@ from tests.simulation.onlookers import (
 from tests.simulation.raw_history import check_history
 from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.site import Site, published
+from tests.simulation.small_limits import small_limits
 from tests.simulation.turns import ManySite, Process, Turns, Weather
 from txntable.testing.fault_plan import Fault
 from txntable.warehouse import create_on
@@ -59,7 +56,7 @@ class SmallWorld:
         if self.rough is not None and not turns.weather.is_fair:
             turns.weather = self.rough()
         told = Told()
-        with _small_limits(turns.random.choice((-DAY_MS, 0, DAY_MS))):
+        with small_limits(turns.random.choice((-DAY_MS, 0, DAY_MS))):
             for number, kind in enumerate(self.kinds):
                 turns.start(f"{kind.__name__.lower()}{number}", _program(kind, told))
             turns.run()
@@ -103,24 +100,12 @@ def _base(config: Mapping[str, str]) -> Site:
     name = repr(config)
     if name not in _BASES:
         site = Site()
-        with _small_limits(DAY_MS):
+        with small_limits(DAY_MS):
             admin = create_on(site.store(), site.environment(), exist_ok=True, settings=SETTINGS).admin()
             for topic in TOPICS:
                 admin.create_topic(topic, partitions=2, config=config)
         _BASES[name] = site
     return _BASES[name]
-
-
-@contextmanager
-def _small_limits(vacuum_age_ms: int) -> Iterator[None]:
-    """A few records make a large segment, and what vacuum takes may be young."""
-    known = txntable.topic_config.TOPIC_CONFIG
-    small = MappingProxyType({**known, "segment.bytes": replace(known["segment.bytes"], lowest=1)})
-    with (
-        patch("txntable.topic_config.TOPIC_CONFIG", small),
-        patch("compaction.vacuum.SMALLEST_AGE_MS", vacuum_age_ms),
-    ):
-        yield
 
 
 def _sleepy() -> Weather:

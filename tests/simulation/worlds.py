@@ -6,13 +6,9 @@ turns are given, nor what goes wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from unittest.mock import patch
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-import txntable.topic_config
 from compaction.compactor import compact
 from compaction.vacuum import vacuum
 from tests.checker.evidence import Evidence
@@ -29,6 +25,7 @@ from tests.simulation.past import AGO_MS, keys_written, money_moved, source_fill
 from tests.simulation.pipelines import PIPE, STATE
 from tests.simulation.recorded import COLUMNS
 from tests.simulation.site import Site
+from tests.simulation.small_limits import small_limits
 from tests.simulation.turns import ManySite, Process, Turns
 from txntable.client.admin import Admin
 from txntable.warehouse import Warehouse, create_on
@@ -86,7 +83,7 @@ class World:
         """Do the same, and return what the processes wrote down."""
         base, before = _base(self)
         turns.site, stage = ManySite.like(base), Stage(Journal(before))
-        with _small_limits(turns.random.choice(_AGES_MS)):
+        with small_limits(turns.random.choice(_AGES_MS)):
             for number, name in enumerate(turns.random.choice(self.casts).split()):
                 turns.start(f"{name}{number}", self._program(ROLES[name], stage))
             turns.run()
@@ -123,25 +120,13 @@ def _base(world: World) -> tuple[Site, Journal]:
     """A warehouse with the world's topics, made once: the probe races threads, whose order no seed gives."""
     if world.about not in _BASES:
         site, journal = Site(), Journal()
-        with _small_limits(DAY_MS):
+        with small_limits(DAY_MS):
             warehouse = create_on(site.store(), site.environment(), exist_ok=True, settings=SETTINGS)
             world.create(warehouse.admin())
             world.past(warehouse, journal.witness("past"))
         site.advance_ms(AGO_MS)
         _BASES[world.about] = (site, journal)
     return _BASES[world.about]
-
-
-@contextmanager
-def _small_limits(vacuum_age_ms: int) -> Iterator[None]:
-    """A few records make a large segment, and what vacuum takes may be young."""
-    known = txntable.topic_config.TOPIC_CONFIG
-    small = MappingProxyType({**known, "segment.bytes": replace(known["segment.bytes"], lowest=1)})
-    with (
-        patch("txntable.topic_config.TOPIC_CONFIG", small),
-        patch("compaction.vacuum.SMALLEST_AGE_MS", vacuum_age_ms),
-    ):
-        yield
 
 
 def _bank(admin: Admin) -> None:
@@ -243,6 +228,7 @@ WORLDS: Mapping[str, World] = {
             "source copier reader overseer",
             "copier copier reader",
             "source reader reader overseer",
+            "source copier copier inspector",
         ),
         _COPIES,
         timeout_ms=601_000,
@@ -253,7 +239,7 @@ WORLDS: Mapping[str, World] = {
         "ranges that two read at once without being members: one of them counts",
         _copied,
         (IN, OUT),
-        ("source loner loner", "source loner loner reader"),
+        ("source loner loner", "source loner loner reader", "source loner loner inspector"),
         _COPIES,
         timeout_ms=601_000,
         past=source_filled,
@@ -263,7 +249,12 @@ WORLDS: Mapping[str, World] = {
         "consume, transform, produce with state by key: restarts, batch ids, compaction of the state",
         _piped,
         (IN, OUT, STATE),
-        ("source pipeline pipeline", "source pipeline compactor", "source pipeline pipeline compactor"),
+        (
+            "source pipeline pipeline",
+            "source pipeline compactor",
+            "source pipeline pipeline compactor",
+            "source pipeline inspector",
+        ),
         Topics(copies={OUT: (IN, PIPE)}, compacted=frozenset({STATE})),
         timeout_ms=601_000,
         shrinking=frozenset({STATE}),
