@@ -35,7 +35,7 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 	$(BIN)/txntable demo
 
 test: java lint $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint`, then every test: without a JVM, branches of the pure packages, on Spark
-	$(BIN)/pytest -n $(WORKERS) -m "not spark"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
 	$(BIN)/pytest -m spark

@@ -36,7 +36,7 @@ GROUP_MUTANTS = (
                 "        each for each in row.pending if (each.producer_id, each.epoch) not in decisions\n    )\n",
             ),
         ),
-        Killer("offsets"),
+        Killer("offsets", 20),
     ),
     Mutant(
         "latest-decision-wins",
@@ -49,7 +49,7 @@ GROUP_MUTANTS = (
                 "    if committed is not None and committed.request < 0:\n",
             ),
         ),
-        Killer("offsets"),
+        Killer("offsets", 9),
     ),
     Mutant(
         "aborted-offsets-count",

@@ -20,7 +20,7 @@ LOG_MUTANTS = (
                 "            commit = Commit(commit.version + 1, info, actions)\n",
             ),
         ),
-        Killer("sleepers"),
+        Killer("sleepers", 1),
     ),
     Mutant(
         "conflict-409-is-ones-own",
@@ -103,7 +103,7 @@ LOG_MUTANTS = (
                 "            self._show(shown_at)\n",
             ),
         ),
-        Killer("sleepers"),
+        Killer("sleepers", 1),
     ),
     Mutant(
         "lost-commit-found-in-its-slot",
@@ -149,7 +149,7 @@ LOG_MUTANTS = (
         "who opens a log does not look whether what it began with is still there once the tail is read",
         "4.3",
         (Edit(_LOG, "        return followed and loaded.still_there()\n", "        return followed\n"),),
-        Killer("sleepers"),
+        Killer("sleepers", 12),
     ),
     Mutant(
         "checkpoint-forgets-what-is-condemned",
@@ -201,7 +201,7 @@ LOG_MUTANTS = (
                 "    going.sort(key=lambda f: (-f.version, not f.is_checkpoint))\n",
             ),
         ),
-        Killer("sleepers"),
+        Killer("sleepers", 123),
     ),
     Mutant(
         "cleanup-of-any-age",
@@ -212,6 +212,6 @@ LOG_MUTANTS = (
                 _CLEANUP, "    horizon_ms = now_ms - retention_ms\n", "    horizon_ms = now_ms + 0 * retention_ms + 1\n"
             ),
         ),
-        Killer("office", 3),
+        Killer("office", 12),
     ),
 )

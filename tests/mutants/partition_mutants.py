@@ -55,7 +55,7 @@ PARTITION_MUTANTS = (
         "a topic says that it is through with one decision more than was known",
         "5.1, 6.4",
         (Edit(_MARKERS, "topic_id), known_through))\n", "topic_id), known_through + 1))\n"),),
-        Killer("answers", 0),
+        Killer("answers", 3),
     ),
     Mutant(
         "next-offset-from-live-rows",
@@ -121,7 +121,7 @@ PARTITION_MUTANTS = (
         "records stay in the partitions that their keys had before the topic got more of them",
         "5.2",
         (Edit(_APPEND, "        _check_mapping(self._settings, segment)\n", ""),),
-        Killer("onlookers"),
+        Killer("onlookers", 12),
     ),
     Mutant(
         "stable-offset-at-the-high-watermark",
@@ -195,7 +195,7 @@ PARTITION_MUTANTS = (
         "the public table says of merged segments that their records are new",
         "7",
         (Edit(_PROJECTION, "data_change=batch.decided is None", "data_change=True"),),
-        Killer("onlookers"),
+        Killer("onlookers", 17),
     ),
     Mutant(
         "producer-state-forgotten",

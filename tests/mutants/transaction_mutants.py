@@ -26,7 +26,7 @@ TRANSACTION_MUTANTS = (
                 "        pass\n    require_complete(row)\n    if request.token",
             ),
         ),
-        Killer("bank", 5),
+        Killer("bank", 12),
     ),
     Mutant(
         "fence-check-skipped-at-the-enrolment",
@@ -41,7 +41,7 @@ TRANSACTION_MUTANTS = (
             ),
             Edit("coordinator/verification.py", "    if epoch != owned.producer_epoch:\n", "    if epoch < 0:\n"),
         ),
-        Killer("sleepers"),
+        Killer("sleepers", 9),
     ),
     Mutant(
         "verification-skipped",
@@ -105,7 +105,7 @@ TRANSACTION_MUTANTS = (
                 "    if told_anyway or not superseded:\n",
             ),
         ),
-        Killer("answers"),
+        Killer("answers", 1),
     ),
     Mutant(
         "open-transaction-expires",
@@ -140,7 +140,7 @@ TRANSACTION_MUTANTS = (
                 "if not seen.state.is_open or seen.started_position is None:",
             ),
         ),
-        Killer("exchange", 1),
+        Killer("exchange", 0),
     ),
     Mutant(
         "timeout-not-waited-for",
@@ -186,7 +186,7 @@ TRANSACTION_MUTANTS = (
                 "                if row.topics",
             ),
         ),
-        Killer("answers", 0),
+        Killer("answers", 13),
     ),
     Mutant(
         "complete-with-other-topics",
@@ -199,7 +199,7 @@ TRANSACTION_MUTANTS = (
                 "",
             ),
         ),
-        Killer("answers", 57),
+        Killer("answers", 115),
     ),
     Mutant(
         "complete-without-its-offsets",
@@ -219,7 +219,7 @@ TRANSACTION_MUTANTS = (
                 "        known_through = log.refresh().version\n        if known_through is None:\n",
             ),
         ),
-        Killer("answers", 1),
+        Killer("answers", 34),
     ),
     Mutant(
         "marker-ends-a-later-epoch",

@@ -178,7 +178,7 @@ UPKEEP_MUTANTS = (
                 "    if offset is not None and offset < 0:\n",
             ),
         ),
-        Killer("onlookers"),
+        Killer("onlookers", 3),
     ),
     Mutant(
         "vacuum-without-condemning",
@@ -205,7 +205,7 @@ UPKEEP_MUTANTS = (
                 "    if standing is not None and epoch > standing.epoch:\n",
             ),
         ),
-        Killer("onlookers"),
+        Killer("onlookers", 19),
     ),
     Mutant(
         "vacuum-takes-the-past",
