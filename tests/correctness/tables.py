@@ -40,7 +40,7 @@ def simulation_runs() -> str:
         "bursts": "bursts of failing calls",
         "landed": "writes that landed late",
         "failures": "failures",
-        "seconds": "seconds, in two processes",
+        "seconds": "seconds, on a loaded machine",
     }
     return table(("of the last campaign", "number"), [(word, ran[name]) for name, word in words.items()])
 
