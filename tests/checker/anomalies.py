@@ -220,7 +220,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         26,
         "lost or resurrected commit",
         "S",
-        "An acknowledged commit is not an ancestor of the head, or took a slot that had been cleaned up.",
+        "An acknowledged commit is not an ancestor of the head, or a commit took a slot freed too early.",
         logs.lost_commits,
     ),
     Anomaly(

@@ -21,8 +21,6 @@ class Entry:
         The table's root.
     chain, computed : str, optional
         The hash of the entry below that it carries, and what that entry's bytes really give.
-    replaced : bool
-        The slot had other bytes before (it was cleaned up and created again).
     """
 
     log: str
@@ -32,7 +30,29 @@ class Entry:
     operation: str
     chain: str | None = None
     computed: str | None = None
-    replaced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recreated:
+    """Other bytes that landed in a slot whose entry had been cleaned up.
+
+    Attributes
+    ----------
+    log : str
+        The table's root.
+    commit_id : str
+        Theirs.
+    previous : str, optional
+        What they were made on.
+    after_ms : int
+        How long after the entry itself.
+    """
+
+    log: str
+    version: int
+    commit_id: str
+    previous: str | None
+    after_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +144,8 @@ class Evidence:
     ----------
     entries : tuple of Entry
         Of all logs, oldest first within each.
+    recreated : tuple of Recreated
+        What landed in slots that were free again.
     orphans : mapping of str to int
         Files that no live version names, with their age in ms.
     orphan_age_ms : int
@@ -137,6 +159,7 @@ class Evidence:
     """
 
     entries: tuple[Entry, ...] = ()
+    recreated: tuple[Recreated, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     decisions: tuple[Decision, ...] = ()
     batches: tuple[Batch, ...] = ()

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.checker.evidence import Batch, Decision, Entry, Epoch, Evidence, Marker, Record, Reference
+from tests.checker.evidence import Batch, Decision, Entry, Epoch, Evidence, Marker, Record, Recreated, Reference
 from tests.checker.operations import Bounds, Place
 
 _ENTRY = re.compile(r"(.+)/_delta_log/(\d{20})\.json")
@@ -47,8 +47,8 @@ class Stored:
         What is there.
     entries : mapping of str to bytes
         Log entries that were there once; those that are there need not be among them.
-    replaced : frozenset of str
-        Slots that had other bytes before.
+    recreated : sequence of (str, bytes, int)
+        Slots that had other bytes before, what landed there, and how many ms after these.
     ages_ms : mapping of str to int
         How old objects are, where that is known.
     value_of : callable
@@ -57,7 +57,7 @@ class Stored:
 
     objects: Mapping[str, bytes]
     entries: Mapping[str, bytes] = field(default_factory=dict)
-    replaced: frozenset[str] = frozenset()
+    recreated: Sequence[tuple[str, bytes, int]] = ()
     ages_ms: Mapping[str, int] = field(default_factory=dict)
     value_of: Callable[[Row], str] = value_of
 
@@ -92,20 +92,19 @@ class Table:
     configuration: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, root: str, versions: Mapping[int, bytes], stored: Stored) -> Table:
+    def read(cls, root: str, versions: Mapping[int, bytes]) -> Table:
         """Fold the entries; every version from 0 on must be known."""
         table, below = cls(root), None
         for version in range(len(versions)):
             data = versions.get(version)
             if data is None:
                 raise ValueError(f"a log entry is not known: {_slot(root, version)}")
-            table._take(version, data, below, _slot(root, version) in stored.replaced)
+            table._take(version, data, below)
             below = data
         return table
 
-    def _take(self, version: int, data: bytes, below: bytes | None, replaced: bool) -> None:
-        info, *actions = [json.loads(line) for line in data.splitlines()]
-        said = info["commitInfo"]
+    def _take(self, version: int, data: bytes, below: bytes | None) -> None:
+        said, actions = _commit(data)
         computed = None if below is None else hashlib.sha256(below).hexdigest()
         self.entries.append(
             Entry(
@@ -116,7 +115,6 @@ class Table:
                 said["operation"],
                 chain=said.get("chain"),
                 computed=computed if "chain" in said else None,
-                replaced=replaced,
             )
         )
         self.commits.append(actions)
@@ -157,6 +155,7 @@ def gather(stored: Stored, orphan_age_ms: int = 0) -> Evidence:
     still_open = {topic: _open(topic, table) for topic, table in live.items()}
     return Evidence(
         entries=tuple(entry for table in tables.values() for entry in table.entries),
+        recreated=tuple(_recreated(stored)),
         epochs=tuple(_epochs(tables[_T])),
         decisions=tuple(_decisions(tables[_T])),
         batches=tuple(batches),
@@ -178,11 +177,25 @@ def tables_of(stored: Stored) -> dict[str, Table]:
         if found := _ENTRY.fullmatch(path):
             data = stored.entries.get(path)
             versions[found[1]][int(found[2])] = stored.objects[path] if data is None else data
-    return {root: Table.read(root, of_root, stored) for root, of_root in versions.items()}
+    return {root: Table.read(root, of_root) for root, of_root in versions.items()}
 
 
 def _slot(root: str, version: int) -> str:
     return f"{root}/_delta_log/{version:020}.json"
+
+
+def _commit(data: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    info, *actions = [json.loads(line) for line in data.splitlines()]
+    return info["commitInfo"], actions
+
+
+def _recreated(stored: Stored) -> Iterator[Recreated]:
+    for path, data, after_ms in stored.recreated:
+        found = _ENTRY.fullmatch(path)
+        if found is None:
+            raise ValueError(f"not the slot of a log: {path}")
+        said, _ = _commit(data)
+        yield Recreated(found[1], int(found[2]), said["commitId"], said["previous"], after_ms)
 
 
 # -- the transaction log --------------------------------------------------------------------

@@ -11,6 +11,9 @@ from tests.checker.finding import told
 from tests.checker.history_index import Index
 from tests.checker.operations import Look, Outcome, Read
 
+SMALLEST_RETENTION_MS = 86_400_000
+"""How long every log keeps its entries, PROTOCOL §4.5."""
+
 
 def hanging_transactions(index: Index) -> Iterator[str]:
     """After everything was healed and fenced, a transaction is still open."""
@@ -50,14 +53,24 @@ def divergent_versions(index: Index) -> Iterator[str]:
                 yield told("the entry below is not what its writer saw", log=log, version=entry.version)
 
 
+def _believed_recreations(index: Index) -> Iterator[str]:
+    """What landed in a freed slot may lie there, as long as nobody could take it for the log (PROTOCOL §4.2 rule 3)."""
+    built_on = {(each.log, each.previous) for each in index.evidence.entries}
+    built_on |= {(each.log, each.previous) for each in index.evidence.recreated}
+    for each in index.evidence.recreated:
+        if each.after_ms < SMALLEST_RETENTION_MS:
+            yield told("its slot was freed too early", log=each.log, version=each.version, after_ms=each.after_ms)
+        if (each.log, each.commit_id) in built_on:
+            yield told("built on in a slot that was used before", log=each.log, version=each.version)
+
+
 def lost_commits(index: Index) -> Iterator[str]:
-    """A commit is not an ancestor of the head: it came back into a slot that was free again, or it is gone."""
+    """A commit is not an ancestor of the head: it took a slot that was freed too early, or it is gone."""
+    yield from _believed_recreations(index)
     for log, entries in _logs(index).items():
         ids = {entry.version: entry.commit_id for entry in entries}
         for entry in entries:
             below = ids.get(entry.version - 1)
-            if entry.replaced:
-                yield told("its slot was used before", log=log, version=entry.version)
             if below is not None and entry.previous != below:
                 yield told(
                     "made on another entry", log=log, version=entry.version, previous=entry.previous, below=below

@@ -89,7 +89,7 @@ def look_at_all(warehouse: Warehouse, witness: Witness, levels: Sequence[Level],
 def judge(site: ManySite, journal: Journal, topics: Topics) -> Evidence:
     """Let the checker judge the whole history; return what the store shows of it."""
     objects = {path: found.data for path, found in site.objects.snapshot().items()}
-    stored = Stored(objects, site.objects.entries, site.objects.replaced)  # type: ignore[attr-defined]
+    stored = Stored(objects, site.objects.entries, site.objects.recreated)  # type: ignore[attr-defined]
     evidence = gather(stored)
     violations = [finding for finding in check(journal.operations(), evidence, topics) if finding.violation]
     assert not violations, "\n".join(f"{found.number} {found.name}: {found.facts}" for found in violations[:_MOST])

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tests.simulation.site import Site
 from txntable.environment import Instant
+from txntable.storage.object_store import StoredObject
 from txntable.testing.manual_environment import ManualEnvironment, StoreTime
 from txntable.testing.memory_store import MemoryObjects
 
 
 class RememberingObjects(MemoryObjects):
-    """A store that keeps the first content of every log entry, also when it is cleaned up."""
+    """A store that keeps the first content of every log entry, also when it is cleaned up.
+
+    Attributes
+    ----------
+    entries : dict of str to bytes
+        The log entries that were created first, by their paths.
+    recreated : list of (str, bytes, int)
+        What was created at the same paths later, and how many ms later.
+    """
 
     def __init__(self, clock: Callable[[], int]) -> None:
         super().__init__(clock)
         self.entries: dict[str, bytes] = {}
-        self.replaced: set[str] = set()
+        self.recreated: list[tuple[str, bytes, int]] = []
+        self._since_ms: dict[str, int] = {}
+
+    def restore(self, objects: Mapping[str, StoredObject]) -> None:
+        """Hold what a snapshot says, and remember its logs."""
+        super().restore(objects)
+        logs = {path: found for path, found in objects.items() if path.endswith(".json")}
+        self.entries = {path: found.data for path, found in logs.items()}
+        self._since_ms = {path: found.last_modified_ms for path, found in logs.items()}
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create one object, and remember it when it is new for ever."""
         created = super().put_if_absent(path, data)
+        since_ms = self._since_ms.setdefault(path, self.clock()) if created else 0
         if created and self.entries.setdefault(path, data) != data:
-            self.replaced.add(path)
+            self.recreated.append((path, data, self.clock() - since_ms))
         return created
 
 
@@ -58,9 +76,6 @@ class ManySite(Site):
         site.time.advance_ms(base.time.instant().boot_ms)
         objects = RememberingObjects(StoreTime(site.time))
         objects.restore(base.objects.snapshot())
-        objects.entries = {
-            path: found.data for path, found in base.objects.snapshot().items() if path.endswith(".json")
-        }
         site.objects = objects
         return site
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tests.checker.evidence import Recreated
 from tests.unit.checker.story import Cases, Story, bounds, decision, entry, file, place
 
 CASES = Cases()
 flagged, passes = CASES.flagged, CASES.passes
 ONE = (7, 0)
+DAY_MS = 86_400_000
 LOG = (entry(0, "x", None), entry(1, "y", "x"), entry(2, "z", "y"))
 
 
@@ -71,8 +73,14 @@ def clients_know_versions_and_logs_alike(story: Story) -> None:
 
 
 @flagged(26)
-def an_entry_took_a_slot_that_was_cleaned_up(story: Story) -> None:
-    story.shows(entries=(*LOG[:2], entry(2, "z", "y", replaced=True)))
+def a_slot_was_freed_and_taken_within_a_day(story: Story) -> None:
+    story.shows(entries=LOG, recreated=(Recreated("log", 1, "late", "x", DAY_MS - 1),))
+
+
+@flagged(26)
+def a_commit_was_built_on_one_in_a_freed_slot(story: Story) -> None:
+    late, next_one = Recreated("log", 1, "late", "x", DAY_MS), Recreated("log", 2, "more", "late", DAY_MS)
+    story.shows(entries=LOG, recreated=(late, next_one))
 
 
 @flagged(26)
@@ -90,6 +98,11 @@ def a_commit_was_acknowledged_at_another_version(story: Story) -> None:
 def an_acknowledged_commit_is_nowhere(story: Story) -> None:
     story.commits("t1", "a@t0:0", owner=ONE, position=5)
     story.shows(entries=LOG, whole=True)
+
+
+@passes(26)
+def a_late_put_landed_in_a_slot_that_was_cleaned_up(story: Story) -> None:
+    story.shows(entries=LOG, recreated=(Recreated("log", 1, "late", "x", DAY_MS),))
 
 
 @passes(26)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.checker import gathering
-from tests.checker.evidence import Decision, Evidence
+from tests.checker.evidence import Decision, Evidence, Recreated
 from tests.checker.gathering import Folder, Stored, gather
 from tests.checker.operations import Bounds
 from tests.simulation.site import TWO_COLUMNS, Site
@@ -138,12 +138,24 @@ def test_gather_reads_entries_that_are_cleaned_up_from_what_is_remembered(site: 
     slot = "system/transaction_log/_delta_log/00000000000000000000.json"
     left = {path: data for path, data in entries.items() if path != slot}
 
-    found = gather(Stored(left, entries, frozenset({slot}), value_of=row_value))
+    found = gather(Stored(left, entries, value_of=row_value))
 
     assert next(each.version for each in found.entries if each.log == "system/transaction_log") == 0
-    assert [each.version for each in found.entries if each.replaced] == [0]
     with pytest.raises(ValueError, match="not known"):
         gathered(left)
+
+
+def test_gather_tells_what_landed_in_freed_slots_beside_the_log(site: Site) -> None:
+    objects = objects_of(site)
+    slot = "system/transaction_log/_delta_log/00000000000000000001.json"
+    late = b'{"commitInfo":{"commitId":"late","previous":"one","operation":"COMMIT"}}'
+
+    found = gather(Stored(objects, recreated=[(slot, late, 5)], value_of=row_value))
+
+    assert found.recreated == (Recreated("system/transaction_log", 1, "late", "one", 5),)
+    assert found.entries == gathered(objects).entries
+    with pytest.raises(ValueError, match="not the slot of a log"):
+        gather(Stored(objects, recreated=[("system/clock", late, 5)], value_of=row_value))
 
 
 def test_gather_finds_files_that_no_log_names_with_their_ages(site: Site) -> None:
