@@ -334,7 +334,7 @@ def _records(topic: str, table: Table, stored: Stored) -> Iterator[Record]:
             continue
         partition, base = int(values["_partition"]), int(values["_base_offset"])
         start = table.numbers.get(f"log_start/{topic_id}/{partition}", 0)
-        for row in pq.read_table(pa.BufferReader(data)).to_pylist():
+        for row in pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist():
             if base + row["_offset_delta"] >= start:
                 yield Record(
                     (topic, partition),

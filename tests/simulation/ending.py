@@ -139,7 +139,7 @@ def check_logs(site: ManySite, fresh: Warehouse, journal: Journal, outside: Outs
     check_offset_log(site, fresh)
     check_numbers(site, TRANSACTION_LOG_ROOT)
     check_numbers(site, OFFSET_LOG_ROOT)
-    check_files(site)
+    check_files(site, fresh)
     check_history(site)
     log = TransactionHistory.read(site)
     check_orders(outside, log)

@@ -11,14 +11,14 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
 from tests.simulation.bank import SETTINGS
+from tests.simulation.decoding import entry_of
 from tests.simulation.turns import ManySite
 from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, segments_root
-from txntable.log.actions import Add, Commit, Remove, Txn, decode_commit
+from txntable.log.actions import Add, Commit, Remove, Txn
 from txntable.log.delta_log import Fold
 from txntable.log.table_state import TableState
 
@@ -30,12 +30,10 @@ def entries(site: ManySite, root: str) -> Sequence[Commit]:
     """Every commit that ever was, oldest first."""
     stored = site.objects.entries  # type: ignore[attr-defined]
     known = (stored.get(commit_path(root, version), b"") for version in itertools.count())
-    return _decoded(tuple(itertools.takewhile(bool, known)), root)
-
-
-@lru_cache(maxsize=16)
-def _decoded(stored: tuple[bytes, ...], root: str) -> Sequence[Commit]:
-    return [decode_commit(version, data, commit_path(root, version)) for version, data in enumerate(stored)]
+    return [
+        entry_of(version, data, commit_path(root, version))
+        for version, data in enumerate(itertools.takewhile(bool, known))
+    ]
 
 
 def folded(site: ManySite, root: str, fold: Fold) -> TableState:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
 import traceback
 from dataclasses import dataclass, field
-from functools import lru_cache
-from unittest.mock import patch
 
+from tests.simulation.decoding import decoded_once
 from tests.simulation.tape import Recording, Tape
 from tests.simulation.turns import Counts, Turns, World
-from txntable.log.actions import decode_commit
 
 _CHANGING = re.compile(r"[0-9a-f]{8,}|\d+")
 _FACTS = re.compile(r"[\[({=].*")
 _SHAPE_CHARACTERS = 100
-# Commits are immutable, and each is read by every process of a run: a third of a run's time.
-_decode_once = lru_cache(maxsize=2_000)(decode_commit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +78,14 @@ def play(world: World, source: int | Recording) -> Played:
     failure: Failure | None = None
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # what is left to the next round is no news where everything fails
+    gc.disable()  # looking for cycles again and again in what the whole run needs takes a tenth of its time
     try:
-        with patch("txntable.log.delta_log.decode_commit", _decode_once):
+        with decoded_once():
             world.play(turns)
     except Exception as error:  # noqa: BLE001  whatever it is: it is what the run has to tell
         failure = Failure(kind_of(error), "".join(traceback.format_exception(error)))
     finally:
+        gc.enable()
         logging.disable(disabled)
     names = tuple(process.name for process in turns.processes)
     fair = turns.weather.is_fair

@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Iterator
 from contextlib import suppress
 
+from tests.simulation.decoding import entry_of
 from tests.simulation.site import Site
 from txntable.errors import UnknownTopicOrPartitionError
 from txntable.isolation import IsolationLevel
 from txntable.layout import PROBE_FOLDER, TOPICS_FOLDER, commit_path, heartbeat_path, public_root, segments_root
-from txntable.log.actions import Commit, Remove, decode_commit
+from txntable.log.actions import Commit, Remove
 from txntable.log.table_state import TableState
 from txntable.partition.markers import Control
 from txntable.partition.rewriting import Rewrite, RewriteRequest
@@ -75,11 +76,11 @@ def aborted_rows(log: TopicLog) -> list[str]:
 # -- what must be true ------------------------------------------------------------------------
 
 
-def check_whole(site: Site) -> None:
+def check_whole(site: Site, warehouse: Warehouse | None = None) -> None:
     """Every file is there that S or P names, or that a version of P names which is retained."""
-    warehouse, there = site.open(), set(site.objects.snapshot())
+    warehouse, there = warehouse or site.open(), set(site.objects.snapshot())
     for topic in warehouse.store.folders(TOPICS_FOLDER):
-        log = TopicLog(warehouse.context, topic)
+        log = warehouse.topic_log(topic)
         named = {f"{log.segments.root}/{add.path}" for add in log.segments.refresh().files}
         named |= {f"{log.public.root}/{path}" for path in retained_paths(site, log.public.root)}
         assert not sorted(named - there), "a log names what is not there"
@@ -105,7 +106,7 @@ def commits_of(site: Site, root: str) -> Iterator[Commit]:
         data = stored.get(commit_path(root, version))
         if data is None:
             return
-        yield decode_commit(version, data, commit_path(root, version))
+        yield entry_of(version, data, commit_path(root, version))
 
 
 def retention_ms(state: TableState) -> int:

@@ -39,6 +39,7 @@ _MOST_EXPIRED = 100
 # What a footer may claim before anything is decoded.
 LARGEST_ROWS = 10_000_000
 LARGEST_BYTES = 8 * 1024 * 1024 * 1024
+_SMALL_BYTES = 1024 * 1024
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 _REMOVE_TYPE = pa.struct(
     [
@@ -266,7 +267,8 @@ def _read(data: bytes, path: str) -> pa.Table:
                 rows=file.metadata.num_rows,
                 bytes=claimed,
             )
-        return file.read().combine_chunks()
+        # Of a small one threads cost more than the decoding.
+        return file.read(use_threads=len(data) > _SMALL_BYTES).combine_chunks()
     except (OSError, pa.ArrowInvalid) as error:
         # Arrow's own word for bytes that are no Parquet.
         raise DamagedDataError("checkpoint can not be read; restore the object from a backup", path=path) from error
