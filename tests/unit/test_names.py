@@ -31,7 +31,7 @@ from txntable.layout import (
     state_path,
     topic_names,
 )
-from txntable.log.action_fields import LARGEST_PATH, check_file_path
+from txntable.log.action_fields import LARGEST_PATH, check_file_path, check_file_paths
 from txntable.schema import check_topic_schema, from_delta_schema, to_delta_schema
 from txntable.storage.object_path import check_path
 from txntable.storage.object_store import StoreSpec
@@ -162,6 +162,30 @@ def test_file_that_a_log_may_name_is_one_that_every_store_takes(path: str) -> No
     assert check_path(path) == path
     assert len(path) <= LARGEST_PATH
     assert not {"", ".", ".."} & set(path.split("/"))
+
+
+LONG = "a" * 255
+"""The longest name in a path."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "a/b", "a//b", "/a", "a/../b", "..", "ä", "a b", "a\n", "a/" * 256),
+        *(LONG, f"{LONG}a", f"b/{LONG}", f"b/{LONG}a", f"{LONG}/{LONG}", f"{LONG}/{LONG}/a"),
+    ],
+)
+def test_checkpoint_may_name_the_files_that_an_entry_may_name(path: str) -> None:
+    def refusal(check: Callable[[], object]) -> bool:
+        try:
+            check()
+        except DamagedDataError:
+            return True
+        return False
+
+    in_an_entry = refusal(lambda: check_file_path(path))
+
+    assert refusal(lambda: check_file_paths(pa.chunked_array([["p/1.parquet", path]]))) == in_an_entry
 
 
 def test_file_names_are_those_that_are_parsed_again() -> None:
