@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.simulation.ending import judge
+from tests.simulation.every_world import EVERY, about
 from tests.simulation.playing import play
 from tests.simulation.turns import Turns
 from tests.simulation.worlds import WORLDS
@@ -46,3 +47,8 @@ def test_history_is_refused_when_a_file_is_gone_that_a_log_names() -> None:
 
     with pytest.raises(AssertionError, match="29 dangling"):
         judge(turns.site, journal, world.judged)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_world_says_what_happens_in_it(name: str) -> None:
+    assert about(name)
