@@ -59,9 +59,11 @@ simulate: $(READY) ## Run the simulation with RUNS=20000 seeds from FIRST=100000
 mutants: $(READY) ## Break the protocol one rule at a time, and see that each break is found
 	$(BIN)/python -m tests.mutants --workers $(WORKERS)
 
-chaos: $(READY) ## Kill and pause real processes for SECONDS=120, on a folder and on an S3 API, and judge what they saw
+chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=120, on a folder and on an S3 API, in each scenario, and judge it
 	$(BIN)/python -m tests.chaos --store local --seconds $(SECONDS)
 	$(BIN)/python -m tests.chaos --store s3 --seconds $(SECONDS)
+	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS)
+	$(BIN)/python -m tests.spark.rival_sessions --seconds $(SECONDS)
 
 correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its tables anew
 	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS) --results $(RESULTS)/simulation.json
@@ -70,6 +72,8 @@ correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its
 	$(BIN)/python -m tests.mutants --workers $(WORKERS) --results $(RESULTS)/mutants.json
 	$(BIN)/python -m tests.chaos --store local --seconds $(SECONDS) --results $(RESULTS)/chaos-local.json
 	$(BIN)/python -m tests.chaos --store s3 --seconds $(SECONDS) --results $(RESULTS)/chaos-s3.json
+	rm -f $(RESULTS)/chaos-scenarios.json
+	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS) --results $(RESULTS)/chaos-scenarios.json
 	$(BIN)/python -m tests.correctness
 
 format: $(READY) ## Format the code and mend what ruff can mend

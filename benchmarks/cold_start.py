@@ -70,6 +70,7 @@ class SyntheticFile:
 
     size: int = 1000
     stats: str = '{"numRecords":10}'
+    digest: str = f"sha256:{0:064x}"
 
 
 def fill(topic: TopicLog, topic_id: str, file: SyntheticFile) -> None:
@@ -93,7 +94,20 @@ def _rows(topic_id: str, numbers: range, file: SyntheticFile, table: TableState)
         partition, producer = number % PARTITIONS, ProducerEpoch(1, number // PER_TRANSACTION)
         base = (number // PARTITIONS) * 10
         batch = Batch(
-            segment_name(topic_id, number), partition, base, base + 9, 10, producer, True, 0, 1, 2, 4, None, 3
+            segment_name(topic_id, number),
+            partition,
+            base,
+            base + 9,
+            10,
+            producer,
+            True,
+            0,
+            1,
+            2,
+            4,
+            file.digest,
+            None,
+            3,
         )
         actions.append(batch_add(batch, file.size, file.stats))
         if number % PER_TRANSACTION == PER_TRANSACTION - 1:
@@ -105,7 +119,7 @@ def _rows(topic_id: str, numbers: range, file: SyntheticFile, table: TableState)
 
 
 def _append_one(topic: TopicLog, topic_id: str) -> None:
-    staged = StagedSegment("p00000/new.parquet", 0, 1, 100, '{"numRecords":1}', 1, 2, None, 3)
+    staged = StagedSegment("p00000/new.parquet", 0, 1, 100, '{"numRecords":1}', 1, 2, None, 3, f"sha256:{0:064x}")
     request = AppendRequest(topic_id, None, False, (SequencedSegment(staged, None),))
     topic.segments.commit("APPEND", lambda table: decide_append(topic.segments.fold, table, request, 5).actions)
 

@@ -19,7 +19,8 @@ import pyarrow as pa
 from benchmarks.measurement import Figure, ratio
 from txntable.environment import SystemEnvironment
 from txntable.log.actions import Commit, Metadata, Txn, guard_protocol
-from txntable.log.delta_log import DeltaLog, LogContext
+from txntable.log.delta_log import DeltaLog
+from txntable.log.log_view import LogContext
 from txntable.log.outcome import Committed
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import StoreSpec
@@ -46,6 +47,9 @@ class _Nothing:
 
     def apply(self, commit: Commit, table: TableState) -> None:
         """Keep nothing."""
+
+    def overlay(self) -> _Nothing:
+        return self
 
 
 def _open(folder: str, durability: str) -> DeltaLog[_Nothing]:

@@ -74,7 +74,7 @@ def _fill(warehouse: Warehouse, settings: TopicSettings) -> None:
             os.link(linked, path)
         else:
             linked = shutil.copyfile(linked, path)
-    fill(warehouse.topic_log(TOPIC), settings.topic_id, SyntheticFile(staged.size, staged.stats))
+    fill(warehouse.topic_log(TOPIC), settings.topic_id, SyntheticFile(staged.size, staged.stats, staged.digest))
 
 
 def _ours(url: str) -> list[Figure]:

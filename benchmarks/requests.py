@@ -2,8 +2,9 @@
 
 Owns which operations are counted and in which state of a warehouse.  The counts are the same in each run; what
 they cost in dollars, and the document that shows them, is :mod:`benchmarks.request_costs`'s.  One step at the door is
-one request of S3's API, except: a segment of 8 MiB or more is uploaded in parts (its parts and two more), a LIST
-answers 1,000 objects at a time, and a vacuum's DELETEs go 1,000 at a time (``tests/integration/test_requests.py``).
+one request of S3's API, and a GET where it looks at another object beside it, except: a segment of 8 MiB or more is
+uploaded in parts (its parts and two more), a LIST answers 1,000 objects at a time, and a vacuum's DELETEs go 1,000 at
+a time (``tests/integration/test_requests.py``).
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class Counted:
 def requests_of(steps: Sequence[Step]) -> Counter[str]:
     """Return the requests of some steps, by kind."""
     kinds = {Operation.PUT_IF_ABSENT: "PUT", Operation.WRITE: "PUT"}
-    return Counter(kinds.get(step.operation, step.operation.name) for step in steps)
+    made = Counter(kinds.get(step.operation, step.operation.name) for step in steps)
+    return made + Counter(GET=sum(step.looks_beside for step in steps))
 
 
 def _enters_transaction_log(step: Step) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import asdict
 
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from compaction.compactor import Progress as TellProgress
 from compaction.spec import TopicReport
@@ -107,7 +106,7 @@ def _tell_work(reports: Sequence[TopicReport]) -> None:
     for report in reports:
         facts = " ".join(f"{name}={value}" for name, value in _cells(report).items() if value)
         if facts != f"topic={report.topic}":
-            error_console().print(Text(facts), soft_wrap=True)
+            tell(facts)
     tell_failures(reports)
 
 

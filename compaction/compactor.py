@@ -15,6 +15,7 @@ from itertools import takewhile
 from compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_topic
 from compaction.rewriter import Rewriter, TopicWork, rewriter_here
 from compaction.spec import RewriteResult, RewriteTask, TopicReport, TopicSpec
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import TOPICS_FOLDER, topic_names
 from txntable.partition.condemnation import LONGEST_UPLOAD_MS
@@ -107,7 +108,7 @@ def compact(  # noqa: PLR0913  how to run, by name
         `topics` is a single name.
     """
     if isinstance(topics, str):
-        raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
+        raise InvalidRequestError("topics is a list of names; put the name into one", topics=shown(topics))
     # By their folders: to list the topics fails where the log of one of them can not be read.
     names = topic_names(warehouse.store.folders(TOPICS_FOLDER)) if topics is None else list(dict.fromkeys(topics))
     chosen = rewriter or rewriter_here(warehouse.context)
@@ -200,7 +201,7 @@ class _TopicRun:
         with closing(rewriter(work, spec.tasks)) as results:
             for task, result in zip(spec.tasks, results, strict=False):
                 waiting.append((task, result))
-                if result.failure is not None:
+                if result.failure is not None and not self._is_overtaken(task):
                     self._failures.append(result.failure)
                 done, bytes_waiting = done + task.size, bytes_waiting + task.size
                 sources_waiting += len(task.sources)
@@ -214,6 +215,14 @@ class _TopicRun:
                     waiting, bytes_waiting, sources_waiting = [], 0, 0
                     began_ms = clock.now_ms()
         self._register(spec.topic_id, waiting)
+
+    def _is_overtaken(self, task: RewriteTask) -> bool:
+        """Return whether a task failed because others have taken its sources meanwhile: vacuum may have theirs."""
+        with self.topic.segments.lock:
+            files = self.topic.segments.refresh().files
+            overtaken = any(source.path not in files for source in task.sources)
+        self._counts["lost"] += overtaken
+        return overtaken
 
     def _register(self, topic_id: str, worked: Sequence[tuple[RewriteTask, RewriteResult]]) -> None:
         sizes = {source.path: source.size for task, _ in worked for source in task.sources}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from compaction.latest import LatestRecords
 from compaction.spec import RewriteResult, RewriteTask
 from txntable.errors import DamagedDataError
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
 from txntable.partition.rewriting import Rewrite
 from txntable.segment import SegmentPlan
 from txntable.segment_rewriting import RewritePlan, rewrite_segments

@@ -142,6 +142,7 @@ def _ripe(logs: PartitionLogs, batch: Batch, row: Add, start: int, *, follows_ga
         batch.records,
         max(batch.base_offset, start),
         batch.last_offset + 1,
+        batch.digest,
     )
     return RipeSegment(
         planned,

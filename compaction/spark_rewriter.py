@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from compaction.rewriter import Rewriter, TopicWork, run_task
 from compaction.spec import RewriteResult, RewriteTask
 from txntable.environment import SystemEnvironment
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
 from txntable.spark.distributed_tasks import TASKS_AT_ONCE, distribute
 from txntable.spark.store_cache import opened
 from txntable.storage.store_clock import StoreClock

@@ -24,6 +24,7 @@ from compaction.vacuum_plan import (
     judge_heartbeat,
 )
 from compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, StorePermissionError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.layout import (
     HEARTBEATS_FOLDER,
@@ -84,7 +85,7 @@ def vacuum(
         on: call again; what is deleted is deleted, the rest is still there.
     """
     if isinstance(topics, str):
-        raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
+        raise InvalidRequestError("topics is a list of names; put the name into one", topics=shown(topics))
     run = _Vacuum(warehouse, execute, progress)
     works: list[Callable[[], list[VacuumLine]]]
     if topics is None:

@@ -15,8 +15,8 @@ from enum import Enum
 from txntable.layout import FileKind, FileName, parse_file_name
 from txntable.log.table_state import TableState
 from txntable.partition.condemnation import was_condemned
-from txntable.partition.partition_log import TransactionKey
 from txntable.partition.projection import SEGMENTS_PREFIX
+from txntable.partition.unstable_offsets import TransactionKey
 
 SMALLEST_AGE_MS = 7 * 86_400_000
 """Of what no log names: whoever is about to name it has long been refused (half of S's retention)."""

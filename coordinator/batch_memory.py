@@ -10,8 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from coordinator.error_kinds import shown
 from coordinator.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, DamagedDataError, InvalidRequestError
-from coordinator.row_json import Fields, check_name, check_stored_name, decode_row, encode_key, encode_row
+from coordinator.row_json import (
+    LARGEST_NUMBER,
+    Fields,
+    check_name,
+    check_stored_name,
+    decode_row,
+    encode_key,
+    encode_row,
+)
 
 BatchId: TypeAlias = str | int
 
@@ -22,12 +31,16 @@ def check_batch_id(batch_id: BatchId) -> BatchId:
     Raises
     ------
     InvalidRequestError
-        Neither an integer from 0 on nor a non-empty string: give another.
+        Neither an integer from 0 to 2^63 - 1 nor a non-empty string: give another.
     """
     if isinstance(batch_id, str):
         return check_name(batch_id, "a batch name")
-    if isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0:
-        raise InvalidRequestError("a batch id is a string or an integer from 0 on", batch_id=repr(batch_id))
+    if type(batch_id) is not int or not 0 <= batch_id <= LARGEST_NUMBER:
+        # A time such as 20260101123456789012 has 20 digits: as a text it is a batch id, too.
+        raise InvalidRequestError(
+            "a batch id is a string or an integer from 0 to 2^63 - 1; give a longer one as a string",
+            batch_id=shown(batch_id),
+        )
     return batch_id
 
 
@@ -119,10 +132,20 @@ class BatchMemory:
         The last committed integer of the transactional id.
     name_known : bool
         Whether the name has a row.
+    committed_by : tuple of (int, int), optional
+        The producer id and epoch of the transaction that wrote that row.
     """
 
     last_integer: int | None = None
     name_known: bool = False
+    committed_by: tuple[int, int] | None = None
+
+    def tells_of(self, batch_id: BatchId, producer_id: int, epoch: int) -> bool | None:
+        """Return whether that transaction committed `batch_id`; ``None``: a later integer took its place."""
+        if isinstance(batch_id, int) and self.last_integer is not None and batch_id < self.last_integer:
+            return None
+        known = self.name_known if isinstance(batch_id, str) else self.last_integer == batch_id
+        return known and self.committed_by == (producer_id, epoch)
 
 
 def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -> None:
@@ -147,7 +170,7 @@ def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -
     check_batch_id(batch_id)
     if isinstance(batch_id, str):
         if name_known:
-            raise BatchAlreadyCommittedError("this batch was committed before: skip the run", batch_id=repr(batch_id))
+            raise BatchAlreadyCommittedError("this batch was committed before: skip the run", batch_id=shown(batch_id))
     elif last_integer is not None and batch_id == last_integer:
         raise BatchAlreadyCommittedError("this batch was committed before: skip the run", batch_id=batch_id)
     elif last_integer is not None and batch_id < last_integer:

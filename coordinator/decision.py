@@ -47,6 +47,27 @@ class Decision:
         return self.epoch + 1
 
 
+@dataclass(frozen=True, slots=True)
+class PastDecision:
+    """A transaction that was decided before the last decision of its row: its position is not kept.
+
+    Attributes
+    ----------
+    epoch : int
+        The producer epoch of the transaction.
+    outcome : Outcome
+        Commit or abort.
+    """
+
+    epoch: int
+    outcome: Outcome
+
+    @property
+    def next_epoch(self) -> int:
+        """As :attr:`Decision.next_epoch`; a newer producer has taken it, or gone past it."""
+        return self.epoch + 1
+
+
 def encode_decision(decision: Decision) -> dict[str, object]:
     """Return the JSON form of `decision`."""
     batch = {} if decision.batch_id is None else {"batch_id": decision.batch_id}

@@ -11,6 +11,7 @@ import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from coordinator.error_kinds import shown
 from coordinator.errors import DamagedDataError, InvalidRequestError
 from coordinator.row_json import decode_object
 from coordinator.topic_name import is_topic_name
@@ -44,7 +45,7 @@ class EnrolledTopic:
         if not self.name or not self.partitions or min(self.partitions) < 0:
             raise InvalidRequestError(
                 "an enrolled topic has a name and at least one partition, none negative",
-                name=repr(self.name),
+                name=shown(self.name),
                 partitions=sorted(self.partitions),
             )
 

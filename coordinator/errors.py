@@ -1,96 +1,31 @@
 """The one tree of errors, with Kafka's names and what the caller does about each.
 
-::
-
-    TxnTableError
-    ├── RetriableError            call again: nothing is wrong with the call
-    ├── AbortableError            abort the transaction, then begin another
-    ├── FatalError                close this producer and make a new one
-    ├── InvalidCallError          mend the call: state is as it was
-    └── DamagedDataError          stop: what is stored contradicts the format
-
-Owns the codes and the predicates.  A message is lower case and ends with its facts as
-``key=value``; the remedy is part of the message.  Must not know of storage, Spark or time.
+Owns the codes; the kinds are :mod:`coordinator.error_kinds`'.  Must not know of storage, Spark or time.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-LONGEST_FACT = 1_000
-"""Characters of one fact in a message."""
-
-
-class TxnTableError(Exception):
-    """Base of every error that this project raises on purpose.
-
-    Parameters
-    ----------
-    message : str
-        Lower case; says what happened and what the caller can do.
-    **facts : object
-        Appended as ``key=value``; kept in :attr:`facts`.  ``None`` is left out.
-
-    Attributes
-    ----------
-    code : str
-        Kafka's canonical name where Kafka has one (KIP-1050), e.g. ``PRODUCER_FENCED``.
-    retriable, txn_requires_abort, fatal : bool
-        What the caller does: call again; abort the transaction; close the producer.
-    """
-
-    code: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
-    retriable: ClassVar[bool] = False
-    txn_requires_abort: ClassVar[bool] = False
-    fatal: ClassVar[bool] = False
-
-    def __init__(self, message: str, **facts: object) -> None:
-        self.message = message
-        self.facts = {key: value for key, value in facts.items() if value is not None}
-        super().__init__(" ".join([message, *(f"{key}={_shown(value)}" for key, value in self.facts.items())]))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.message, self.facts))
-
-
-def _shown(value: object) -> str:
-    """Return a fact's text, cut where it is too long to read: what is stored can be of any length."""
-    text = str(value)
-    return text if len(text) <= LONGEST_FACT else f"{text[:LONGEST_FACT]}…"
-
-
-def _rebuild(kind: type[TxnTableError], message: str, facts: dict[str, object]) -> TxnTableError:
-    return kind(message, **facts)
-
-
-class RetriableError(TxnTableError):
-    """Call again; nothing is wrong with the call."""
-
-    retriable = True
-
-
-class AbortableError(TxnTableError):
-    """Abort the transaction; the producer may begin another."""
-
-    txn_requires_abort = True
-
-
-class FatalError(TxnTableError):
-    """Close this producer; a new one may go on."""
-
-    fatal = True
-
-
-class InvalidCallError(TxnTableError):
-    """Mend the call; nothing was changed."""
-
-
-class DamagedDataError(TxnTableError):
-    """What is stored contradicts the format; the message names the object."""
-
-    code = "CORRUPT_MESSAGE"
-    fatal = True
-
+from coordinator.error_kinds import (
+    LONGEST_FACT as LONGEST_FACT,
+)
+from coordinator.error_kinds import (
+    AbortableError as AbortableError,
+)
+from coordinator.error_kinds import (
+    DamagedDataError as DamagedDataError,
+)
+from coordinator.error_kinds import (
+    FatalError as FatalError,
+)
+from coordinator.error_kinds import (
+    InvalidCallError as InvalidCallError,
+)
+from coordinator.error_kinds import (
+    RetriableError as RetriableError,
+)
+from coordinator.error_kinds import (
+    TxnTableError as TxnTableError,
+)
 
 # -- producers and transactions -------------------------------------------------------------
 
@@ -157,6 +92,15 @@ class CommitStateUnknownError(RetriableError):
     """
 
     code = "COMMIT_STATE_UNKNOWN"
+
+
+class TransactionOutcomeUnknownError(FatalError):
+    """The transaction was decided, and how is not kept any more: look whether its records are there.
+
+    Asking again finds out nothing.  Never treat it as an abort: what was committed must not be sent again.
+    """
+
+    code = "TRANSACTION_OUTCOME_UNKNOWN"
 
 
 class TransactionCoordinatorFencedError(FatalError):
@@ -339,6 +283,10 @@ class SchemaMismatchError(InvalidCallError):
     code = "INVALID_RECORD"
 
 
+class MissingKeyError(SchemaMismatchError):
+    """The topic is compacted and takes no record without a key.  In a transaction: abort, as Kafka's answer means."""
+
+
 class RecordTooLargeError(AbortableError):
     """A record or batch is larger than allowed."""
 
@@ -360,6 +308,16 @@ class WarehouseNotFoundError(InvalidCallError):
     code = "WAREHOUSE_NOT_FOUND"
 
 
+class WarehouseReplacedError(FatalError):
+    """What this process opened is not there any more: moved, deleted, restored from a backup, or created again.
+
+    Nothing was acknowledged.  Every further call of the handle fails the same way: stop, find out what happened to the
+    warehouse, and open it anew.
+    """
+
+    code = "INCONSISTENT_CLUSTER_ID"
+
+
 class WarehouseAlreadyExistsError(InvalidCallError):
     """There is a warehouse at that place already, or something that is none."""
 
@@ -374,7 +332,7 @@ class UnsupportedFormatError(InvalidCallError):
 
 
 class StoreUnsuitableError(InvalidCallError):
-    """The store failed the capability probe."""
+    """The store does not do what a warehouse needs: it failed the probe, or said so.  Choose another store."""
 
     code = "STORE_UNSUITABLE"
 
@@ -383,6 +341,16 @@ class StoreUnavailableError(RetriableError):
     """The store did not answer; of a write it is not known whether it happened."""
 
     code = "STORE_UNAVAILABLE"
+
+
+class KafkaStorageError(FatalError):
+    """The disk failed to sync a folder: what this process wrote last may be lost with the next power cut.
+
+    Nothing that is read back proves it, and no later sync does: this process writes no more.  Check the disk and the
+    system's log, then begin anew in a new process, and ask there what became of the call.
+    """
+
+    code = "KAFKA_STORAGE_ERROR"
 
 
 class StorePermissionError(TxnTableError):

@@ -15,6 +15,7 @@ from typing import Any
 from coordinator.assignment import TopicPartition
 from coordinator.assignors import Assignor
 from coordinator.enrolment import decode_partitions, encode_partitions
+from coordinator.error_kinds import shown
 from coordinator.errors import DamagedDataError, UnsupportedFormatError
 from coordinator.row_json import Fields, decode_object
 
@@ -140,7 +141,7 @@ def decode_assignor(name: str) -> Assignor:
         return Assignor(name)
     except ValueError as error:
         raise UnsupportedFormatError(
-            "a group uses an assignor that this version does not know: use a newer version", assignor=repr(name)
+            "a group uses an assignor that this version does not know: use a newer version", assignor=shown(name)
         ) from error
 
 

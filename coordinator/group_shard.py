@@ -35,6 +35,7 @@ from coordinator.group_request import (
     TopicsFound,
 )
 from coordinator.group_state import GroupOperation
+from coordinator.store_time import has_passed
 
 
 def join(row: GroupRow | None, request: JoinRequest) -> OffsetLogTransition[MemberAssignment]:
@@ -189,9 +190,9 @@ def expel(row: GroupRow | None, request: ExpelRequest) -> OffsetLogTransition[tu
 
 
 def is_expired(member: GroupMember, request: ExpelRequest) -> bool:
-    """Return whether a member has been silent for longer than its session timeout."""
-    last_ms = max(member.joined_ms, request.heartbeats.get(member.member_id, member.joined_ms))
-    return request.now_ms - last_ms > member.session_timeout_ms
+    """Return whether a member has been silent for longer than its session timeout; a time far ahead shows no life."""
+    signs = (member.joined_ms, request.heartbeats.get(member.member_id, member.joined_ms))
+    return all(has_passed(request.now_ms - sign_ms, member.session_timeout_ms) for sign_ms in signs)
 
 
 def refresh(row: GroupRow | None, topics_found: TopicsFound, position: int) -> OffsetLogTransition[GroupRow | None]:

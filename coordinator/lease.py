@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from coordinator.error_kinds import shown
 from coordinator.errors import DamagedDataError, TransactionCoordinatorFencedError
 from coordinator.row_json import Fields, decode_row, encode_key, encode_row
 
@@ -47,7 +48,7 @@ class LeaseRow:
         if not _OWNER.fullmatch(self.owner) or self.coordinator_epoch <= NEVER_CLAIMED or self.position < 0:
             raise DamagedDataError(
                 "the lease's row contradicts the format",
-                owner=repr(self.owner),
+                owner=shown(self.owner),
                 coordinator_epoch=self.coordinator_epoch,
                 position=self.position,
             )

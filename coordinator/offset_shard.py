@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from coordinator.assignment import TopicPartition
+from coordinator.error_kinds import shown
 from coordinator.errors import (
     CommitFailedError,
     OffsetMetadataTooLargeError,
@@ -147,8 +148,8 @@ def _check_read_from(
             group=row.group,
             topic=row.topic,
             partition=row.partition,
-            read_from=repr(read_from),
-            committed=repr(offset),
+            read_from=shown(read_from),
+            committed=shown(offset),
         )
 
 

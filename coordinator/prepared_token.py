@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from coordinator.decision import Outcome
-from coordinator.errors import InvalidRequestError, InvalidTxnStateError
+from coordinator.error_kinds import shown
+from coordinator.errors import InvalidRequestError, InvalidTxnStateError, TransactionOutcomeUnknownError
+from coordinator.past_decisions import Ended
 from coordinator.transaction import TransactionMetadata
+from coordinator.transaction_request import ProducerIdentity
 from coordinator.transaction_state import TransactionState
 
-_TOKEN = re.compile(r"([0-9]+):([0-9]+):([0-9a-f]+)")
+_TOKEN = re.compile(r"([0-9]{1,19}):([0-9]{1,19}):([0-9a-f]+)")
 _ID_DIGITS = 8
 
 
@@ -58,7 +61,7 @@ class PreparedToken:
         """
         match = _TOKEN.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise InvalidRequestError("this is no token; give what prepare_transaction returned", token=repr(text))
+            raise InvalidRequestError("this is no token; give what prepare_transaction returned", token=shown(text))
         return cls(int(match[1]), int(match[2]), match[3])
 
 
@@ -66,7 +69,7 @@ def _id_digits(transactional_id: str) -> str:
     return sha256(transactional_id.encode()).hexdigest()[:_ID_DIGITS]
 
 
-def settle(row: TransactionMetadata, token: str | None) -> Outcome | None:
+def settle(row: TransactionMetadata, token: str | None, holder: ProducerIdentity) -> Outcome | None:
     """Return how a prepared transaction is to be ended, given the token that the outside database committed.
 
     Parameters
@@ -75,13 +78,15 @@ def settle(row: TransactionMetadata, token: str | None) -> Outcome | None:
         The row of the id, with nothing decided and incomplete.
     token : str, optional
         The last token that the outside database committed; ``None``: none ever.
+    holder : ProducerIdentity
+        Who asks, since its init.
 
     Returns
     -------
     Outcome, optional
-        COMMIT when it is the prepared transaction's, ABORT when it is an earlier one's: the outside
-        database did not commit.  ``None``: nothing is prepared, and nothing contradicts the token.  An id that
-        expired begins anew under a higher producer id: its tokens from before are earlier ones, too.
+        COMMIT when it is the prepared transaction's, ABORT when it is that of an earlier one, which was committed:
+        the outside database did not commit.  ``None``: nothing is prepared, and nothing contradicts the token; or
+        what is prepared is another process's, which has taken the id since: that process ends it.
 
     Raises
     ------
@@ -90,41 +95,47 @@ def settle(row: TransactionMetadata, token: str | None) -> Outcome | None:
     InvalidTxnStateError
         The transaction of the token was aborted although the outside database committed, or never
         was: the two differ, and someone has to look.
+    TransactionOutcomeUnknownError
+        Nobody knows how it ended: of a producer id that the id has no more (it expired, or the warehouse was
+        restored), or so old that the row has forgotten it.
     """
     named = None if token is None else PreparedToken.parse(token)
     if named is not None and token != row.token:
         _require_earlier(row, named)
     if row.state is not TransactionState.PREPARED:
         return None
-    return Outcome.COMMIT if token == row.token else Outcome.ABORT
+    if token == row.token:
+        return Outcome.COMMIT
+    is_held = (row.producer_id, row.producer_epoch) == (holder.producer_id, holder.producer_epoch)
+    return Outcome.ABORT if is_held else None
 
 
 def _require_earlier(row: TransactionMetadata, named: PreparedToken) -> None:
     """Refuse a token whose transaction is not an earlier one, or did not end as its holder takes for granted."""
-    if named.producer_id < row.producer_id and named.is_of(row.transactional_id):
-        # An id expires only when nothing of it is undecided.
-        return
-    if named.producer_id != row.producer_id:
+    facts = {"transactional_id": row.transactional_id, "producer_epoch": row.producer_epoch, "token": str(named)}
+    if named.producer_id != row.producer_id and not named.is_of(row.transactional_id):
         raise InvalidRequestError(
             "the token is of another producer id: use the transactional id that it was prepared under",
-            transactional_id=row.transactional_id,
             producer_id=row.producer_id,
-            token=str(named),
+            **facts,
         )
-    decision = row.decision
-    if decision is None or named.epoch > decision.epoch:
-        raise InvalidTxnStateError(
-            "the transaction of the token is not prepared: check the warehouse and the outside database",
-            transactional_id=row.transactional_id,
-            producer_epoch=row.producer_epoch,
-            token=str(named),
+    # Whatever is decided under the row's own epoch is none that was committed outside.
+    is_over = named.producer_id == row.producer_id and named.epoch < row.producer_epoch
+    ended = row.ended(named.epoch) if is_over else None
+    if named.producer_id != row.producer_id or (is_over and ended is None):
+        raise TransactionOutcomeUnknownError(
+            "the token is of a transaction that ended so long ago, or before a restore, that nobody knows how:"
+            " look whether its records are there, write them again by hand if not, then delete the token"
+            " in the outside database",
+            **facts,
         )
-    # Of an earlier one nothing is kept: this producer went on only after it was decided.
-    if named.epoch == decision.epoch and decision.outcome is Outcome.ABORT:
+    if ended is Ended.ABORTED:
         raise InvalidTxnStateError(
             "the transaction was aborted although its token was committed outside: write its records again by hand,"
             " then delete the token there",
-            transactional_id=row.transactional_id,
-            position=decision.position,
-            token=str(named),
+            **facts,
+        )
+    if ended is not Ended.COMMITTED:
+        raise InvalidTxnStateError(
+            "the transaction of the token is not prepared: check the warehouse and the outside database", **facts
         )

@@ -14,6 +14,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from coordinator.error_kinds import shown
 from coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
 
 ROW_FORMAT = 1
@@ -24,6 +25,7 @@ LONGEST_NAME_BYTES = 32_767
 
 Fields = Mapping[str, type | tuple[type, ...]]
 
+_half_pair = re.compile("[\ud800-\udfff]").search
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -62,8 +64,8 @@ _decode = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_numb
 
 def check_stored_name(name: str, what: str) -> str:
     """Return `name` when it is one at all: as :func:`check_name`, of any length, since rows may have longer ones."""
-    if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
-        raise InvalidRequestError(f"{what} must be a non-empty string of valid unicode", name=repr(name))
+    if not isinstance(name, str) or not name or _half_pair(name):
+        raise InvalidRequestError(f"{what} must be a non-empty string of valid unicode", name=shown(name))
     return name
 
 
@@ -87,6 +89,43 @@ def check_name(name: str, what: str) -> str:
             f"{what} is too long; give a shorter one", name=reprlib.repr(name), bytes=size, most=LONGEST_NAME_BYTES
         )
     return name
+
+
+def check_text(text: object, what: str) -> str:
+    """Return `text` when it can be stored: a string of valid Unicode, which may be empty.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is none: give another.
+    """
+    if not isinstance(text, str) or _half_pair(text):
+        raise InvalidRequestError(f"{what} must be a string of valid unicode", found=shown(text))
+    return text
+
+
+def check_number(value: object, what: str, lowest: int = 0) -> int:
+    """Return `value` when it is a number that may be given: an integer that can be stored.
+
+    Parameters
+    ----------
+    value : object
+        An offset, a time, a producer id.
+    what : str
+        What the message calls it.
+    lowest : int
+        The smallest that is one.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no integer, or out of bounds: 64 bits with a sign, as Kafka's are.
+    """
+    if type(value) is not int or not lowest <= value <= LARGEST_NUMBER:
+        raise InvalidRequestError(
+            f"{what} is an integer from {lowest} to 2^63 - 1; give such a number", found=shown(value)
+        )
+    return value
 
 
 def encode_key(*parts: str) -> str:

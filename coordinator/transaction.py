@@ -20,6 +20,7 @@ from coordinator.batch_memory import BatchId
 from coordinator.decision import Decision, Outcome, decode_decision, encode_decision
 from coordinator.enrolment import Topics, decode_topics, encode_topics, enrolled_union
 from coordinator.errors import DamagedDataError, IllegalStateError, InvalidRequestError
+from coordinator.past_decisions import Ended, PastDecisions
 from coordinator.row_json import Fields, check_stored_name, decode_row, encode_key, encode_row
 from coordinator.transaction_state import Operation, TransactionState, next_state
 
@@ -51,6 +52,10 @@ class TransactionMetadata:
         The position of the first enrolment: the timeout counts from its time.
     decision : Decision, optional
         The last decision; kept until the next one.
+    past : PastDecisions
+        How the epochs before that of the last decision ended, as far as it is kept.
+    prepared_epoch : int, optional
+        The newest epoch that was ever prepared: its token may be in an outside database.
     token : str, optional
         While PREPARED: who holds it decides.
     batch_id : str or int, optional
@@ -74,6 +79,8 @@ class TransactionMetadata:
     groups: tuple[str, ...] = ()
     started_position: int | None = None
     decision: Decision | None = None
+    past: PastDecisions = field(default_factory=PastDecisions)
+    prepared_epoch: int | None = None
     token: str | None = None
     batch_id: BatchId | None = None
 
@@ -93,6 +100,13 @@ class TransactionMetadata:
         """The row's key in the transaction log."""
         return transaction_key(self.transactional_id)
 
+    def ended(self, epoch: int) -> Ended | None:
+        """Return what became of an epoch below the row's; ``None``: it is not known any more."""
+        last = self.decision
+        if last is None or epoch > last.epoch:
+            return Ended.NOTHING
+        return _ENDED[last.outcome] if epoch == last.epoch else self.past.ago(last.epoch - epoch)
+
     def prepare_init(self, timeout_ms: int, position: int) -> TransactionMetadata:
         """Return the row of the next producer: no transaction, under a raised epoch."""
         epoch = self.producer_epoch + 1
@@ -110,8 +124,14 @@ class TransactionMetadata:
 
     def prepare_token(self, token: str, batch_id: BatchId | None, position: int) -> TransactionMetadata:
         """Return the row prepared for a two-phase commit with `token`."""
-        started = position if self.started_position is None else self.started_position
-        return self._moved(Operation.PREPARE, position, token=token, batch_id=batch_id, started_position=started)
+        return self._moved(
+            Operation.PREPARE,
+            position,
+            token=token,
+            batch_id=batch_id,
+            prepared_epoch=self.producer_epoch,
+            started_position=position if self.started_position is None else self.started_position,
+        )
 
     def prepare_decision(
         self, operation: Operation, outcome: Outcome, batch_id: BatchId | None, position: int
@@ -119,9 +139,22 @@ class TransactionMetadata:
         """Return the row that decides the transaction at `position`, under a raised epoch, and the decision."""
         decision = Decision(self.producer_epoch, outcome, position, batch_id)
         decided = self._moved(
-            operation, position, producer_epoch=decision.next_epoch, decision=decision, token=None, batch_id=None
+            operation,
+            position,
+            producer_epoch=decision.next_epoch,
+            decision=decision,
+            past=self._past_below(decision.epoch),
+            token=None,
+            batch_id=None,
         )
         return decided, decision
+
+    def _past_below(self, epoch: int) -> PastDecisions:
+        """Return the past as it is once `epoch` is decided."""
+        last = self.decision
+        if last is None:
+            return self.past.followed_by(Ended.NOTHING, epoch)
+        return self.past.followed_by(_ENDED[last.outcome]).followed_by(Ended.NOTHING, epoch - last.epoch - 1)
 
     def prepare_complete(self, position: int) -> TransactionMetadata:
         """Return the row of the same decision with nothing owed."""
@@ -163,6 +196,8 @@ class TransactionMetadata:
                 "groups": list(self.groups) or None,
                 "started_position": self.started_position,
                 "decision": None if decision is None else encode_decision(decision),
+                "past": str(self.past) or None,
+                "prepared_epoch": self.prepared_epoch,
                 "token": self.token,
                 "batch_id": self.batch_id,
                 "position": self.position,
@@ -181,13 +216,14 @@ class TransactionMetadata:
             It is of a format that this version does not know.
         """
         fields = decode_row(text, _WHAT, _REQUIRED, _OPTIONAL)
-        decision = fields.pop("decision")
+        decision, past = fields.pop("decision"), fields.pop("past")
         try:
             return cls(
                 state=_decode_state(fields.pop("state")),
                 topics=decode_topics(fields.pop("partitions") or {}, _WHAT),
                 groups=_decode_groups(fields.pop("groups") or []),
                 decision=None if decision is None else decode_decision(decision, _WHAT),
+                past=PastDecisions.parse(past or ""),
                 **fields,
             )
         except InvalidRequestError as error:
@@ -218,9 +254,12 @@ _OPTIONAL: Fields = {
     "groups": list,
     "started_position": int,
     "decision": dict,
+    "past": str,
+    "prepared_epoch": int,
     "token": str,
     "batch_id": (str, int),
 }
+_ENDED = {Outcome.COMMIT: Ended.COMMITTED, Outcome.ABORT: Ended.ABORTED}
 _DECIDED_OUTCOME = {
     TransactionState.PREPARE_COMMIT: Outcome.COMMIT,
     TransactionState.COMPLETE_COMMIT: Outcome.COMMIT,
@@ -245,6 +284,10 @@ def _invariants(row: TransactionMetadata) -> dict[str, bool]:
         "a prepared transaction, and no other, has a token": (state is TransactionState.PREPARED) == bool(row.token),
         "only a prepared transaction has a batch id of its own": row.batch_id is None or row.token is not None,
         "a decision is of an epoch below the row's": decision is None or 0 <= decision.epoch < row.producer_epoch,
+        "the past ends below the last decision": row.past.epochs <= (0 if decision is None else decision.epoch),
+        "what is prepared is of the row's epoch, and what was, of none above": row.prepared_epoch == row.producer_epoch
+        if state is TransactionState.PREPARED
+        else 0 <= (row.prepared_epoch or 0) <= row.producer_epoch,
         "no position is above the row's": max(row.started_position or 0, 0 if decision is None else decision.position)
         <= row.position,
         "a decided state is that of the last epoch's decision": state not in _DECIDED_OUTCOME

@@ -164,6 +164,8 @@ class EndRequest:
         What the log remembers of `batch_id` at the version that `position` follows.
     decided_at_ms : int, optional
         The store's time of the commit, milliseconds since 1970: how long a batch name is kept counts from it.
+    repeated : bool
+        Whether the same was asked before, and its outcome is not known: then "fenced" may be no answer.
 
     Raises
     ------
@@ -179,6 +181,7 @@ class EndRequest:
     batch_id: BatchId | None = None
     memory: BatchMemory = field(default_factory=BatchMemory)
     decided_at_ms: int | None = None
+    repeated: bool = False
 
     def __post_init__(self) -> None:
         if self.batch_id is not None:

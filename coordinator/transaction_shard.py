@@ -9,9 +9,9 @@ unless marked:
   is a retry of that decision and never touches a later transaction.
 * A refused epoch is :class:`InvalidProducerEpochError` for data, :class:`ProducerFencedError` for
   offsets, decisions and init.  A wrong producer id is :class:`InvalidPidMappingError`.
-* A commit is recognised for as long as the row keeps its decision, even after a newer producer's init
+* A commit is recognised for as long as the row keeps its outcome, even after newer producers' transactions
   (ours: the truth helps, and the caller is fenced at its next request).  An abort is not: it would
-  tell a zombie that it may go on.
+  tell a zombie that it may go on.  After that, see ``late_end``.
 * Whoever meets a decided row that is not complete is told to complete it first.
 
 This module is the door: what others than the producer may do is in ``transaction_upkeep``, what an
@@ -21,7 +21,8 @@ append is checked for in ``verification``, and both can be had from here.
 from __future__ import annotations
 
 from coordinator.batch_memory import BatchId, BatchRow, check_batch
-from coordinator.decision import Decision, Outcome
+from coordinator.decision import Decision, Outcome, PastDecision
+from coordinator.error_kinds import shown
 from coordinator.errors import (
     InvalidProducerEpochError,
     InvalidRequestError,
@@ -29,6 +30,7 @@ from coordinator.errors import (
     ProducerFencedError,
     RecordTooLargeError,
 )
+from coordinator.late_end import answer_late, owned_or_answered
 from coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
 from coordinator.transaction_guard import owned_row, refused, require_complete
 from coordinator.transaction_request import (
@@ -186,7 +188,7 @@ def prepare(row: TransactionMetadata | None, request: PrepareRequest) -> Transit
     return Transition(row.prepare_token(request.token, request.batch_id, request.position), identity)
 
 
-def end(row: TransactionMetadata | None, request: EndRequest) -> Transition[Decision]:
+def end(row: TransactionMetadata | None, request: EndRequest) -> Transition[Decision | PastDecision]:
     """Decide the producer's transaction, or find how it was decided.
 
     Parameters
@@ -206,7 +208,9 @@ def end(row: TransactionMetadata | None, request: EndRequest) -> Transition[Deci
     InvalidPidMappingError
         The id is unknown, expired, or of another producer id: make a new producer.
     ProducerFencedError
-        A newer producer has the id: close this one.
+        A newer producer has the id, and this transaction was not committed: close this producer.
+    TransactionOutcomeUnknownError
+        It was decided before what the row keeps: look whether its records are there.
     InvalidTxnStateError
         Nothing to commit, decided otherwise, prepared and no token (or another): close the producer.
     ConcurrentTransactionsError
@@ -216,11 +220,12 @@ def end(row: TransactionMetadata | None, request: EndRequest) -> Transition[Deci
     InvalidRequestError
         The prepared transaction carries another batch id: see :func:`carried_batch`.
     """
-    row = owned_row(row, request.producer_id)
-    if row.decision is not None and row.decision.epoch == request.epoch:
-        return Transition(None, _decided_before(row, row.decision, request))
+    found = owned_or_answered(row, request)
+    if isinstance(found, PastDecision):
+        return Transition(None, found)
+    row = found
     if request.epoch != row.producer_epoch:
-        raise refused(ProducerFencedError, row, request.epoch)
+        return Transition(None, answer_late(row, request))
     require_complete(row)
     if request.token != row.token:
         raise InvalidTxnStateError(
@@ -231,22 +236,29 @@ def end(row: TransactionMetadata | None, request: EndRequest) -> Transition[Deci
     return _decide(row, request)
 
 
-def carried_batch(row: TransactionMetadata | None, batch_id: BatchId | None) -> BatchId | None:
-    """Return the batch id that an end of `row` decides.
+def carried_batch(
+    row: TransactionMetadata | None, producer: ProducerIdentity, batch_id: BatchId | None
+) -> BatchId | None:
+    """Return the batch id that an end decides.
 
     Parameters
     ----------
     row : TransactionMetadata, optional
         The row of the id.
+    producer : ProducerIdentity
+        Whose transaction is ended.
     batch_id : str or int, optional
         What the caller of the end knows: after a restart, nothing.
 
     Returns
     -------
     str or int, optional
-        That of the prepared transaction if it has one, else `batch_id`.
+        That of the producer's prepared transaction if it has one, else `batch_id`.
     """
-    return batch_id if row is None or row.batch_id is None else row.batch_id
+    if row is None or row.batch_id is None:
+        return batch_id
+    is_its_own = (row.producer_id, row.producer_epoch) == (producer.producer_id, producer.producer_epoch)
+    return row.batch_id if is_its_own else batch_id
 
 
 def _take_over_prepared(row: TransactionMetadata, request: InitRequest) -> Transition[ProducerIdentity]:
@@ -260,25 +272,8 @@ def _take_over_prepared(row: TransactionMetadata, request: InitRequest) -> Trans
     return Transition(None, ProducerIdentity(row.producer_id, row.producer_epoch, row.token))
 
 
-def _decided_before(row: TransactionMetadata, decision: Decision, request: EndRequest) -> Decision:
-    superseded = row.producer_epoch != decision.next_epoch
-    told_anyway = request.outcome is Outcome.COMMIT or request.token is not None
-    if decision.outcome is request.outcome and (told_anyway or not superseded):
-        return decision
-    if superseded and request.token is None:
-        raise refused(ProducerFencedError, row, request.epoch)
-    raise InvalidTxnStateError(
-        "the transaction was decided otherwise: close the producer and make a new one",
-        transactional_id=row.transactional_id,
-        epoch=request.epoch,
-        requested=request.outcome.value,
-        decided=decision.outcome.value,
-        position=decision.position,
-    )
-
-
-def _decide(row: TransactionMetadata, request: EndRequest) -> Transition[Decision]:
-    batch_id = carried_batch(row, request.batch_id)
+def _decide(row: TransactionMetadata, request: EndRequest) -> Transition[Decision | PastDecision]:
+    batch_id = carried_batch(row, ProducerIdentity(request.producer_id, request.epoch), request.batch_id)
     operation = Operation.COMMIT if request.outcome is Outcome.COMMIT else Operation.ABORT
     committed_batch = batch_id if operation is Operation.COMMIT else None
     if committed_batch is not None and not row.state.is_open:
@@ -290,8 +285,8 @@ def _decide(row: TransactionMetadata, request: EndRequest) -> Transition[Decisio
     if committed_batch != request.batch_id:
         raise InvalidRequestError(
             "the prepared transaction carries a batch id: commit it with that one",
-            batch_id=repr(request.batch_id),
-            carried=repr(committed_batch),
+            batch_id=shown(request.batch_id),
+            carried=shown(committed_batch),
         )
     check_batch(request.memory.last_integer, request.memory.name_known, committed_batch)
     remembered = BatchRow(

@@ -7,6 +7,7 @@ or writes nothing.  Durations come as arguments, measured by the store's clock.
 from __future__ import annotations
 
 from coordinator.decision import Decision, Outcome
+from coordinator.store_time import has_passed
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_request import Transition
 from coordinator.transaction_state import VALID_TRANSITIONS, Operation
@@ -42,6 +43,7 @@ def time_out(row: TransactionMetadata, elapsed_ms: int | None, position: int) ->
         Any row.
     elapsed_ms : int, optional
         Milliseconds of the store's time since the started position; ``None``: so long that its log entry is gone.
+        Far below zero: a clock was ahead when it began, and its end is not waited for.
     position : int
         The slot decided on.
 
@@ -51,7 +53,7 @@ def time_out(row: TransactionMetadata, elapsed_ms: int | None, position: int) ->
         With the decision; with ``None``, and nothing to write, when there is nothing to abort.
     """
     illegal = (row.state, Operation.TIME_OUT) not in VALID_TRANSITIONS
-    if illegal or (elapsed_ms is not None and elapsed_ms <= row.timeout_ms):
+    if illegal or (elapsed_ms is not None and not has_passed(elapsed_ms, row.timeout_ms)):
         return Transition(None, None)
     return abort_open(row, Operation.TIME_OUT, position)
 

@@ -3,8 +3,9 @@
     python -m jobs.compact --warehouse s3://bucket/warehouse --once
     spark-submit jobs/compact.py --warehouse s3://bucket/warehouse --once --engine spark
 
-Exit code 0: done, or nothing to do, or stopped by SIGTERM or SIGINT; 1: something failed, and the next run does it;
-2: wrong usage.  Killed at any moment it leaves a correct warehouse.  Spark is loaded when there is work for it only.
+Exit code 0: done, or nothing to do; 1: something failed, and the next run does it; 2: wrong usage; 130 or 143: ended
+well after SIGINT or SIGTERM.  Killed at any moment it leaves a correct warehouse.  Spark is loaded when there is work
+for it only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from compaction.engine import Engine, chosen_rewriter
 from compaction.rewriter import Rewriter, rewriter_here
 from compaction.spec import TopicReport
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.coordinator_run import stopped_by_signals
+from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import note
 from txntable.errors import MissingDependencyError
 

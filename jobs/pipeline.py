@@ -5,8 +5,9 @@ What a group has not read yet becomes records of other topics, in one transactio
     python -m jobs.pipeline --warehouse s3://bucket/warehouse --config delays.toml --once --batch-id 2026-11-20
     spark-submit jobs/pipeline.py --warehouse s3://bucket/warehouse --config delays.toml
 
-Exit code 0: done, or nothing to do, or stopped by SIGTERM or SIGINT; 1: failed: nothing was committed, unless it says
-COMMIT_STATE_UNKNOWN; run it again; 2: wrong usage.  What the function itself raises is shown as it is, with the offsets
+Exit code 0: done, or nothing to do; 1: failed: nothing was committed, unless it says COMMIT_STATE_UNKNOWN; run it
+again; 2: wrong usage; 130 or 143: ended well after SIGINT or SIGTERM.
+What the function itself raises is shown as it is, with the offsets
 that led to it.
 """
 
@@ -16,13 +17,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from jobs.pipeline_settings import read_settings
 from jobs.session import spark_session
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.coordinator_run import stopped_by_signals
-from txntable.cli.output import error_console
+from txntable.cli.interruption import stopped_by_signals
+from txntable.cli.output import tell
 from txntable.spark.pipeline import Pipeline, PipelineRun
 from txntable.spark.pipeline_config import check_topics
 from txntable.spark.session import require_java
@@ -71,7 +71,7 @@ def pipeline(  # noqa: PLR0913  the options of the command
 
 
 def _tell(run: PipelineRun) -> None:
-    error_console().print(Text(str(run)), soft_wrap=True)
+    tell(str(run))
 
 
 command = on_warehouse(pipeline)

@@ -25,6 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from txntable.cli.interruption import SIGNALS, Terminated
 from txntable.cli.output import note
 from txntable.errors import MissingDependencyError
 from txntable.spark.s3a import s3a_settings
@@ -150,7 +151,7 @@ def _quiet_libraries() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Keep the first Ctrl-C until the block ends; a second one is not kept.
+    """Keep the first Ctrl-C or SIGTERM until the block ends; a second one is not kept.
 
     A JVM whose Python goes away while it says hello never ends: nobody knows its process yet, and it
     waits for connections without the thread that would see its standard input close.
@@ -158,23 +159,25 @@ def _interrupts_later() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    interrupted = False
+    kept: list[int] = []
 
     def keep(number: int, frame: FrameType | None) -> None:
-        nonlocal interrupted
-        if interrupted:
+        kept.append(number)
+        if len(kept) > 1:
             raise KeyboardInterrupt
-        interrupted = True
 
-    before = signal.signal(signal.SIGINT, keep)
+    # One that is ignored, or ends the process without Python's doing, stays so.
+    taken = [number for number in SIGNALS if callable(signal.getsignal(number))]
+    before = {number: signal.signal(number, keep) for number in taken}
     try:
         yield
     finally:
-        # The session brings a handler of its own, which cancels its jobs: that one stays.
-        if signal.getsignal(signal.SIGINT) is keep:
-            signal.signal(signal.SIGINT, before)
-    if interrupted:
-        raise KeyboardInterrupt
+        for number, earlier in before.items():
+            # The session brings a handler of its own for Ctrl-C, which cancels its jobs: that one stays.
+            if signal.getsignal(number) is keep:
+                signal.signal(number, earlier)
+    if kept:
+        raise Terminated if kept[0] == signal.SIGTERM else KeyboardInterrupt
 
 
 @contextmanager

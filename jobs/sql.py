@@ -15,9 +15,9 @@ from jobs.session import spark_session
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, note
 from txntable.errors import InvalidRequestError
+from txntable.layout import SNAPSHOT_VIEW
 from txntable.snapshot import IsolationLevel
 from txntable.snapshot import as_of as as_of_text
-from txntable.spark.views import SNAPSHOT_VIEW
 
 
 def sql(

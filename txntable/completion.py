@@ -24,7 +24,7 @@ from txntable.offset_log import OffsetLog
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
 from txntable.partition.open_transactions import HangingEpoch
-from txntable.topic_log import TopicLog
+from txntable.topic_log import TopicLog, known
 from txntable.transaction_log import TransactionLog
 from txntable.transaction_rows import LARGEST_COMMIT_ROWS, id_columns
 
@@ -67,6 +67,19 @@ class Completer:
         """
         row = self.transactions.row(transactional_id)
         return self.complete_row(row) if row is not None and row.state.is_decided else 0
+
+    def fence_logs(self) -> None:
+        """Begin a new incarnation of every log: what processes of before a restore still put is void (§6.7).
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        for log in (self.transactions.log, self.offsets.log):
+            known(log.fence(), log.root)
+        for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
+            self._topic_log(name).fence()
 
     def complete_all(self) -> int:
         """Complete all that is decided, publish all that is appended; return how many transactions that were."""

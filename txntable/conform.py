@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.delta_types import TIMESTAMP, canonical_type, nullable_type
-from txntable.errors import SchemaMismatchError
+from txntable.errors import MissingKeyError, SchemaMismatchError
 from txntable.topic import TopicSettings
 from txntable.topic_policy import required_key_column
 
@@ -39,8 +39,9 @@ def conform(rows: pa.Table | pa.RecordBatch, settings: TopicSettings) -> pa.Tabl
     Raises
     ------
     SchemaMismatchError
-        A column is missing, unknown, named twice, of another type, or null where it may not be; or the topic is
-        compacted, and a record has no key.
+        A column is missing, unknown, named twice, of another type, or null where it may not be.
+    MissingKeyError
+        The topic is compacted, and a record has no key.
     """
     wanted = check_columns(rows.schema, settings)
     columns = [_conformed(rows.column(rows.schema.get_field_index(field.name)), field, settings) for field in wanted]
@@ -48,7 +49,7 @@ def conform(rows: pa.Table | pa.RecordBatch, settings: TopicSettings) -> pa.Tabl
     conformed = type(rows).from_arrays(columns, schema=schema)
     key = required_key_column(settings)
     if key is not None and conformed.column(key).null_count:
-        raise SchemaMismatchError(
+        raise MissingKeyError(
             "the topic is compacted and takes no record without a key; fill its key column, or leave the record out",
             topic=settings.name,
             column=key,

@@ -28,7 +28,9 @@ from coordinator.errors import (
     InvalidTopicError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
+    KafkaStorageError,
     MissingDependencyError,
+    MissingKeyError,
     NonEmptyGroupError,
     OffsetMetadataTooLargeError,
     OffsetOutOfRangeError,
@@ -47,6 +49,7 @@ from coordinator.errors import (
     TransactionAbortedError,
     TransactionalIdNotFoundError,
     TransactionCoordinatorFencedError,
+    TransactionOutcomeUnknownError,
     TxnTableError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
@@ -55,6 +58,7 @@ from coordinator.errors import (
     UnsupportedFormatError,
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
+    WarehouseReplacedError,
 )
 
 __all__ = [
@@ -85,7 +89,9 @@ __all__ = [
     "InvalidTopicError",
     "InvalidTransactionTimeoutError",
     "InvalidTxnStateError",
+    "KafkaStorageError",
     "MissingDependencyError",
+    "MissingKeyError",
     "NonEmptyGroupError",
     "OffsetMetadataTooLargeError",
     "OffsetOutOfRangeError",
@@ -103,6 +109,7 @@ __all__ = [
     "TransactionAbortableError",
     "TransactionAbortedError",
     "TransactionCoordinatorFencedError",
+    "TransactionOutcomeUnknownError",
     "TransactionalIdNotFoundError",
     "TxnTableError",
     "UnknownMemberIdError",
@@ -112,4 +119,5 @@ __all__ = [
     "UnsupportedFormatError",
     "WarehouseAlreadyExistsError",
     "WarehouseNotFoundError",
+    "WarehouseReplacedError",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError
 
 
@@ -32,7 +33,7 @@ def isolation_level(text: str | IsolationLevel) -> IsolationLevel:
     if text not in levels:
         raise InvalidRequestError(
             "there is no such isolation level; take one of those known",
-            isolation_level=repr(text),
+            isolation_level=shown(text),
             known=",".join(levels),
         )
     return levels[text]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from coordinator.error_kinds import shown
 from coordinator.row_json import encode_key
 from coordinator.topic_name import is_topic_name
 from txntable.errors import InvalidTopicError
@@ -57,6 +57,10 @@ class FileName:
     producer: tuple[int, int] | None = None
 
 
+SNAPSHOT_VIEW = "txntable_snapshot"
+"""The view that tells the position of a snapshot in SQL; no topic is called so."""
+
+
 def check_topic_name(name: str) -> str:
     """Return `name` when Kafka would accept it as a topic's name.
 
@@ -69,9 +73,29 @@ def check_topic_name(name: str) -> str:
     if not is_topic_name(name) or name.startswith(TEMPORARY_PREFIX):
         raise InvalidTopicError(
             "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor .., nor a reserved name",
-            name=reprlib.repr(name),
+            name=shown(name),
         )
     return name
+
+
+def check_new_topic_name(name: str) -> str:
+    """Return `name` when a new topic may have it.
+
+    Raises
+    ------
+    InvalidTopicError
+        As :func:`check_topic_name`; or it ends with what SQL calls the position's view: take another name.
+    """
+    if check_topic_name(name).lower().endswith(SNAPSHOT_VIEW):
+        raise InvalidTopicError(
+            "a name that ends so is reserved for a view of SQL; take another name", name=name, reserved=SNAPSHOT_VIEW
+        )
+    return name
+
+
+def twins(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names that differ from one by case only: SQL takes them for one, and so do some file systems."""
+    return [other for other in names if other != name and other.lower() == name.lower()]
 
 
 def topic_names(folders: Iterable[str]) -> list[str]:
@@ -105,6 +129,11 @@ def segment_path(topic_id: str, partition: int, producer: tuple[int, int] | None
     """
     owner = "x-x" if producer is None else f"{producer[0]}-{producer[1]}"
     return f"p{partition:05d}/{topic_id}-{owner}-{unique}.parquet"
+
+
+def segment_name(path: str) -> str:
+    """Return what no other segment's path has, the digits at its end: a batch that is tried again is the same file."""
+    return path.removesuffix(".parquet").rpartition("-")[2]
 
 
 def marker_path(topic_id: str, producer_id: int, epoch: int) -> str:

@@ -7,7 +7,7 @@ coordinator job does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coordinator.assignment import TopicPartition
@@ -196,7 +196,7 @@ def _expired(offsets: OffsetLog, table: TableState, spec: OffsetExpirySpec) -> I
 
 def _really_old(
     expired: OffsetLogTransition[None],
-    rows: dict[TopicPartition, OffsetRow],
+    rows: Mapping[TopicPartition, OffsetRow],
     table: TableState,
     spec: OffsetExpirySpec,
 ) -> OffsetLogTransition[None]:

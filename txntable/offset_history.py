@@ -17,9 +17,9 @@ from coordinator.transaction import TransactionMetadata
 from txntable.errors import OffsetOutOfRangeError
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path
 from txntable.log.actions import Txn, decode_commit
-from txntable.log.delta_log import LogContext
 from txntable.log.entry_time import version_as_of
 from txntable.log.keyed_table import KIND
+from txntable.log.log_view import LogContext
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import load_version
 from txntable.offset_log import DECIDED_THROUGH, OffsetLog, OffsetLogFold
@@ -88,7 +88,7 @@ class OffsetHistory:
         # Creation writes T first: O may begin later than T's first entry.
         return version_as_of(self._context, OFFSET_LOG_ROOT, head, entry.last_modified_ms) or 0
 
-    def _rows_at(self, version: int) -> dict[str, dict[TopicPartition, OffsetRow]]:
+    def _rows_at(self, version: int) -> Mapping[str, Mapping[TopicPartition, OffsetRow]]:
         """Return the rows of the newest version, `version` at most, in which nothing is settled that came later."""
         table = load_version(self._context.store, OFFSET_LOG_ROOT, version)
         while table.number(DECIDED_THROUGH) > self._position:
@@ -130,7 +130,7 @@ def _decisions_of(rows: list[TransactionMetadata]) -> Decisions:
 
 
 def _settled(
-    groups: dict[str, dict[TopicPartition, OffsetRow]], decisions: Decisions, position: int
+    groups: Mapping[str, Mapping[TopicPartition, OffsetRow]], decisions: Decisions, position: int
 ) -> dict[str, Rows]:
     """Return the rows with what was decided and is pending settled as anyone would."""
     found: dict[str, Rows] = {}

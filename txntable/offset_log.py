@@ -7,7 +7,7 @@ coordinator server: this runs in every client.  Must not know what a request is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from coordinator.assignment import TopicPartition
@@ -19,9 +19,11 @@ from coordinator.offset_upkeep import Decisions, settle
 from txntable.errors import CommitStateUnknownError, DamagedDataError
 from txntable.layout import OFFSET_LOG_ROOT
 from txntable.log.actions import Action, Add, Commit, Txn
-from txntable.log.delta_log import Decide, DeltaLog, LogContext
+from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.keyed_table import ensure_key_files, find_row, keyed_add, keyed_remove
+from txntable.log.log_view import LogContext
 from txntable.log.outcome import Unknown
+from txntable.log.overlay import Overlay
 from txntable.log.table_state import TableState
 from txntable.offset_rows import GROUP_KIND, OFFSET_KIND, columns_of, row_of
 
@@ -38,22 +40,31 @@ class OffsetLogFold:
 
     Attributes
     ----------
-    groups : dict of str to GroupRow
+    groups : Mapping of str to GroupRow
         By name; a group that only ever committed offsets has none.
-    offsets : dict of str to dict of TopicPartition to OffsetRow
+    offsets : Mapping of str to Mapping of TopicPartition to OffsetRow
         By group.
-    pending : dict of str to OffsetRow
+    pending : Mapping of str to OffsetRow
         The rows with pending offsets, by key.
     """
 
     def __init__(self) -> None:
-        self.groups: dict[str, GroupRow] = {}
-        self.offsets: dict[str, dict[TopicPartition, OffsetRow]] = {}
-        self.pending: dict[str, OffsetRow] = {}
+        self.groups: MutableMapping[str, GroupRow] = {}
+        self.offsets: MutableMapping[str, MutableMapping[TopicPartition, OffsetRow]] = {}
+        self.pending: MutableMapping[str, OffsetRow] = {}
+        # (producer id, epoch) -> rows with an offset of that transaction, by key: a decision settles its own only.
+        self._waiting: MutableMapping[tuple[int, int], MutableMapping[str, OffsetRow]] = {}
+
+    def overlay(self) -> OffsetLogFold:
+        """Return a fold that stands where this one does and keeps to itself what it takes."""
+        over = OffsetLogFold()
+        over.groups, over.offsets = Overlay(self.groups), Overlay(self.offsets, Overlay)
+        over.pending, over._waiting = Overlay(self.pending), Overlay(self._waiting, Overlay)
+        return over
 
     def restore(self, table: TableState) -> None:
         """Take everything from a state just loaded."""
-        self.groups, self.offsets, self.pending = {}, {}, {}
+        self.groups, self.offsets, self.pending, self._waiting = {}, {}, {}, {}
         for add in table.files:
             self._take(add)
 
@@ -71,19 +82,41 @@ class OffsetLogFold:
             self.groups[row.group] = row
             return
         self.offsets.setdefault(row.group, {})[row.topic, row.partition] = row
-        self.pending.pop(row.key, None)
+        self._settled(row.key)
         if row.pending:
             self.pending[row.key] = row
+        for each in row.pending:
+            self._waiting.setdefault((each.producer_id, each.epoch), {})[row.key] = row
 
     def _drop(self, row: OffsetRow | GroupRow) -> None:
         if isinstance(row, GroupRow):
             self.groups.pop(row.group, None)
             return
-        self.pending.pop(row.key, None)
+        self._settled(row.key)
         rows = self.offsets.get(row.group, {})
         rows.pop((row.topic, row.partition), None)
         if not rows:
             self.offsets.pop(row.group, None)
+
+    def _settled(self, key: str) -> None:
+        """Forget what the row of a key was waiting for."""
+        before = self.pending.pop(key, None)
+        for transaction in {(each.producer_id, each.epoch) for each in before.pending} if before else ():
+            rows = self._waiting[transaction]
+            del rows[key]
+            if not rows:
+                del self._waiting[transaction]
+
+    def pending_of(self, transactions: Iterable[tuple[int, int]]) -> list[OffsetRow]:
+        """Return the rows with pending offsets of some transactions, each once.
+
+        Parameters
+        ----------
+        transactions : iterable of (int, int)
+            Producer ids and epochs.
+        """
+        found = {key: row for each in transactions for key, row in self._waiting.get(each, {}).items()}
+        return list(found.values())
 
 
 class OffsetLog:
@@ -231,7 +264,7 @@ class OffsetLog:
         """
 
         def decide(table: TableState) -> Sequence[Action]:
-            transition = settle(self.log.fold.pending.values(), decisions, table.next_version)
+            transition = settle(self.log.fold.pending_of(decisions), decisions, table.next_version)
             actions = self._actions(table, transition)
             settled_through = table.number(DECIDED_THROUGH)
             # Where nothing is pending the slot is taken, too: of a sender that was verified before the decision.

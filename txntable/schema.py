@@ -12,8 +12,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from coordinator.row_json import parse_json
 from txntable.conform import TIMESTAMP_COLUMN, conform
+from txntable.control_characters import CONTROL
 from txntable.delta_types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -47,6 +49,8 @@ __all__ = [
 OFFSET_DELTA_COLUMN = "_offset_delta"
 # Without column mapping, which would need a reader feature, Delta refuses these in names.
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
+DEEPEST_TYPE = 30
+"""Structs, lists and maps around a value: deltalake reads 40 structs or 31 maps, and not 50 or 32."""
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 KAFKA_SCHEMA = pa.schema(
@@ -101,6 +105,13 @@ def check_topic_schema(schema: pa.Schema) -> pa.Schema:
     for name in schema.names:
         if name.startswith("_"):
             raise SchemaMismatchError("names that begin with _ are the format's; rename the column", column=name)
+    for field in schema:
+        if _depth(field.type, DEEPEST_TYPE) > DEEPEST_TYPE:
+            raise SchemaMismatchError(
+                "a column's type is nested too deep for readers of Delta tables; flatten it",
+                column=shown(field.name),
+                most_levels=DEEPEST_TYPE,
+            )
     _check_names(list(schema), "")
     columns = []
     for field in schema:
@@ -117,15 +128,29 @@ def check_topic_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(columns)
 
 
+def _depth(kind: pa.DataType, most: int) -> int:
+    """Return how many structs, lists and maps are around a type's innermost value; beyond `most` it is not looked."""
+    if pa.types.is_dictionary(kind):
+        return _depth(kind.value_type, most)
+    if not pa.types.is_nested(kind) or most < 0:
+        return 0
+    inner = [kind.key_type, kind.item_type] if pa.types.is_map(kind) else [field.type for field in _fields_of(kind)]
+    return 1 + max((_depth(each, most - 1) for each in inner), default=0)
+
+
+def _fields_of(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(index) for index in range(kind.num_fields)]
+
+
 def _check_names(fields: list[pa.Field], parent: str) -> None:
     for field in fields:
         path = f"{parent}{field.name}"
         forbidden = [character for character in FORBIDDEN_CHARACTERS if character in field.name]
-        if forbidden or not field.name:
+        if forbidden or not field.name or CONTROL.search(field.name):
             raise SchemaMismatchError(
-                "a column's name is empty or has a character that Delta tables forbid; rename the column",
-                column=repr(path),
-                forbidden=repr(FORBIDDEN_CHARACTERS),
+                "a column's name is empty or has a control character, or one that Delta forbids; rename the column",
+                column=shown(path),
+                forbidden=shown(FORBIDDEN_CHARACTERS),
             )
         for struct in _structs_in(field.type):
             _check_names(struct.fields, f"{path}.")

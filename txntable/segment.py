@@ -9,7 +9,7 @@ Invariant: ``_offset_delta`` counts 0, 1, 2, … in the order of writing, unless
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from txntable.errors import InvalidRequestError
+from txntable.errors import InvalidRequestError, RecordTooLargeError
 from txntable.layout import segment_path
 from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, segment_schema
+from txntable.segment_digest import DigestedFile
 from txntable.segment_encoding import ColumnEncodings, choose_encodings, dictionary_encodings
-from txntable.statistics import Leaf, delta_statistics, leaves
+from txntable.statistics import LARGEST_FOOTER_BYTES, Leaf, Observed, delta_statistics, leaves
 from txntable.storage.object_store import ObjectStore
 from txntable.topic import TopicSettings
 from txntable.topic_config import config_value
@@ -33,6 +34,8 @@ __all__ = ["TIMESTAMP_COLUMN", "SegmentPlan", "SegmentWriter", "StagedSegment"]
 # Arrow's size of a row group: large enough to compress well, small enough to hold some at once.
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 ROW_GROUP_ROWS = 1024 * 1024
+# As Arrow has it: with a full row group before it still far below what a reader takes for one.
+LARGEST_RECORD_BYTES = 512 * 1024 * 1024
 _ZSTD_LEVEL = 3
 # Below this size a segment is put together in memory, and handed to the store as one block.
 _SMALL_BYTES = 1024 * 1024
@@ -61,6 +64,8 @@ class StagedSegment:
         Of the topic when the keys were mapped to partitions; ``None``: the records have no key.
     uploaded_at_ms : int
         The store's time at which the upload began.
+    digest : str
+        Of the file's bytes (:mod:`txntable.segment_digest`).
     """
 
     path: str
@@ -72,6 +77,7 @@ class StagedSegment:
     max_timestamp_ms: int
     partition_count: int | None
     uploaded_at_ms: int
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,7 @@ class _FileFormat:
     schema: pa.Schema
     leaves: tuple[Leaf, ...]
     float_leaves: tuple[Leaf, ...]
+    text_leaves: tuple[Leaf, ...]
     small: ColumnEncodings
     options: Mapping[str, Any]
 
@@ -136,8 +143,10 @@ def _file_format(columns: pa.Schema, codec: str) -> _FileFormat:
         "store_schema": False,
         "write_page_checksum": True,
     }
-    floats = tuple(leaf for leaf in found if pa.types.is_floating(leaf.kind) and not leaf.repeated)
-    return _FileFormat(schema, found, floats, dictionary_encodings(found), options)
+    single = [leaf for leaf in found if not leaf.repeated]
+    floats = tuple(leaf for leaf in single if pa.types.is_floating(leaf.kind))
+    texts = tuple(leaf for leaf in single if pa.types.is_string(leaf.kind))
+    return _FileFormat(schema, found, floats, texts, dictionary_encodings(found), options)
 
 
 class SegmentWriter:
@@ -171,11 +180,11 @@ class SegmentWriter:
         self._format = _file_format(plan.settings.schema, plan.codec)
         self._schema = self._format.schema
         self._stamps = stamps_records(plan.settings)
-        self._with_nan: set[tuple[str, ...]] = set()
+        self._observed = Observed()
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self._footers: list[pq.FileMetaData] = []
-        self._file: Any = None
+        self._file: DigestedFile | None = None
         self._parquet: pq.ParquetWriter | None = None
         self._first_us: int | None = None
         self._max_us: int | None = None
@@ -185,7 +194,7 @@ class SegmentWriter:
     @property
     def written_bytes(self) -> int:
         """How large the file is so far, without the rows that wait; 0 while all of them wait."""
-        return 0 if self._file is None else int(self._file.tell())
+        return 0 if self._file is None else self._file.tell()
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Add records in order.
@@ -200,9 +209,11 @@ class SegmentWriter:
         ------
         StoreUnavailableError
             Abort.
+        RecordTooLargeError
+            A record has more than 512 MiB: abort, and leave it out.
         """
         batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
-        for batch in batches:
+        for batch in (piece for whole in batches for piece in _pieces(whole)):
             if batch.num_rows:
                 self._waiting.append(self._complete(batch))
                 self._waiting_rows += batch.num_rows
@@ -247,9 +258,9 @@ class SegmentWriter:
             return
         table = pa.Table.from_batches(self._waiting, self._schema)
         self._waiting, self._waiting_rows, self.buffered_bytes = [], 0, 0
-        self._note_nan(table)
+        self._observe(table)
         if self._parquet is None:
-            self._file = self._store.writer(self._place)
+            self._file = DigestedFile(self._store.writer(self._place))
             self._parquet = self._write_to(self._file, choose_encodings(self._format.leaves, table))
         self._parquet.write_table(table, row_group_size=table.num_rows)
 
@@ -263,14 +274,16 @@ class SegmentWriter:
             **self._format.options,
         )
 
-    def _note_nan(self, table: pa.Table) -> None:
+    def _observe(self, table: pa.Table) -> None:
+        """Take note of what the row group's footer will not tell."""
         for leaf in self._format.float_leaves:
-            if leaf.path not in self._with_nan:
-                column = table.column(leaf.path[0])
-                for name in leaf.path[1:]:
-                    column = pc.struct_field(column, name)
-                if pc.any(pc.is_nan(column)).as_py():
-                    self._with_nan.add(leaf.path)
+            if leaf.path not in self._observed.with_nan and pc.any(pc.is_nan(_values(table, leaf))).as_py():
+                self._observed.with_nan.add(leaf.path)
+        for leaf in self._format.text_leaves:
+            column = _values(table, leaf)
+            if (pc.max(pc.binary_length(column)).as_py() or 0) > LARGEST_FOOTER_BYTES:
+                bounds = pc.min_max(column.cast(pa.binary()))
+                self._observed.note_texts(leaf.path, bounds["min"].as_py(), bounds["max"].as_py())
 
     def close(self) -> StagedSegment:
         """Publish the file and return what the log needs to know of it.
@@ -290,24 +303,26 @@ class SegmentWriter:
             self._parquet = self._write_to(memory, self._format.small)
             self.flush()
             self._parquet.close()
-            self._file = self._store.writer(self._place)
+            self._file = DigestedFile(self._store.writer(self._place))
             self._file.write(memory.getvalue())
         else:
             self.flush()
             assert self._parquet is not None  # flush opened it: there are records
             self._parquet.close()
-        size = int(self._file.tell())
+        assert self._file is not None
+        size = self._file.tell()
         self._file.close()
         return StagedSegment(
             path=self._path,
             partition=self._partition,
             records=self.records,
             size=size,
-            stats=delta_statistics(self._footers[0], self._format.leaves, self._with_nan),
+            stats=delta_statistics(self._footers[0], self._format.leaves, self._observed),
             first_timestamp_ms=self._first_us // _US_PER_MS,
             max_timestamp_ms=self._max_us // _US_PER_MS,
             partition_count=self._plan.settings.partitions if self._keyed else None,
             uploaded_at_ms=self._plan.uploaded_at_ms,
+            digest=self._file.digest.text,
         )
 
     def abort(self) -> None:
@@ -320,8 +335,27 @@ class SegmentWriter:
             self._parquet.is_open = False
         if self._file is not None:
             with contextlib.suppress(Exception):
-                self._file.__exit__(_AbortedError, _AbortedError(), None)
+                self._file.discard()
 
 
-class _AbortedError(Exception):
-    """Makes an object's writer discard it instead of publishing."""
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in pieces of a row group's size at most, or of one record."""
+    if batch.nbytes <= ROW_GROUP_BYTES:
+        yield batch
+    elif batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif batch.nbytes > LARGEST_RECORD_BYTES:
+        raise RecordTooLargeError(
+            "a record is larger than any segment can have; leave it out", bytes=batch.nbytes, most=LARGEST_RECORD_BYTES
+        )
+    else:
+        yield batch
+
+
+def _values(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
+    column = table.column(leaf.path[0])
+    for name in leaf.path[1:]:
+        column = pc.struct_field(column, name)
+    return column

@@ -43,8 +43,12 @@ class ColumnEncodings:
 
 
 def dictionary_encodings(leaves: Sequence[Leaf]) -> ColumnEncodings:
-    """Return the encodings of segments too small to look at: a dictionary for each of the user's columns."""
-    names = tuple(".".join(leaf.path) for leaf in leaves if leaf.path[0] not in _OWN)
+    """Return the encodings of segments too small to look at: a dictionary for each of the user's columns.
+
+    None for what is in a list or a map: one record can have any number of them, and a reader could not tell a large
+    value that is repeated from a bomb.
+    """
+    names = tuple(".".join(leaf.path) for leaf in leaves if leaf.path[0] not in _OWN and not leaf.repeated)
     return ColumnEncodings(names, dict.fromkeys(_OWN, _DIFFERENCES))
 
 

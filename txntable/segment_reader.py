@@ -7,7 +7,8 @@ or can not be read is an error that names it: never silently fewer rows.  Must n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from coordinator.error_kinds import shown
+from txntable.background_thread import lend_to_arrow
 from txntable.conform import is_same_type
 from txntable.delta_types import TIMESTAMP
-from txntable.errors import DamagedDataError, InvalidRequestError, SchemaMismatchError
+from txntable.errors import DamagedDataError, InvalidRequestError, SchemaMismatchError, TxnTableError
+from txntable.parquet_bounds import batch_rows as safe_batch_rows
+from txntable.parquet_bounds import chunks_of, leaf_count
 from txntable.partition.segment_columns import PlannedSegment
 from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, all_nullable
+from txntable.segment_check import check_file
+from txntable.segment_digest import check_digest, digest_of
 from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
 from txntable.storage.object_store import ObjectStore
 from txntable.topic import TopicSettings
@@ -48,6 +55,13 @@ _UNREADABLE = (
 )
 
 
+Overtaken = Callable[[PlannedSegment], TxnTableError | None]
+
+
+def _never(_: PlannedSegment) -> None:
+    return None
+
+
 class SegmentReader:
     """Reads segments of one topic.
 
@@ -61,6 +75,9 @@ class SegmentReader:
         The topic.
     columns : sequence of str, optional
         Which columns, in this order; default: all.
+    overtaken : callable, optional
+        Is asked about a segment that is gone: returns the error of who has slept until vacuum took it, or ``None``
+        where the log still names it; default: nobody knows, and it is damage.
 
     Attributes
     ----------
@@ -74,12 +91,18 @@ class SegmentReader:
     """
 
     def __init__(
-        self, store: ObjectStore, root: str, settings: TopicSettings, columns: Sequence[str] | None = None
+        self,
+        store: ObjectStore,
+        root: str,
+        settings: TopicSettings,
+        columns: Sequence[str] | None = None,
+        overtaken: Overtaken = _never,
     ) -> None:
+        self._overtaken = overtaken
         self._store, self._root, self._settings = store, root, settings
         known = {field.name: field for field in (*all_nullable(settings.schema), *RECORD_COLUMNS)}
         if isinstance(columns, str) or not isinstance(columns, Sequence | None):
-            raise InvalidRequestError("columns is a list of names; put the name into one", columns=repr(columns))
+            raise InvalidRequestError("columns is a list of names; put the name into one", columns=shown(columns))
         names = list(known) if columns is None else list(columns)
         unknown = [str(name) for name in names if not isinstance(name, str) or name not in known]
         if unknown or not names:
@@ -107,29 +130,54 @@ class SegmentReader:
             The segment is gone, truncated or no segment; the message names it.
         StoreUnavailableError
             Try again.
+        TxnTableError
+            What `overtaken` returned.
         """
         try:
             yield from self._batches(segment, batch_rows)
         except DamagedDataError as error:
-            raise _damaged(segment, error.message) from error
+            gone = self._store.head(f"{self._root}/{segment.path}") is None
+            raise (self._overtaken(segment) if gone else None) or _damaged(segment, error.message) from error
         except _UNREADABLE as error:
             raise _damaged(segment, str(error).partition("\n")[0].lower()) from error
+
+    def check(self, segment: PlannedSegment) -> None:
+        """Return when a segment's file is the one that the log names: all of it is read.
+
+        Parameters
+        ----------
+        segment : PlannedSegment
+            Which; raises as :meth:`read`, which asks by itself of a file that it fetches whole.
+        """
+        if segment.size > WHOLE_BYTES:
+            try:
+                check_file(self._store, f"{self._root}/{segment.path}", segment.size, segment.digest)
+            except DamagedDataError as error:
+                raise _damaged(segment, error.message) from error
 
     def _batches(self, segment: PlannedSegment, batch_rows: int) -> Iterator[pa.RecordBatch]:
         place = ObjectReader(self._store, f"{self._root}/{segment.path}", segment.size)
         # Of a small one threads and read-ahead cost more than the decoding.
         small = segment.size <= WHOLE_BYTES
-        source = pa.BufferReader(place.read()) if small else place
-        file = pq.ParquetFile(source, pre_buffer=not small, page_checksum_verification=True)
+        source = pa.BufferReader(_checked(place.read(), segment)) if small else place
+        if not small:
+            lend_to_arrow(segment.path)
+        file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
         needed = self._columns_in(file, segment)
+        leaves = _leaves_of(file.schema_arrow, needed)
         before = -1
-        for group in _groups(file.metadata, segment):
-            # One row group at a time: Arrow would read ahead over all that it is given.
-            for batch in file.iter_batches(batch_rows, row_groups=[group], columns=needed, use_threads=not small):
-                before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
-                found = self._finished(batch, segment)
-                if found.num_rows:
-                    yield found
+        # At an error, or when nobody wants the rest, Arrow may still be reading.
+        with closing(place):
+            for group in _groups(file.metadata, segment):
+                # One row group at a time: memory is bounded by what one decodes to.
+                chunks = chunks_of(file.metadata, group, leaves)
+                place.hold((chunk.start, chunk.length) for chunk in chunks)
+                rows = safe_batch_rows(file.metadata, chunks, place.at, batch_rows)
+                for batch in file.iter_batches(rows, row_groups=[group], columns=needed, use_threads=not small):
+                    before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
+                    found = self._finished(batch, segment)
+                    if found.num_rows:
+                        yield found
 
     def _columns_in(self, file: pq.ParquetFile, segment: PlannedSegment) -> list[str]:
         """Return which of the file's columns are read; refuse a file that is not the segment."""
@@ -166,6 +214,18 @@ class SegmentReader:
         return column if column.type == field.type else column.cast(field.type)
 
 
+def _leaves_of(schema: pa.Schema, names: Sequence[str]) -> list[int]:
+    """Return the numbers of Parquet's columns that columns of a file consist of."""
+    found: list[int] = []
+    first = 0
+    for field in schema:
+        count = leaf_count(field.type)
+        if field.name in names:
+            found.extend(range(first, first + count))
+        first += count
+    return found
+
+
 def _groups(footer: pq.FileMetaData, segment: PlannedSegment) -> Iterator[int]:
     """Yield the row groups that may hold wanted offsets."""
     leaves = [footer.schema.column(index).path for index in range(footer.num_columns)]
@@ -190,6 +250,12 @@ def _check_deltas(deltas: pa.Array, before: int, segment: PlannedSegment) -> int
     if not bool(np.all(np.diff(values) > 0)) or segment.base_offset + last > segment.last_offset:
         raise DamagedDataError("its offsets do not rise, or leave the segment")
     return last
+
+
+def _checked(data: bytes, segment: PlannedSegment) -> bytes:
+    """Return a whole file's bytes when they are those of the log: another valid segment would be read as truth."""
+    check_digest(segment.digest, digest_of(data))
+    return data
 
 
 def _damaged(segment: PlannedSegment, reason: str) -> DamagedDataError:

@@ -76,6 +76,8 @@ def rewrite_segments(
     outputs = _Outputs(store, plan)
     try:
         for source in sources:
+            # What was replaced would be the truth once it was written again, under a digest of its own.
+            reader.check(source)
             for batch in reader.read(source):
                 chosen = batch if choose is None else choose(source, batch)
                 if chosen.num_rows:

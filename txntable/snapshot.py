@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from coordinator.offset_shard import committed
 from txntable.client.group_commit import OffsetAndMetadata
 from txntable.client.records import TopicPartition
@@ -26,6 +27,7 @@ from txntable.isolation import IsolationLevel
 from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.log.entry_time import version_as_of
 from txntable.offset_history import OffsetHistory
+from txntable.one_process import OfOneProcess
 from txntable.partition.offsets import MERGED_THROUGH
 from txntable.partition.topic_view import TopicView
 from txntable.spark.offset_range import Offsets, offset_ranges
@@ -42,7 +44,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Snapshot:
+class Snapshot(OfOneProcess):
     """A consistent state of all topics; made by :meth:`txntable.Warehouse.snapshot`.
 
     Transactions are those of its position.  What has no position (records without a transaction, the topic itself and
@@ -218,7 +220,7 @@ def as_of(text: str) -> int | dt.datetime:
         return int(text) if text.isdecimal() else dt.datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidRequestError(
-            "as_of is a position, or a time with a zone such as 2026-11-20T12:00:00Z", as_of=repr(text)
+            "as_of is a position, or a time with a zone such as 2026-11-20T12:00:00Z", as_of=shown(text)
         ) from error
 
 
@@ -226,7 +228,7 @@ def _position(transactions: TransactionLog, head: int, as_of: int | dt.datetime)
     if isinstance(as_of, dt.datetime):
         return _position_at(transactions, head, as_of)
     if isinstance(as_of, bool) or not isinstance(as_of, int):
-        raise InvalidRequestError("as_of is a position or a datetime with a time zone", as_of=repr(as_of))
+        raise InvalidRequestError("as_of is a position or a datetime with a time zone", as_of=shown(as_of))
     if not 0 <= as_of <= head:
         raise OffsetOutOfRangeError(
             "a snapshot is taken at a position between 0 and the head of the transaction log", as_of=as_of, head=head

@@ -1,8 +1,9 @@
-"""Delta's statistics of a segment, from its Parquet footer.
+"""Delta's statistics of a segment, from its Parquet footer (PROTOCOL.md §5.2).
 
 Owns what other people's queries prune by.  The rule: a bound that is missing costs time, a wrong
-one costs rows.  So a lower bound may only be too low, an upper one only too high, and whatever
-can not be said exactly enough in Delta's JSON is left out.  Pure; must not know of storage.
+one costs rows.  So a lower bound may only be too low, an upper one only too high.  And there are readers
+that take one missing bound among others for a null that nothing is equal to: a column that can not
+be said takes all bounds of its side with it.  Pure; must not know of storage.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -20,16 +20,23 @@ import pyarrow.parquet as pq
 
 LARGEST_LEAVES = 32
 LARGEST_STRING = 32
+# Characters of an upper bound that begins with so many of the last character that it can not be cut before.
+LARGEST_UNCUT_STRING = 256
+# Parquet's writer leaves bounds of more than 4096 bytes out of a footer.
+LARGEST_FOOTER_BYTES = 4096
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CHARACTER = 0x10FFFF
-# Digits that survive the way through a double: JSON readers differ in how they read a decimal.
-_EXACT_DIGITS = 15
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  arithmetic on naive values; the zone is written by hand
 _EPOCH_DAY = _EPOCH.date()
+_TIMESTAMP = "_timestamp"
 
-# A value as JSON has it, or None: can not be said.
-JsonValue = int | float | str | None
-Translation = Callable[[Any, pa.DataType, bool], JsonValue]
+# No escapes but those that JSON demands: there are readers that decode a pair of them to another character.
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+# A value as JSON text, or None: can not be said.
+JsonText = str | None
+Translation = Callable[[Any, pa.DataType, bool], JsonText]
+# JSON texts by name, and what has names inside.
+_Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +49,19 @@ class Leaf:
         The names from the outermost column to it.
     index : int
         Its number among the file's Parquet columns.
+    place : int
+        Its number as Delta counts: a list or a map is one column.
     kind : pyarrow.DataType
         Its type.
     repeated : bool
         Whether it is inside a list or a map: then it has no bounds.
     translate : callable or None
-        (raw bound, type, whether it is the upper one) -> as JSON has it; ``None``: the type has no bounds.
+        (raw bound, type, whether it is the upper one) -> JSON text; ``None``: the type has no bounds.
     """
 
     path: tuple[str, ...]
     index: int
+    place: int
     kind: pa.DataType
     repeated: bool
     translate: Translation | None
@@ -69,34 +79,59 @@ class _Bounds:
 def leaves(schema: pa.Schema) -> list[Leaf]:
     """Return the leaves of a schema in the order of Parquet's columns."""
     found: list[Leaf] = []
-    for field in schema:
-        for path, kind, repeated in _walk((field.name,), field.type, False):
-            found.append(Leaf(path, len(found), kind, repeated, _translation(kind)))
+    place = -1
+    before: tuple[str, ...] = ()
+    for column in schema:
+        for path, owner, kind, repeated in _walk((column.name,), column.type, None):
+            place += owner != before
+            before = owner
+            found.append(Leaf(path, len(found), place, kind, repeated, _translation(kind)))
     return found
 
 
 def _walk(
-    path: tuple[str, ...], kind: pa.DataType, repeated: bool
-) -> Iterator[tuple[tuple[str, ...], pa.DataType, bool]]:
+    path: tuple[str, ...], kind: pa.DataType, owner: tuple[str, ...] | None
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], pa.DataType, bool]]:
+    """Yield path, what Delta counts, type, and whether it is repeated; `owner` is the list or map that it is in."""
     if pa.types.is_struct(kind):
-        for field in kind.fields:
-            yield from _walk((*path, field.name), field.type, repeated)
+        for part in kind.fields:
+            yield from _walk((*path, part.name), part.type, owner)
     elif pa.types.is_map(kind):
-        yield from _walk((*path, "key_value", "key"), kind.key_type, True)
-        yield from _walk((*path, "key_value", "value"), kind.item_type, True)
+        yield from _walk((*path, "key_value", "key"), kind.key_type, owner or path)
+        yield from _walk((*path, "key_value", "value"), kind.item_type, owner or path)
     elif pa.types.is_list(kind):
-        yield from _walk((*path, "list", "element"), kind.value_type, True)
+        yield from _walk((*path, "list", "element"), kind.value_type, owner or path)
     else:
-        yield path, kind, repeated
+        yield path, owner or path, kind, owner is not None
 
 
 def _translation(kind: pa.DataType) -> Translation | None:
     return next((translate for is_of, translate in _TRANSLATIONS if is_of(kind)), None)
 
 
-def delta_statistics(
-    footer: pq.FileMetaData, columns: Sequence[Leaf], with_nan: Collection[tuple[str, ...]] = ()
-) -> str:
+@dataclass(slots=True)
+class Observed:
+    """What a writer saw in its rows and no footer tells.
+
+    Attributes
+    ----------
+    with_nan : set of tuple of str
+        Paths of leaves with a NaN somewhere.
+    long_texts : dict of tuple of str to tuple of bytes
+        Lowest and highest value of a text leaf, over all row groups in which it has a value of more than
+        :data:`LARGEST_FOOTER_BYTES` bytes.
+    """
+
+    with_nan: set[tuple[str, ...]] = field(default_factory=set)
+    long_texts: dict[tuple[str, ...], tuple[bytes, bytes]] = field(default_factory=dict)
+
+    def note_texts(self, path: tuple[str, ...], low: bytes, high: bytes) -> None:
+        """Take the bounds of one more row group."""
+        before = self.long_texts.get(path, (low, high))
+        self.long_texts[path] = (min(low, before[0]), max(high, before[1]))
+
+
+def delta_statistics(footer: pq.FileMetaData, columns: Sequence[Leaf], observed: Observed | None = None) -> str:
     """Return the statistics of a file as Delta's ``add.stats``.
 
     Parameters
@@ -105,45 +140,76 @@ def delta_statistics(
         Of the file.
     columns : sequence of Leaf
         :func:`leaves` of the file's schema, which has canonical types.
-    with_nan : collection of tuple of str
-        Paths of leaves with a NaN somewhere: footers do not tell, and for Spark NaN is above
-        every number.
+    observed : Observed, optional
+        What the footer does not tell; default: nothing of the kind was there.
 
     Returns
     -------
     str
-        JSON with ``numRecords``, and ``minValues``, ``maxValues``, ``nullCount`` of the first 32
-        leaves and of the format's own columns.
+        JSON with ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount`` of the first 32 columns and
+        of the format's own.  Where a column's bound of a side can not be said, that side is left out; without
+        ``maxValues``, ``txntable`` has the one of ``_timestamp``.
     """
-    lows: dict[str, Any] = {}
-    highs: dict[str, Any] = {}
-    nulls: dict[str, Any] = {}
+    observed = observed or Observed()
+    low, high, nulls = _Side(), _Side(), _Side()
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     for leaf in columns:
-        if leaf.repeated or (leaf.index >= LARGEST_LEAVES and not leaf.path[0].startswith("_")):
+        if leaf.repeated or (leaf.place >= LARGEST_LEAVES and not leaf.path[0].startswith("_")):
             continue
-        bounds = _bounds(groups, leaf)
+        bounds = _bounds(groups, leaf, observed.long_texts.get(leaf.path))
         if bounds.nulls is not None:
-            _put(nulls, leaf.path, bounds.nulls)
-        if leaf.translate is None or leaf.path in with_nan or bounds.low is None or bounds.high is None:
+            nulls.put(leaf, str(bounds.nulls))
+        if leaf.translate is None:
             continue
-        _put(lows, leaf.path, leaf.translate(bounds.low, leaf.kind, False))
-        _put(highs, leaf.path, leaf.translate(bounds.high, leaf.kind, True))
-    stats = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
-    return json.dumps(stats, separators=(",", ":"), allow_nan=False)
+        # Whether NaN is above every number, below, or neither, readers do not agree.
+        known = leaf.path not in observed.with_nan
+        empty = bounds.nulls is not None and bounds.nulls == footer.num_rows
+        for side, raw, upper in ((low, bounds.low, False), (high, bounds.high, True)):
+            said = leaf.translate(raw, leaf.kind, upper) if known and raw is not None else None
+            side.put(leaf, said, needed=not empty)
+    return _stats(footer.num_rows, low, high, nulls)
 
 
-def _put(values: dict[str, Any], path: tuple[str, ...], value: JsonValue) -> None:
-    if value is None:
-        return
-    for name in path[:-1]:
-        values = values.setdefault(name, {})
-    values[path[-1]] = value
+@dataclass(slots=True)
+class _Side:
+    """One of the objects in the statistics; not `complete`: a column that it should have can not be said."""
+
+    values: _Values = field(default_factory=dict)
+    complete: bool = True
+
+    def put(self, leaf: Leaf, text: JsonText, *, needed: bool = False) -> None:
+        values = self.values
+        # Also for a struct of which nothing can be said: for a reader it would be null itself.
+        for name in leaf.path[:-1]:
+            values = values.setdefault(name, {})
+        if text is not None:
+            values[leaf.path[-1]] = text
+        elif needed and len(leaf.path) == 1:
+            self.complete = False
 
 
-def _bounds(groups: Sequence[pq.RowGroupMetaData], leaf: Leaf) -> _Bounds:
-    lows: list[Any] = []
-    highs: list[Any] = []
+def _stats(records: int, low: _Side, high: _Side, nulls: _Side) -> str:
+    members: _Values = {"numRecords": str(records)}
+    if low.complete and low.values:
+        members["minValues"] = low.values
+    if high.complete and high.values:
+        members["maxValues"] = high.values
+    elif _TIMESTAMP in high.values:
+        members["txntable"] = {_TIMESTAMP: high.values[_TIMESTAMP]}
+    members["nullCount"] = nulls.values
+    return _object(members)
+
+
+def _object(values: Mapping[str, Any]) -> str:
+    members = (
+        f"{_quote(name)}:{value if isinstance(value, str) else _object(value)}" for name, value in values.items()
+    )
+    return "{" + ",".join(members) + "}"
+
+
+def _bounds(groups: Sequence[pq.RowGroupMetaData], leaf: Leaf, long_texts: tuple[bytes, bytes] | None) -> _Bounds:
+    lows: list[Any] = [] if long_texts is None else [long_texts[0]]
+    highs: list[Any] = [] if long_texts is None else [long_texts[1]]
     nulls: int | None = 0
     complete = True
     for group in groups:
@@ -154,7 +220,7 @@ def _bounds(groups: Sequence[pq.RowGroupMetaData], leaf: Leaf) -> _Bounds:
         if found is not None and found.has_min_max:
             lows.append(_ordered(found.min_raw, leaf.kind))
             highs.append(_ordered(found.max_raw, leaf.kind))
-        elif counted != chunk.num_values:
+        elif counted != chunk.num_values and long_texts is None:
             complete = False  # values without bounds: all may be outside of the other groups'
     if not complete or not lows:
         return _Bounds(None, None, nulls)
@@ -168,23 +234,36 @@ def _ordered(raw: Any, kind: pa.DataType) -> Any:
     return raw
 
 
-def _integer_bound(raw: int, _kind: pa.DataType, _upper: bool) -> int:
-    return int(raw)
+def _integer_bound(raw: int, _kind: pa.DataType, _upper: bool) -> str:
+    return str(int(raw))
 
 
-def _float_bound(raw: float, _kind: pa.DataType, _upper: bool) -> float | None:
-    # 0.0 also for -0.0: they are equal, and not every reader knows.
-    return raw + 0.0 if math.isfinite(raw) else None
+def _boolean_bound(raw: bool, _kind: pa.DataType, _upper: bool) -> str:
+    return "true" if raw else "false"
 
 
-def _string_bound(raw: bytes, _kind: pa.DataType, upper: bool) -> str | None:
+def _float_bound(raw: float, _kind: pa.DataType, upper: bool) -> JsonText:
+    if raw == 0:
+        # Both zeros are equal, and not every reader knows.
+        return "0.0" if upper else "-0.0"
+    return repr(raw) if math.isfinite(raw) else None
+
+
+def _string_bound(raw: bytes, _kind: pa.DataType, upper: bool) -> JsonText:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         return None
     if len(text) <= LARGEST_STRING:
-        return text
-    return cut_upwards(text[:LARGEST_STRING]) if upper else text[:LARGEST_STRING]
+        return _quote(text)
+    if not upper:
+        return _quote(text[:LARGEST_STRING])
+    cut = cut_upwards(text[:LARGEST_STRING])
+    if cut is None and len(text) <= LARGEST_UNCUT_STRING:
+        cut = text
+    elif cut is None:
+        cut = cut_upwards(text[:LARGEST_UNCUT_STRING])
+    return None if cut is None else _quote(cut)
 
 
 def cut_upwards(prefix: str) -> str | None:
@@ -198,32 +277,39 @@ def cut_upwards(prefix: str) -> str | None:
     return None
 
 
-def _date_bound(days: int, _kind: pa.DataType, _upper: bool) -> str | None:
+def _date_bound(days: int, _kind: pa.DataType, _upper: bool) -> JsonText:
     try:
-        return (_EPOCH_DAY + dt.timedelta(days=days)).isoformat()
+        return f'"{(_EPOCH_DAY + dt.timedelta(days=days)).isoformat()}"'
     except OverflowError:
         return None
 
 
-def _timestamp_bound(microseconds: int, kind: pa.DataType, upper: bool) -> str | None:
+def _timestamp_bound(microseconds: int, kind: pa.DataType, upper: bool) -> JsonText:
     # Delta's JSON has milliseconds: down for a lower bound, up for an upper one.
     milliseconds = -(-microseconds // 1000) if upper else microseconds // 1000
+    zone = "" if kind.tz is None else "Z"
     try:
-        moment = _EPOCH + dt.timedelta(milliseconds=milliseconds)
+        return f'"{(_EPOCH + dt.timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")}{zone}"'
+    except OverflowError:
+        pass
+    try:
+        # Above the last millisecond that four digits of a year can say; readers take microseconds.
+        return f'"{(_EPOCH + dt.timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")}{zone}"'
     except OverflowError:
         return None
-    return f"{moment.isoformat(timespec='milliseconds')}{'' if kind.tz is None else 'Z'}"
 
 
-def _decimal_bound(unscaled: int, kind: pa.DataType, _upper: bool) -> int | float | None:
-    if len(str(abs(unscaled))) > _EXACT_DIGITS:
-        return None
-    return float(Decimal(unscaled).scaleb(-kind.scale)) if kind.scale else unscaled
+def _decimal_bound(unscaled: int, kind: pa.DataType, _upper: bool) -> str:
+    # All digits and no exponent: there are readers to whom a decimal with one is a null.
+    digits = str(abs(unscaled)).zfill(kind.scale + 1)
+    whole, fraction = (digits[: -kind.scale], digits[-kind.scale :]) if kind.scale else (digits, "")
+    return f"{'-' if unscaled < 0 else ''}{whole}{'.' if fraction else ''}{fraction}"
 
 
-# Booleans and bytes have no bounds in Delta.
+# Bytes have no bounds in Delta.
 _TRANSLATIONS: tuple[tuple[Callable[[pa.DataType], bool], Translation], ...] = (
     (pa.types.is_integer, _integer_bound),
+    (pa.types.is_boolean, _boolean_bound),
     (pa.types.is_floating, _float_bound),
     (pa.types.is_string, _string_bound),
     (pa.types.is_date32, _date_bound),

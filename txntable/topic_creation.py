@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.enrolment import LARGEST_PARTITION_COUNT
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidPartitionsError, InvalidRequestError, TopicAlreadyExistsError
 from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata, Remove, guard_protocol
 from txntable.log.table_state import TableState
@@ -33,7 +34,7 @@ def check_partitions(partitions: int) -> int:
         or not 1 <= partitions <= LARGEST_PARTITION_COUNT
     ):
         raise InvalidPartitionsError(
-            "a topic has between 1 and 100000 partitions; give such a number", partitions=repr(partitions)
+            "a topic has between 1 and 100000 partitions; give such a number", partitions=shown(partitions)
         )
     return partitions
 

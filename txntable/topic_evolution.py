@@ -7,11 +7,12 @@ Kafka's settings may change, as long as the topic could have been created with t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidPartitionsError, InvalidRequestError, SchemaMismatchError
 from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata
 from txntable.log.table_state import TableState
@@ -64,8 +65,10 @@ def decide_new_columns(
 
 
 def _new_columns(settings: TopicSettings, columns: pa.Schema | Sequence[pa.Field]) -> list[pa.Field]:
-    if not all(isinstance(field, pa.Field) for field in columns):
-        raise SchemaMismatchError("new columns are a pyarrow.Schema, or a list of pyarrow.Field", columns=repr(columns))
+    if not isinstance(columns, Iterable) or not all(isinstance(field, pa.Field) for field in columns):
+        raise SchemaMismatchError(
+            "new columns are a pyarrow.Schema, or a list of pyarrow.Field", columns=shown(columns)
+        )
     if settings.schema == KAFKA_SCHEMA:
         raise InvalidRequestError(
             "a topic with Kafka's columns keeps them, or its producers would fail; create a topic with its own schema",
@@ -148,6 +151,28 @@ def decide_new_configs(
     wanted = replace(settings, config=altered(settings.config, changes))
     check_policy(wanted, warehouse)
     return [] if dict(wanted.config) == dict(settings.config) else [_changed(table, wanted)]
+
+
+def decide_new_retention(logs: PartitionLogs, table: TableState, retention_ms: int) -> Sequence[Action]:
+    """Decide that a topic's public table keeps removed files for another time; nothing when it does.
+
+    Parameters
+    ----------
+    logs, table
+        S's state.
+    retention_ms : int
+        The warehouse's ``vacuum_retention_ms``.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        There is no such topic.
+    """
+    settings, old = live_settings(logs), table.metadata
+    assert old is not None  # live_settings found the topic in it
+    if int(old.configuration[RETENTION_PROPERTY]) == retention_ms:
+        return []
+    return [segments_metadata(settings, old.table_id, old.created_ms, retention_ms)]
 
 
 def _changed(table: TableState, wanted: TopicSettings) -> Metadata:

@@ -12,7 +12,8 @@ from txntable.errors import CommitStateUnknownError, StorePermissionError, Unkno
 from txntable.layout import check_topic_name, public_root, segments_root
 from txntable.log.actions import Action, Add
 from txntable.log.constant_file import CONSTANT_FILE
-from txntable.log.delta_log import DeltaLog, LogContext
+from txntable.log.delta_log import DeltaLog
+from txntable.log.log_view import LogContext
 from txntable.log.outcome import Committed, Outcome, Unknown
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings
@@ -49,6 +50,8 @@ class TopicLog:
         self.context = context
         self.segments: DeltaLog[PartitionLogs] = DeltaLog(context, segments_root(name), PartitionLogs(name))
         self.public: DeltaLog[PublicTable] = DeltaLog(context, public_root(name), PublicTable(name))
+        self.segments.stand_beside(self.public)
+        self.public.stand_beside(self.segments)
 
     def settings(self) -> TopicSettings:
         """Return the settings of the topic as it is now.
@@ -137,6 +140,17 @@ class TopicLog:
             return self._with_constant_files(table, actions)
 
         known(self.segments.commit("ABORT HANGING", decide), self.segments.root)
+
+    def fence(self) -> None:
+        """Begin a new incarnation of both logs, where they are there (PROTOCOL.md §6.7).
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        for log in (self.segments, self.public):
+            known(log.fence(), log.root)
 
     def _with_constant_files(self, table: TableState, actions: Sequence[Action]) -> Sequence[Action]:
         """Write the files of rows that are not live yet, before the commit that names them."""

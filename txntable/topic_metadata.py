@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from coordinator.enrolment import LARGEST_PARTITION_COUNT
+from coordinator.error_kinds import shown
 from coordinator.row_json import parse_json
 from txntable.errors import DamagedDataError, InvalidCallError, UnsupportedFormatError
 from txntable.key import check_key
@@ -185,5 +186,8 @@ def unsupported_format(found: object, **facts: object) -> UnsupportedFormatError
     if found == PREVIEW_FORMAT:
         remedy = "it is a preview's: read it with the version that wrote it, and write its records into a new warehouse"
     return UnsupportedFormatError(
-        f"the format is none that this version knows; {remedy}", **facts, format=reprlib.repr(found), known=repr(FORMAT)
+        f"the format is none that this version knows; {remedy}",
+        **facts,
+        format=reprlib.repr(found),
+        known=shown(FORMAT),
     )

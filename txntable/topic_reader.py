@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from txntable.completion import Completer
-from txntable.errors import OffsetOutOfRangeError, StorePermissionError, UnknownTopicOrPartitionError
+from txntable.errors import (
+    OffsetOutOfRangeError,
+    StorePermissionError,
+    StoreUnavailableError,
+    TxnTableError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.isolation import IsolationLevel
 from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, public_root
 from txntable.log.actions import Commit, Txn
@@ -22,7 +29,7 @@ from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
 from txntable.partition.offsets import DECIDED_THROUGH, per_topic
-from txntable.partition.segment_columns import SegmentColumns, columns_after, segment_columns
+from txntable.partition.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
 from txntable.segment_reader import SegmentReader
@@ -287,7 +294,22 @@ class TopicReader:
 
     def reader_of(self, view: TopicView, columns: Sequence[str] | None = None) -> SegmentReader:
         """Return what reads the segments of a view."""
-        return SegmentReader(self.topic.context.store, view.root, view.settings, columns)
+        return SegmentReader(
+            self.topic.context.store, view.root, view.settings, columns, partial(self._overtaken, view)
+        )
+
+    def _overtaken(self, view: TopicView, segment: PlannedSegment) -> TxnTableError | None:
+        """Return the error of who has planned a read, and slept until vacuum took what was replaced meanwhile."""
+        log = self.topic.public if view.root == self.topic.public.root else self.topic.segments
+        with log.lock:
+            if segment.path in log.refresh().files:
+                return None
+        facts = {"topic": self.topic.name, "path": segment.path, "version": view.version}
+        if view.level is IsolationLevel.SNAPSHOT:
+            return OffsetOutOfRangeError(
+                "files of that time are vacuumed by now; ask for a later position", position=view.position, **facts
+            )
+        return StoreUnavailableError("a segment was replaced, and vacuumed before it was read; read again", **facts)
 
     def batches(
         self, view: TopicView, columns: Sequence[str] | None, offsets: tuple[dict[int, int], dict[int, int]]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator.batch_memory import is_batch_forgotten
+from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_shard import expire
 from txntable.log.actions import Action, Add, Remove
 from txntable.log.entry_time import version_as_of
@@ -61,11 +62,14 @@ def plan_expiry(transactions: TransactionLog, settings: WarehouseSettings) -> tu
     idle_since_ms = now_ms - settings.transactional_id_expiration_ms
     with log.lock:
         position, files = log.table.next_version, log.table.files
-        ids = _written_until(files, ID_KIND, idle_since_ms)
+        idle = _written_until(files, ID_KIND, idle_since_ms)
         batches = _written_until(files, BATCH_KIND, now_ms - settings.batch_retention_ms)
+    # A row is decoded once: there may be very many.
+    ids = [(add.path, row) for add in idle if not _keeps_a_token(row := id_row_of(add), add, now_ms, settings)]
     idle_through = version_as_of(context, log.root, position - 1, idle_since_ms) if ids else None
     spec = ExpirySpec(now_ms, idle_through, settings)
-    return spec, [add.path for add in (*ids, *batches) if _may_go(add, spec, position)]
+    going = [path for path, row in ids if _is_expired(row, spec, position)]
+    return spec, going + [add.path for add in batches if _may_go(add, spec, position)]
 
 
 def decide_expiry(table: TableState, paths: Sequence[str], spec: ExpirySpec) -> list[Remove]:
@@ -114,11 +118,21 @@ def _may_go(add: Add, spec: ExpirySpec, position: int) -> bool:
     if add.partition_values[KIND] == BATCH_KIND:
         return is_batch_forgotten(batch_row_of(add), spec.now_ms, spec.settings.batch_retention_ms)
     row = id_row_of(add)
+    return not _keeps_a_token(row, add, spec.now_ms, spec.settings) and _is_expired(row, spec, position)
+
+
+def _is_expired(row: TransactionMetadata, spec: ExpirySpec, position: int) -> bool:
     if spec.idle_through is None or row.position > spec.idle_through:
         return False
     # How long exactly was not asked of the store: so long at least.
     expiration_ms = spec.settings.transactional_id_expiration_ms
     return expire(row, expiration_ms, expiration_ms, position).row is not None
+
+
+def _keeps_a_token(row: TransactionMetadata, add: Add, now_ms: int, settings: WarehouseSettings) -> bool:
+    """Return whether an id stays for its tokens; by its row's own time, since entries are gone long before."""
+    age_ms = now_ms - add.modification_time
+    return age_ms < settings.batch_retention_ms and row.prepared_epoch is not None
 
 
 def _written_until(files: LiveFiles, kind: str, time_ms: int) -> list[Add]:

@@ -8,7 +8,7 @@ job writes through a door of its own (:meth:`TransactionLog.leased`), which is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -23,9 +23,11 @@ from coordinator.transaction_state import TransactionState
 from txntable.errors import CommitStateUnknownError, DamagedDataError, UnsupportedFormatError
 from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
-from txntable.log.delta_log import Decide, DeltaLog, LogContext
+from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.keyed_table import KIND, ensure_key_files, find_row, keyed_add
+from txntable.log.log_view import LogContext
 from txntable.log.outcome import Unknown
+from txntable.log.overlay import Overlay
 from txntable.log.table_state import TableState
 from txntable.transaction_rows import (
     BATCH_KIND,
@@ -52,19 +54,27 @@ class TransactionLogFold:
 
     Attributes
     ----------
-    under_way : dict of str to TransactionMetadata
+    under_way : Mapping of str to TransactionMetadata
         Transactional id -> its row, in the states ONGOING, PREPARED and PREPARE_*.
-    decided_at_ms : dict of int to int
+    decided_at_ms : Mapping of int to int
         Decision position -> its in-commit time, for the rows in PREPARE_*.
     """
 
     def __init__(self) -> None:
-        self.under_way: dict[str, TransactionMetadata] = {}
-        self.decided_at_ms: dict[int, int] = {}
+        self.under_way: MutableMapping[str, TransactionMetadata] = {}
+        self.decided_at_ms: MutableMapping[int, int] = {}
+        self._decided: MutableMapping[str, TransactionMetadata] = {}
+
+    def overlay(self) -> TransactionLogFold:
+        """Return a fold that stands where this one does and keeps to itself what it takes."""
+        over = TransactionLogFold()
+        over.under_way, over.decided_at_ms = Overlay(self.under_way), Overlay(self.decided_at_ms)
+        over._decided = Overlay(self._decided)
+        return over
 
     def restore(self, table: TableState) -> None:
         """Take everything from a state just loaded."""
-        self.under_way, self.decided_at_ms = {}, {}
+        self.under_way, self.decided_at_ms, self._decided = {}, {}, {}
         rows = table.files.to_table()
         for kind in pc.unique(_column(rows, KIND)).to_pylist():
             _check_kind(kind)
@@ -100,15 +110,17 @@ class TransactionLogFold:
             self.under_way[row.transactional_id] = row
         if row.state.is_decided:
             self.decided_at_ms[row.position] = timestamp_ms
+            self._decided[row.transactional_id] = row
 
     def _drop(self, transactional_id: str) -> None:
         row = self.under_way.pop(transactional_id, None)
         if row is not None:
             self.decided_at_ms.pop(row.position, None)
+            self._decided.pop(transactional_id, None)
 
     def decided(self) -> list[TransactionMetadata]:
         """Return the transactions that are decided and not complete, in decision order."""
-        return sorted((row for row in self.under_way.values() if row.state.is_decided), key=lambda row: row.position)
+        return sorted(self._decided.values(), key=lambda row: row.position)
 
 
 def _check_kind(kind: str | None) -> None:
@@ -185,10 +197,11 @@ class TransactionLog:
             return BatchMemory()
         with self.log.lock:
             add = find_row(self.log.table, BATCH_KIND, batch_key(transactional_id, batch_id))
-        if isinstance(batch_id, str):
-            return BatchMemory(name_known=add is not None)
-        last = None if add is None else batch_row_of(add).batch_id
-        return BatchMemory(last_integer=last if isinstance(last, int) else None)
+        if add is None:
+            return BatchMemory()
+        row = batch_row_of(add)
+        last = row.batch_id if isinstance(row.batch_id, int) else None
+        return BatchMemory(last, name_known=isinstance(batch_id, str), committed_by=(row.producer_id, row.epoch))
 
     def lease(self) -> LeaseRow | None:
         """Return the lease as the view knows it; ``None``: nobody has claimed it yet."""

@@ -14,6 +14,7 @@ from typing import Unpack
 
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from txntable.client.admin import Admin
 from txntable.client.consumer import Consumer
 from txntable.client.consumer_config import ConsumerConfig, ConsumerSettings
@@ -30,11 +31,12 @@ from txntable.client.producer_config import (
 from txntable.client.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
 from txntable.completion import Completer
 from txntable.environment import Environment, SystemEnvironment
-from txntable.errors import DamagedDataError, WarehouseAlreadyExistsError
+from txntable.errors import DamagedDataError, InvalidConfigError, InvalidRequestError, WarehouseAlreadyExistsError
 from txntable.isolation import IsolationLevel, level_at
 from txntable.layout import TRANSACTION_LOG_ROOT
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
 from txntable.offset_log import OffsetLog
+from txntable.one_process import OfOneProcess
 from txntable.snapshot import Snapshot, records_of
 from txntable.spark.batch_writer import StreamWriting
 from txntable.spark.bounded_read import dataframe_reader
@@ -57,15 +59,17 @@ def _engine() -> str:
     return f"txntable/{version('txntable')}"
 
 
-class Warehouse(SparkReading, StreamWriting):
-    """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads."""
+class Warehouse(OfOneProcess, SparkReading, StreamWriting):
+    """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
 
-    def __init__(self, store: ObjectStore, environment: Environment, identity: WarehouseIdentity) -> None:
+    def __init__(
+        self, store: ObjectStore, environment: Environment, identity: WarehouseIdentity, *, recovering: bool = False
+    ) -> None:
         self.store = store
         self.identity = identity
         self.url = store.spec.url
         clock = StoreClock(store, environment)
-        self.context = LogContext(store, environment, clock, engine=_engine())
+        self.context = LogContext(store, environment, clock, engine=_engine(), recovering=recovering)
         self.transactions = TransactionLog(self.context)
         self.offsets = OffsetLog(self.context)
         self.completer = Completer(self.transactions, self.topic_log, self.offsets)
@@ -111,13 +115,28 @@ class Warehouse(SparkReading, StreamWriting):
         StoreUnsuitableError
             The store's put-if-absent does not hold what it promises.
         """
+        if not isinstance(settings, WarehouseSettings | None):
+            raise InvalidConfigError("settings are WarehouseSettings", settings=shown(settings))
         environment = SystemEnvironment()
-        store = open_store(StoreSpec(url, dict(storage_options or {}), durability))
+        store = open_store(_spec(url, storage_options, durability))
         return create_on(store, environment, exist_ok=exist_ok, settings=settings or WarehouseSettings())
 
     @classmethod
-    def open(cls, url: str, storage_options: Mapping[str, str] | None = None, *, durability: str = "full") -> Warehouse:
+    def open(
+        cls,
+        url: str,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        durability: str = "full",
+        recovering: bool = False,
+    ) -> Warehouse:
         """Open a warehouse; parameters as for :meth:`create`.
+
+        Parameters
+        ----------
+        recovering : bool
+            To fence everyone after a restore (:class:`~txntable.client.restoration.Restoration`): entries that
+            processes of before have put above the restored logs are stepped over instead of refused.
 
         Raises
         ------
@@ -127,7 +146,7 @@ class Warehouse(SparkReading, StreamWriting):
             It has a newer format: upgrade.
         """
         environment = SystemEnvironment()
-        return open_on(open_store(StoreSpec(url, dict(storage_options or {}), durability)), environment)
+        return open_on(open_store(_spec(url, storage_options, durability)), environment, recovering=recovering)
 
     # -- what belongs to it -----------------------------------------------------------------
 
@@ -234,6 +253,8 @@ class Warehouse(SparkReading, StreamWriting):
 
     def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
         """Return a new coordinator job; it takes the lease over at its first round."""
+        if not isinstance(config, CoordinatorConfig | None):
+            raise InvalidConfigError("a coordinator's config is a CoordinatorConfig", config=shown(config))
         return TransactionCoordinator(
             self.transactions, self.offsets, self.topic_log, self.settings, config or CoordinatorConfig()
         )
@@ -312,6 +333,12 @@ class Warehouse(SparkReading, StreamWriting):
         return records_of(reader, reader.view(level), columns, offsets)
 
 
+def _spec(url: str, storage_options: Mapping[str, str] | None, durability: str) -> StoreSpec:
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise InvalidRequestError("storage options are a mapping of names to values", options=type(storage_options))
+    return StoreSpec(url, dict(storage_options or {}), durability)
+
+
 def create_on(
     store: ObjectStore, environment: Environment, *, exist_ok: bool, settings: WarehouseSettings
 ) -> Warehouse:
@@ -326,7 +353,13 @@ def create_on(
     return warehouse
 
 
-def open_on(store: ObjectStore, environment: Environment, settings: WarehouseSettings | None = None) -> Warehouse:
+def open_on(
+    store: ObjectStore,
+    environment: Environment,
+    settings: WarehouseSettings | None = None,
+    *,
+    recovering: bool = False,
+) -> Warehouse:
     """Open a warehouse on an open store, and make what an interrupted creation left out.
 
     Raises
@@ -339,7 +372,7 @@ def open_on(store: ObjectStore, environment: Environment, settings: WarehouseSet
         Its identity can not be read, or a log is gone although there are topics.
     """
     identity = read_identity(store)
-    warehouse = Warehouse(store, environment, identity)
+    warehouse = Warehouse(store, environment, identity, recovering=recovering)
     for log in (warehouse.transactions.log, warehouse.offsets.log):
         create_missing_log(log, identity, settings or WarehouseSettings())
     return warehouse

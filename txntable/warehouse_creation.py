@@ -46,6 +46,7 @@ from txntable.topic_metadata import FORMAT, check_format, guard_properties, unsu
 from txntable.transaction_rows import TRANSACTION_LOG_COLUMNS
 from txntable.warehouse_settings import WarehouseSettings, settings_properties
 
+_LARGEST_BYTES = 64 * 1024
 _IDENTITY: Fields = {"format": str, "warehouse_id": str, "created_at": int, "capabilities": dict}
 _WAREHOUSE_ID = re.compile(r"[0-9a-f]{32}")
 _TABLES: Mapping[str, pa.Schema] = {
@@ -196,6 +197,8 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     if found is None:
         raise WarehouseNotFoundError("there is no warehouse here; create one, or check the url", url=store.spec.url)
     with reading(WAREHOUSE_FILE):
+        if len(found.data) > _LARGEST_BYTES:
+            raise ValueError("no warehouse's identity is so long")
         document = parse_json(found.data.decode())
         if document["format"] != FORMAT:
             raise unsupported_format(document["format"], url=store.spec.url)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
+from coordinator.error_kinds import shown
 from coordinator.row_json import LARGEST_NUMBER
 from txntable.errors import DamagedDataError, InvalidConfigError, UnsupportedFormatError
 from txntable.log.partition_values import whole_number
@@ -60,8 +61,11 @@ class WarehouseSettings:
 
     def __post_init__(self) -> None:
         for setting in fields(self):
-            if getattr(self, setting.name) > LARGEST_NUMBER:
-                raise InvalidConfigError(f"{setting.name} has 64 bits", most=LARGEST_NUMBER)
+            value = getattr(self, setting.name)
+            if type(value) is not int or value > LARGEST_NUMBER:
+                raise InvalidConfigError(
+                    f"{setting.name} is an integer of milliseconds, which has 64 bits", found=shown(value)
+                )
         if self.transaction_max_timeout_ms < 1:
             raise InvalidConfigError(
                 "transaction.max.timeout.ms is at least 1", transaction_max_timeout_ms=self.transaction_max_timeout_ms
@@ -109,15 +113,49 @@ def settings_from_text(values: Mapping[str, str]) -> WarehouseSettings:
     InvalidConfigError
         A name is unknown, or a value no number or out of bounds: the message says what is known.
     """
-    known = [f.name for f in fields(WarehouseSettings)]
+    return altered_settings(WarehouseSettings(), numbers_from_text(values))
+
+
+def numbers_from_text(values: Mapping[str, str]) -> dict[str, int | None]:
+    """Return what a user gave as text; names are not looked at.
+
+    Raises
+    ------
+    InvalidConfigError
+        A value is no number.
+    """
     for name, value in values.items():
-        if name not in known:
-            raise InvalidConfigError(
-                "there is no such setting of a warehouse; use one of the known ones", name=name, known=",".join(known)
-            )
         if not _NUMBER.fullmatch(value):
             raise InvalidConfigError("a setting of a warehouse is a number of milliseconds", name=name, value=value)
-    return WarehouseSettings(**{name: int(value) for name, value in values.items()})
+    return {name: int(value) for name, value in values.items()}
+
+
+def altered_settings(settings: WarehouseSettings, changes: Mapping[str, int | None]) -> WarehouseSettings:
+    """Return settings with changes.
+
+    Parameters
+    ----------
+    settings : WarehouseSettings
+        As they are.
+    changes : Mapping of str to int or None
+        By name; ``None``: the default.
+
+    Raises
+    ------
+    InvalidConfigError
+        A name is unknown, or a value no integer or out of bounds.
+    """
+    defaults = asdict(WarehouseSettings())
+    for name, value in changes.items():
+        if name not in defaults:
+            raise InvalidConfigError(
+                "there is no such setting of a warehouse; use one of the known ones",
+                name=name,
+                known=",".join(defaults),
+            )
+        if value is not None and type(value) is not int:
+            raise InvalidConfigError("a setting of a warehouse is an int of ms", name=name, value=repr(value))
+    return replace(settings, **{name: defaults[name] if value is None else value for name, value in changes.items()})
 
 
 def settings_properties(settings: WarehouseSettings) -> dict[str, str]:

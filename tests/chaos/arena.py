@@ -10,18 +10,19 @@ import multiprocessing
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.chaos.blows import FIRST_BLOWS, Blow, Kind, blows, http_faults
+from tests.chaos.blows import Blow, blows, http_faults
 from tests.chaos.premises import Site
-from tests.chaos.programs import ROLES
-from tests.chaos.progress import PROOFS, Progress
+from tests.chaos.progress import COMMITTED, PROOFS, Progress
+from tests.chaos.scenario import Kind, Scenario, Who
 from tests.chaos.worker import history_path, last_words_path, work
+from tests.checker.gathering import Stored
 from txntable.environment import SystemEnvironment
 from txntable.testing.faulty_proxy import FaultyServer
 
@@ -33,9 +34,6 @@ _TICK_MS = 20
 PATIENCE_MS = 900_000
 # How long one that was paused lives on beside its successor.
 _AFTERLIFE_MS = 1_500
-
-Who = tuple[str, str]
-"""A role, and who has it."""
 
 
 @dataclass
@@ -72,8 +70,10 @@ class Arena:
     ----------
     site : Site
         Where.
+    scenario : Scenario
+        What happens.
     stored : callable
-        Returns the store's objects, read past the product.
+        Returns what the store has, and had, read past the product.
     server : FaultyServer, optional
         Whose answers go wrong now and then.
     counts : Counter of str
@@ -83,7 +83,8 @@ class Arena:
     """
 
     site: Site
-    stored: Callable[[], Mapping[str, bytes]]
+    scenario: Scenario
+    stored: Callable[[], Stored]
     server: FaultyServer | None = None
     counts: Counter[str] = field(default_factory=Counter)
     longest_pause_ms: int = 0
@@ -102,9 +103,8 @@ class Arena:
     def open(self) -> Iterator[None]:
         """Start everybody; in the end everybody is dead."""
         try:
-            for role, names in ROLES.items():
-                for name in names:
-                    self._start((role, name))
+            for who in self.scenario.victims:
+                self._start(who)
             yield
         finally:
             for process in self._started:
@@ -118,27 +118,30 @@ class Arena:
         That is: after the last blow a transaction is committed, a snapshot read, and a record polled.
         """
         self.wait_until("begun", lambda: all(worker.has_begun for worker in self._serving.values()))
-        schedule = blows(self.site.seed, [f"{role} {name}" for role, names in ROLES.items() for name in names])
-        faults, began_ms = http_faults(self.site.seed), self._now_ms()
+        first, pauses_ms = self.scenario.first_blows, self.scenario.pauses_ms
+        schedule = blows(self.site.seed, self.scenario.victims, first, pauses_ms)
+        faults, began_ms = http_faults(self.site.seed, held=self.scenario.held), self._now_ms()
         next_blow, next_fault_ms, dealt = next(schedule), 0, 0
         due_ms = began_ms + next_blow.after_ms
-        while self._now_ms() - began_ms < seconds * 1000 or dealt < len(FIRST_BLOWS):
+        while self._now_ms() - began_ms < seconds * 1000 or dealt < len(first):
             if self._now_ms() >= due_ms:
                 self._due.append(next_blow)
                 dealt += 1
                 next_blow = next(schedule)
                 due_ms = self._now_ms() + next_blow.after_ms
             if self.server is not None and self._now_ms() >= next_fault_ms:
-                after_ms, rule = next(faults)
+                after_ms, rule, delivered = next(faults)
+                self.counts["late"] += len(self.server.deliver(delivered))
                 self.server.follow(rule)
                 next_fault_ms = self._now_ms() + after_ms
             self._tick()
         self.wait_until("struck, awake and replaced", self._is_quiet)
         progress = Progress(worker.history for worker in self._all())
-        for proof in PROOFS:
+        for proof in PROOFS if self.scenario.reads else (COMMITTED,):
             self.wait_until(f"{proof} after the last blow", partial(progress.shows, proof))
         if self.server is not None:
             self.server.heal()
+            self.counts["late"] += len(self.server.deliver())
 
     def wait_until(self, what: str, happened: Callable[[], bool]) -> None:
         """Let time pass until something has happened."""
@@ -179,7 +182,7 @@ class Arena:
             self._start(who)
             self.counts["restarts"] += 1
         for blow in list(self._due):
-            victim = self._serving.get(self._who(blow))
+            victim = self._serving.get(blow.victim)
             if victim is not None and victim.has_begun and victim.resumes_ms is None:
                 self._due.remove(blow)
                 self._strike(victim, blow, now_ms)
@@ -230,10 +233,6 @@ class Arena:
 
     def _all(self) -> list[Worker]:
         return [*self._serving.values(), *self._replaced]
-
-    def _who(self, blow: Blow) -> Who:
-        role, _, name = blow.victim.partition(" ")
-        return role, name
 
     def _now_ms(self) -> int:
         return self._environment.since_ms(self._began)

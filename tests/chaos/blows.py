@@ -9,21 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
-from tests.chaos.premises import PAUSES_MS
+from tests.chaos.scenario import FirstBlow, Kind, Who
 from txntable.testing.faulty_proxy import HttpFault, HttpRule, RequestKind
 
 _LONGEST_QUIET_MS = 1_500
 _LONGEST_ABSENCE_MS = 1_500
-
-
-class Kind(Enum):
-    """What a blow does."""
-
-    KILL = "SIGKILL; another process takes its place"
-    PAUSE = "SIGSTOP, and SIGCONT later"
-    DOUBLE = "the same, but another process takes its place at once; soon after it goes on, it is killed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +25,7 @@ class Blow:
     ----------
     after_ms : int
         Since the one before.
-    victim : str
+    victim : Who
         Whose process.
     kind : Kind
         What is done to it.
@@ -43,34 +34,32 @@ class Blow:
     """
 
     after_ms: int
-    victim: str
+    victim: Who
     kind: Kind
     lasts_ms: int
 
 
-FIRST_BLOWS = (
-    (Kind.KILL, 0),
-    *((kind, pause_ms) for kind in (Kind.PAUSE, Kind.DOUBLE) for pause_ms in PAUSES_MS[-2:]),
-)
-"""What every run has, however short."""
-
-
-def blows(seed: int, victims: Sequence[str]) -> Iterator[Blow]:
+def blows(seed: int, victims: Sequence[Who], first: Sequence[FirstBlow], pauses_ms: Sequence[int]) -> Iterator[Blow]:
     """Yield blows for ever.
 
     Parameters
     ----------
     seed : int
         Decides all of it.
-    victims : sequence of str
+    victims : sequence of Who
         Who may be hit.
+    first : sequence of FirstBlow
+        What comes first.
+    pauses_ms : sequence of int
+        How long a process may be paused.
     """
     chance = random.Random(seed)
-    for kind, lasts_ms in FIRST_BLOWS:
-        yield Blow(chance.randrange(_LONGEST_QUIET_MS), chance.choice(victims), kind, lasts_ms)
+    for each in first:
+        hit = [victim for victim in victims if each.role in (None, victim[0])]
+        yield Blow(chance.randrange(_LONGEST_QUIET_MS), chance.choice(hit), each.kind, each.lasts_ms)
     while True:
         kind = chance.choice([Kind.KILL, Kind.KILL, Kind.PAUSE, Kind.PAUSE, Kind.DOUBLE])
-        lasts_ms = chance.randrange(_LONGEST_ABSENCE_MS) if kind is Kind.KILL else chance.choice(PAUSES_MS)
+        lasts_ms = chance.randrange(_LONGEST_ABSENCE_MS) if kind is Kind.KILL else chance.choice(pauses_ms)
         yield Blow(chance.randrange(_LONGEST_QUIET_MS), chance.choice(victims), kind, lasts_ms)
 
 
@@ -87,12 +76,31 @@ _OF_WRITES = (*_FAULTS, HttpFault.CONFLICT, HttpFault.LOST_412)
 _OF_READS = (*_FAULTS, HttpFault.TRUNCATED)
 
 
-def http_faults(seed: int) -> Iterator[tuple[int, HttpRule]]:
-    """Yield for ever what goes wrong with a server's answers, and how long until the next one, ms."""
+_OF_HELD = (HttpFault.HELD, HttpFault.HELD_RESET, HttpFault.LATE)
+
+
+def http_faults(seed: int, *, held: bool = False) -> Iterator[tuple[int, HttpRule, int]]:
+    """Yield for ever what goes wrong with a server's answers.
+
+    Parameters
+    ----------
+    seed : int
+        Decides all of it.
+    held : bool
+        Mostly puts are failed, and done later.
+
+    Returns
+    -------
+    iterator of (int, HttpRule, int)
+        How long until the next one, ms; what goes wrong; how many held puts are done before.
+    """
     chance = random.Random(seed)
     while True:
         kind = chance.choice(
             [RequestKind.CONDITIONAL_PUT, RequestKind.CONDITIONAL_PUT, RequestKind.GET, RequestKind.LIST]
         )
-        fault = chance.choice(_OF_WRITES if kind is RequestKind.CONDITIONAL_PUT else _OF_READS)
-        yield chance.randrange(_LONGEST_QUIET_MS), HttpRule(fault, kind, first=chance.randint(1, 5))
+        of_puts = _OF_HELD if held else _OF_WRITES
+        fault = chance.choice(of_puts if kind is RequestKind.CONDITIONAL_PUT else _OF_READS)
+        rule = HttpRule(fault, kind, first=chance.randint(1, 5), times=chance.choice([1, 1, 2, 9]) if held else 1)
+        # Most wait long: for others to take the slot, or for its cleanup.
+        yield chance.randrange(_LONGEST_QUIET_MS), rule, chance.choice([0, 0, 0, 1]) if held else 0

@@ -10,9 +10,11 @@ import itertools
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from coordinator.batch_memory import BatchId
 from tests.chaos.premises import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, Site
+from tests.chaos.scenarios import scenario_of
 from tests.checker.operations import (
     CommitOffsets,
     End,
@@ -33,9 +35,17 @@ from txntable.client.producer import Producer
 from txntable.client.rebalance_listener import ConsumerRebalanceListener
 from txntable.client.records import RecordMetadata, TopicPartition
 from txntable.environment import SystemEnvironment
-from txntable.errors import CommitStateUnknownError, DamagedDataError, RetriableError, TxnTableError
+from txntable.errors import (
+    CommitStateUnknownError,
+    DamagedDataError,
+    InvalidProducerEpochError,
+    ProducerFencedError,
+    RetriableError,
+    TxnTableError,
+)
 from txntable.warehouse import Warehouse
 
+DEAD = "dead@"
 _TRIES = 10
 _POLL_MS = 300
 
@@ -62,6 +72,7 @@ class Life:
 
     def __init__(self, name: str, warehouse: Warehouse, recorder: Recorder, site: Site) -> None:
         self.name, self.warehouse, self.recorder, self.site = name, warehouse, recorder, site
+        self.scenario = scenario_of(site)
         self.chance = random.Random(f"{site.seed} {name}")
         self.environment = SystemEnvironment()
         self.stopping = False
@@ -70,6 +81,17 @@ class Life:
     def label(self) -> str:
         """Return a text that is unique in the run."""
         return f"{self.name}/{next(self._labels)}"
+
+    def time_of_death(self) -> int:
+        """Return a time that no other tombstone of the run has."""
+        died_ms = self.environment.instant().wall_ms
+        while True:
+            try:
+                (Path(self.site.folder) / f"{DEAD}{died_ms}").touch(exist_ok=False)
+            except FileExistsError:
+                died_ms += 1
+            else:
+                return died_ms
 
     def rest(self, longest_ms: float) -> None:
         """Let the others go on."""
@@ -117,20 +139,30 @@ class RecordedProducer:
         self._life, self.transactional_id = life, transactional_id
         self.client = life.label()
         self.txn: str | None = None
+        self._took_over = False
         self.real: Producer = life.warehouse.producer(
             transactional_id, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, enable_idempotence=idempotent
         )
 
-    def init(self) -> None:
+    def init(self, *, keep_prepared: bool = False) -> None:
         """Take the transactional id."""
         assert self.transactional_id is not None
         with self._life.recorder.calling(Init(self.transactional_id)) as call:
-            self._life.insist(self.real.init_transactions)
-            call.saw(producer_id=self.real.producer_id, epoch=self.real.producer_epoch)
+            self._life.insist(lambda: self.real.init_transactions(keep_prepared=keep_prepared))
+            # Of a prepared one nothing tells but what it may do now.
+            self._took_over = self.real.state == "PREPARED_TRANSACTION"
+            call.saw(producer_id=self.real.producer_id, epoch=self.real.producer_epoch, kept=self._took_over)
 
     def begin(self, batch: BatchId | None = None) -> None:
-        """Begin a transaction; its name in the history ends with its batch."""
-        self._life.insist(lambda: self.real.begin_transaction(batch))
+        """Begin a transaction, and init before it if a prepared one was taken over; its name ends with its batch."""
+        if self._took_over:
+            assert self.transactional_id is not None
+            with self._life.recorder.calling(Init(self.transactional_id)) as call:
+                self._life.insist(lambda: self.real.begin_transaction(batch))
+                call.saw(producer_id=self.real.producer_id, epoch=self.real.producer_epoch)
+            self._took_over = False
+        else:
+            self._life.insist(lambda: self.real.begin_transaction(batch))
         self.txn = self._life.label() if batch is None else f"{self._life.label()} {batch!r}"
 
     def append(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> None:
@@ -164,7 +196,11 @@ class RecordedProducer:
 
     def _sent(self, write: Write) -> RecordMetadata:
         topic, partition = write.place
-        return self.real.send(topic, value=write.value.encode(), partition=partition)
+        key = None if write.key is None else write.key.encode()
+        if write.dead:
+            died_ms = int(write.value.removeprefix(DEAD))
+            return self.real.send(topic, None, key=key, partition=partition, timestamp_ms=died_ms)
+        return self.real.send(topic, write.value.encode(), key=key, partition=partition)
 
     def _flush(self) -> None:
         if self.real.config.enable_idempotence:
@@ -185,6 +221,23 @@ class RecordedProducer:
     def abort(self) -> None:
         """Abort the transaction."""
         self._end(commit=False)
+
+    def prepare(self) -> str:
+        """Prepare the transaction, and return its token."""
+        token: list[str] = []
+        self._life.insist(lambda: token.append(self.real.prepare_transaction()))
+        return token[-1]
+
+    def complete(self, token: str | None, txn: str | None, *, commit: bool) -> None:
+        """End a prepared transaction by a token; `txn` is what is known to end so, if anything."""
+        if txn is None:
+            self._life.insist(lambda: self.real.complete_transaction(token))
+            return
+        with self._life.recorder.calling(End(txn, commit, None, self.transactional_id)):
+            try:
+                self._life.insist(lambda: self.real.complete_transaction(token))
+            except (ProducerFencedError, InvalidProducerEpochError) as error:
+                raise CommitStateUnknownError("another process has the id, and ends it", code=error.code) from error
 
     def _end(self, *, commit: bool) -> None:
         assert self.txn is not None
@@ -211,12 +264,18 @@ class RecordedConsumer:
     """A consumer whose calls are in the history: a member of a group, or one that follows topics from their starts."""
 
     def __init__(
-        self, life: Life, topics: Sequence[str], group: str | None = None, level: Level = Level.COMMITTED
+        self,
+        life: Life,
+        topics: Sequence[str],
+        group: str | None = None,
+        level: Level = Level.COMMITTED,
+        instance_id: str | None = None,
     ) -> None:
         self._life, self.group, self.level = life, group, level
         self.client, self._moves, self._known = life.label(), _Moves(), ("", 0)
         self.real = life.warehouse.consumer(
             group_id=group,
+            group_instance_id=instance_id,
             isolation_level=level.value,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -231,7 +290,7 @@ class RecordedConsumer:
         with self._life.recorder.calling(Poll(self.client, self._moves.count, txn=txn, level=self.level)) as call:
             polled = self.real.poll(_POLL_MS, most)
             records = tuple(
-                Seen((record.topic, record.partition), record.offset, (record.value or b"").decode())
+                Seen((record.topic, record.partition), record.offset, value_of(record.value, record.timestamp_ms))
                 for record in itertools.chain.from_iterable(polled.values())
             )
             call.saw(records=records, assignment=self._moves.count)
@@ -266,6 +325,11 @@ class RecordedConsumer:
         with self._life.recorder.calling(Rewind(self.client, self.group)):
             self.real.seek_to_committed()
         self._moves.count += 1
+
+
+def value_of(value: bytes | None, timestamp_ms: int) -> str:
+    """Return what tells a record from all others: of a tombstone its time."""
+    return f"{DEAD}{timestamp_ms}" if value is None else value.decode()
 
 
 def as_offsets(commit: CommitOffsets) -> dict[TopicPartition, OffsetAndMetadata | int]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 from collections.abc import Sequence
 
-from tests.chaos.life import Life
-from tests.chaos.premises import COPIERS, FOLLOWERS, TOPICS
+from tests.chaos.life import Life, value_of
 from tests.chaos.program import Program
 from tests.checker.operations import Bounds, Level, Look, Place, Read, Seen
 from tests.checker.recorder import Answer
 from txntable.errors import OffsetOutOfRangeError
 from txntable.isolation import IsolationLevel
 from txntable.partition.topic_view import TopicView
+from txntable.schema import TIMESTAMP_COLUMN
 from txntable.segment_reader import OFFSET_COLUMN
 from txntable.snapshot import records_of
 
-_GROUPS = (COPIERS, FOLLOWERS)
+COLUMNS = ["value", "_partition", OFFSET_COLUMN, TIMESTAMP_COLUMN]
 _LEVELS = (Level.SNAPSHOT, Level.COMMITTED, Level.SNAPSHOT, Level.UNCOMMITTED)
 # So many records are read again in a second, at most: a long run's histories grow no faster than its topics.
 _RECORDS_A_SECOND = 2_000
@@ -42,12 +43,12 @@ class Reading(Program):
 
 def read(life: Life, level: Level, *, final: bool = False) -> Sequence[Seen]:
     """Read all topics from their starts, and record it, and what is known of the logs then."""
-    asked = frozenset(_GROUPS) if level is Level.SNAPSHOT else frozenset[str]()
+    asked = frozenset(life.scenario.groups) if level is Level.SNAPSHOT else frozenset[str]()
     with life.recorder.calling(Read(level, groups=asked, final=final)) as call:
         found = (
             snapshot(life, call)
             if level is Level.SNAPSHOT
-            else [(topic, *scan(life, topic, level)) for topic in TOPICS]
+            else [(topic, *scan(life, topic, level)) for topic in life.scenario.topics]
         )
         records = tuple(seen for _, _, each in found for seen in each)
         call.saw(records=records, bounds={place: one for topic, view, _ in found for place, one in bounds(topic, view)})
@@ -57,7 +58,7 @@ def read(life: Life, level: Level, *, final: bool = False) -> Sequence[Seen]:
 
 def look(life: Life) -> None:
     """Write down which version of T, and of each topic's S and P, this process knows, and by which chain."""
-    topics = [life.warehouse.topic_log(topic) for topic in TOPICS]
+    topics = [life.warehouse.topic_log(topic) for topic in life.scenario.topics]
     logs = [life.warehouse.transactions.log, *(log for topic in topics for log in (topic.segments, topic.public))]
     for log in logs:
         with log.lock:
@@ -74,16 +75,16 @@ def snapshot(life: Life, call: Answer) -> list[tuple[str, TopicView, list[Seen]]
     """Read all topics, in any order, and the groups' offsets, as of one position."""
     pinned = life.warehouse.snapshot()
     found = []
-    topics = life.chance.sample(TOPICS, len(TOPICS))
+    topics = life.chance.sample(list(life.scenario.topics), len(life.scenario.topics))
     if life.chance.random() < 0.5:
         # At once: where a read takes long, compaction goes beyond the position of what is looked at late.
         for topic in topics:
             pinned.view(topic)
     for topic in topics:
-        rows = pinned.read_arrow(topic, columns=["value", "_partition", OFFSET_COLUMN]).read_all().to_pylist()
+        rows = pinned.read_arrow(topic, columns=COLUMNS).read_all().to_pylist()
         found.append((topic, pinned.view(topic), seen_in(topic, rows)))
     offsets: dict[tuple[str, Place], int] = {}
-    for group in _GROUPS:
+    for group in life.scenario.groups:
         for each, one in pinned.committed_offsets(group).items():
             offsets[group, (each.topic, each.partition)] = one.offset
     call.saw(position=pinned.position, offsets=offsets)
@@ -95,13 +96,19 @@ def scan(life: Life, topic: str, level: Level) -> Scan:
     reader = life.warehouse.topic_reader(topic)
     reader.catch_up()
     view = reader.view(IsolationLevel(level.value))
-    columns = ["value", "_partition", OFFSET_COLUMN]
-    return view, seen_in(topic, records_of(reader, view, columns, (None, None)).read_all().to_pylist())
+    return view, seen_in(topic, records_of(reader, view, COLUMNS, (None, None)).read_all().to_pylist())
 
 
 def seen_in(topic: str, rows: Sequence[dict]) -> list[Seen]:
     """Return rows as a history has them."""
-    return [Seen((topic, row["_partition"]), row[OFFSET_COLUMN], row["value"].decode()) for row in rows]
+    return [
+        Seen((topic, row["_partition"]), row[OFFSET_COLUMN], value_of(row["value"], _ms(row[TIMESTAMP_COLUMN])))
+        for row in rows
+    ]
+
+
+def _ms(time: dt.datetime) -> int:
+    return round(time.timestamp() * 1000)
 
 
 def bounds(topic: str, view: TopicView) -> list[tuple[Place, Bounds]]:

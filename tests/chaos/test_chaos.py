@@ -15,7 +15,8 @@ import pytest
 
 from tests.chaos.__main__ import run
 from tests.chaos.judgement import Judgement, repeated_batches
-from tests.chaos.premises import CHECKED, SESSION_TIMEOUT_MS
+from tests.chaos.premises import SESSION_TIMEOUT_MS
+from tests.chaos.scenarios import SCENARIOS
 from tests.checker.check import check
 from tests.checker.evidence import Evidence
 from tests.checker.operations import Level, Look, Operation, Outcome, Read, Send
@@ -120,6 +121,6 @@ def test_history_has_no_anomaly_when_processes_are_killed_and_paused_and_every_o
     assert figures["snapshots"] >= 1
     assert figures["polled"] >= 1
     for doctor in DOCTORS:
-        findings = check(*doctor(judgement.history, judgement.evidence), CHECKED)
+        findings = check(*doctor(judgement.history, judgement.evidence), SCENARIOS["everyday"].checked)
         assert any(finding.violation for finding in findings), doctor.__name__
     assert repeated_batches(with_a_batch_twice(judgement)) == {"'monday'": 2}

@@ -12,13 +12,16 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tests.chaos.clocks import wrong_clocks
 from tests.chaos.life import Life
-from tests.chaos.premises import Site, forget_accounts, shortened, site_at
+from tests.chaos.limits import shortened
+from tests.chaos.premises import Site, forget_accounts, site_at
 from tests.chaos.program import Program
-from tests.chaos.programs import program_of
+from tests.chaos.programs import MAKERS
+from tests.chaos.scenarios import scenario_of
 from tests.checker.history_file import HistoryFile
 from tests.checker.recorder import Recorder
 from txntable.environment import SystemEnvironment
@@ -63,7 +66,7 @@ def live(life: Life, role: str, who: str) -> None:
     while not life.stopping:
         try:
             if program is None:
-                program = program_of(life, role, who)
+                program = MAKERS[role](life, who)
             program.turn()
         except DamagedDataError:
             raise
@@ -96,6 +99,11 @@ def work(path: str, role: str, who: str, name: str) -> None:
     site = site_at(path)
     with last_words_path(site, name).open("wb") as words:
         os.dup2(words.fileno(), 2)
-    with shortened(), living(site, name) as life:
+    scenario = scenario_of(site)
+    with ExitStack() as stack:
+        stack.enter_context(shortened(scenario.limits))
+        if scenario.clocks:
+            stack.enter_context(wrong_clocks(site, name, scenario.limits.day_ms // 4))
+        life = stack.enter_context(living(site, name))
         signal.signal(signal.SIGTERM, lambda *_: setattr(life, "stopping", True))
         live(life, role, who)

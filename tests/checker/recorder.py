@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.checker.operations import Call, Operation, Outcome
-from txntable.errors import CommitStateUnknownError, RetriableError, TxnTableError
+from txntable.errors import CommitStateUnknownError, RetriableError, TransactionOutcomeUnknownError, TxnTableError
 
 Sink = Callable[[int, Operation], object]
 """Gets the call's number within its process, and the operation; the second time as it returned."""
@@ -82,4 +82,5 @@ class Recorder:
 
 def outcome_of(error: TxnTableError) -> Outcome:
     """Return what an error tells about whether the call was done."""
-    return Outcome.INFO if isinstance(error, CommitStateUnknownError | RetriableError) else Outcome.FAIL
+    unknown = CommitStateUnknownError | RetriableError | TransactionOutcomeUnknownError
+    return Outcome.INFO if isinstance(error, unknown) else Outcome.FAIL

@@ -123,8 +123,9 @@ def false_answers(index: Index) -> Iterator[str]:
             yield told("refused, and it was read", value=written.write.value, place=written.place)
     for txn in index.txns.values():
         committed = txn.decision is not None and txn.decision.committed
-        if committed and txn.told(True, Outcome.FAIL) and not txn.told(True, Outcome.OK, Outcome.INFO):
-            yield told("refused, and it is committed", txn=txn.name, position=txn.position)
+        # Whoever else was told what: each answer counts, a late one after later transactions as well.
+        for operation in txn.told(True, Outcome.FAIL) if committed else ():
+            yield told("refused, and it is committed", txn=txn.name, position=txn.position, by=operation.process)
         acked = txn.told(True, Outcome.OK)
         if acked and index.evidence.whole and txn.owner is not None and txn.has_effects and txn.decision is None:
             yield told("acknowledged, and nothing decided it", txn=txn.name, owner=f"{txn.owner[0]}:{txn.owner[1]}")

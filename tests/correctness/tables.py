@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.campaign import total
+from tests.chaos.scenarios import SCENARIOS
 from tests.checker.anomalies import ANOMALIES
 from tests.correctness.document import table
 from tests.mutants.catalogue import MUTANTS
@@ -147,6 +149,29 @@ def chaos() -> str:
     return table(("of the last run", "local folder", "S3 API, with faults"), rows)
 
 
+def scenarios() -> str:
+    """Return what the last runs of each scenario of chaos did."""
+    words = {
+        "kills": "SIGKILL",
+        "pauses": "SIGSTOP",
+        "doubles": "of these beside a successor",
+        "longest_pause_s": "longest, s",
+        "late": "puts done late",
+        "cleaned": "log entries cleaned up",
+        "vacuumed": "files vacuumed",
+        "merged": "compactions",
+        "committed": "committed",
+        "operations": "judged",
+        "violations": "violations",
+    }
+    ran = {name: total(runs) for name, runs in result("chaos-scenarios").items()}
+    rows = [
+        (name, SCENARIOS[name].about, ran[name]["episodes"], *(ran[name].get(each, 0) for each in words))
+        for name in ran
+    ]
+    return table(("scenario", "what happens in it", "episodes", *words.values()), rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "simulation": simulation_runs,
     "worlds": worlds,
@@ -158,4 +183,5 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "model-rules": model_rules,
     "model-mutants": model_mutants,
     "chaos": chaos,
+    "scenarios": scenarios,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.chaos.campaign import EVERYDAY
+from tests.chaos.scenarios import SCENARIOS
 from tests.checker.anomalies import ANOMALIES
 from tests.correctness.document import DOCUMENT, names_of, with_tables
 from tests.correctness.tables import TABLES, result
@@ -35,6 +37,8 @@ def test_results_are_of_the_catalogues_as_they_are() -> None:
     }
     assert [rule["section"] for rule in result("model")["protocol"]] == [rule.section for rule in COVERED]
     assert result("chaos-local")["violations"] == result("chaos-s3")["violations"] == 0
+    assert {EVERYDAY, *result("chaos-scenarios")} == set(SCENARIOS)
+    assert not [each for runs in result("chaos-scenarios").values() for each in runs if each["violations"]]
 
 
 def test_simulation_told_of_is_a_large_one_in_which_everything_went_wrong() -> None:

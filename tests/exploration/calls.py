@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
 
 from txntable.errors import StoreUnavailableError
-from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject
+from txntable.storage.object_store import BEGINNING_BYTES, ObjectMeta, ObjectStore, PutOutcome, StoredObject
 from txntable.storage.object_writer import BufferedSink, open_writer
 from txntable.testing.fault_plan import WRITES, Fault, Operation, at
 from txntable.testing.manual_environment import START_MS, ManualEnvironment
@@ -29,6 +29,8 @@ class Call:
     path: str
     data: bytes | None = None
     span: tuple[int, int] | None = None
+    beside: str | None = None
+    """What is looked at in the same step: an entry of a log, which never changes."""
 
     def __str__(self) -> str:
         return "begins" if self.operation is None else f"{self.operation.value} {self.path}"
@@ -121,6 +123,15 @@ class Door(ObjectStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         return cast("PutOutcome", self.call(Call(Operation.PUT_IF_ABSENT, path, bytes(data))))
 
+    def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
+        call = Call(Operation.PUT_IF_ABSENT, path, bytes(data), beside=below)
+        return cast("tuple[PutOutcome, bytes | None]", self.call(call))
+
+    def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
+        found = self.get_many(paths[:-1])
+        last, beginning = self.call(Call(Operation.GET, paths[-1], beside=below))
+        return [*found, last], beginning
+
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         return iter(cast("tuple[ObjectMeta, ...]", self.call(Call(Operation.LIST, prefix))))
 
@@ -193,6 +204,8 @@ def _key(path: str, found: StoredObject | None) -> int:
 
 
 def _perform(store: ObjectStore, call: Call) -> object:
+    if call.beside is not None:
+        return _perform(store, replace(call, beside=None)), store.get_range(call.beside, 0, BEGINNING_BYTES)
     data = call.data if call.data is not None else b""
     match call.operation:
         case Operation.GET if call.span is not None:

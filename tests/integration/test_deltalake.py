@@ -15,6 +15,7 @@ from tests.simulation.site import TWO_COLUMNS, published
 from tests.unit.client.group_members import joined
 from txntable.client.records import TopicPartition
 from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.schema import DEEPEST_TYPE
 from txntable.warehouse import Warehouse
 
 
@@ -47,6 +48,28 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     producer.send_offsets_to_transaction({TopicPartition("t", 0): 5}, "g")
     producer.commit_transaction()
     return made
+
+
+@pytest.mark.parametrize(
+    "wraps",
+    [
+        [lambda inner: pa.struct([pa.field("a", inner)])],
+        [pa.list_],
+        [lambda inner: pa.map_(pa.string(), inner)],
+        [lambda inner: pa.struct([pa.field("a", inner)]), lambda inner: pa.map_(pa.string(), inner), pa.list_],
+    ],
+    ids=["structs", "lists", "maps", "all of them"],
+)
+def test_deepest_type_that_is_taken_is_read(tmp_path: Path, wraps: list[Callable[[pa.DataType], pa.DataType]]) -> None:
+    kind = pa.int64()
+    for level in range(DEEPEST_TYPE):
+        kind = wraps[level % len(wraps)](kind)
+    made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
+    made.admin().create_topic("deep", schema=pa.schema([("a", kind)]))
+    with made.producer() as producer:
+        producer.send("deep", row={"a": None})
+
+    assert DeltaTable(path_of(made, public_root("deep"))).to_pyarrow_table().num_rows == 1
 
 
 def test_reader_sees_null_in_records_that_are_older_than_a_column(tmp_path: Path) -> None:

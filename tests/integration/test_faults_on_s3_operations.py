@@ -129,7 +129,8 @@ def consume(attempt: Attempt) -> None:
 
     def poll() -> None:
         while len(seen) < 2:
-            found = consumer.poll(timeout_ms=1_000)
+            # Without a timeout, in which it would try again by itself.
+            found = consumer.poll()
             seen.extend((each.partition, each.offset) for several in found.values() for each in several)
 
     attempt.twice(poll)

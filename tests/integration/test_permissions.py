@@ -26,7 +26,7 @@ from tests.simulation.site import TWO_COLUMNS
 from tests.unit.infra.paths import ALLOWED, OUTSIDE, PATHS
 from txntable.client.records import TopicPartition
 from txntable.client.restoration import Restoration
-from txntable.errors import StorePermissionError, UnknownTopicOrPartitionError
+from txntable.errors import StorePermissionError, UnknownTopicOrPartitionError, WarehouseReplacedError
 from txntable.layout import PROBE_FOLDER, heartbeat_path, public_root, segment_path, segments_root
 from txntable.warehouse import Warehouse
 from txntable.warehouse_settings import WarehouseSettings
@@ -334,4 +334,5 @@ def test_admin_changes_shrinks_fences_and_deletes(alone: Guarded, caplog) -> Non
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
     with pytest.raises(UnknownTopicOrPartitionError):
         alone.open(Role.READER).read_arrow("t")
-    consumer.close()
+    with pytest.raises(WarehouseReplacedError):
+        consumer.close()

@@ -22,7 +22,7 @@ from txntable.warehouse import Warehouse
 pytestmark = pytest.mark.s3
 
 SECRET, TOKEN = "SeCrEt-of-a-key", "ToKeN-of-a-session"
-NOWHERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "max_retries": "0"}
+NOWHERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "retry_timeout": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def deep(error: BaseException) -> str:
         lambda options: Warehouse.create("s3://secrets/x", options | NOWHERE),
         lambda options: Warehouse.open("s3://secrets/x", options | {"aws_secret_access_key": SECRET}),
         lambda options: Warehouse.open("s3://secrets/x", options | {"AWS_SECRET_ACCESS_KEYS": SECRET}),
-        lambda options: Warehouse.open("s3://secrets/x", options | {"max_retries": SECRET}),
+        lambda options: Warehouse.open("s3://secrets/x", options | {"retry_timeout": SECRET}),
         lambda options: Warehouse.open("s3://secrets/x", options | {"timeout": SECRET}),
         lambda options: Warehouse.open("gs://secrets/x", {"google_service_account_key": SECRET}),
         lambda options: Warehouse.open("az://secrets/x", {"azure_storage_account_key": SECRET}),

@@ -183,12 +183,13 @@ ANSWERS = (
         "an overlapping one are OUT_OF_ORDER_SEQUENCE_NUMBER.",
         {
             SEQUENCES: [
-                "test_batch_sent_again_with_another_payload_is_answered_with_the_first_offset",
+                "test_batch_sent_again_is_answered_with_the_first_offset_and_another_of_its_numbers_is_out_of_order",
                 "test_only_the_last_five_batches_are_answered_and_older_or_overlapping_ones_are_out_of_order",
             ],
             PRODUCER_STATE: ["test_only_the_last_five_batches_of_the_epoch_are_remembered"],
         },
-        "Better on purpose: the very same upload is known by its path, however many batches came after it.",
+        "Better on purpose: the very same upload is known by its path, however many batches came after it; another one "
+        "under the same numbers is OUT_OF_ORDER_SEQUENCE_NUMBER: its sender would be told that it is stored.",
     ),
     Behaviour(
         "10.23",

@@ -172,6 +172,8 @@ NOT_MODELLED = {
     "4.2 rule 9": "fairness: tests/unit/log/test_fairness.py",
     "4.2 rule 10": "durability: tests of simulated disks",
     "4.2 rule 11": "time: ages are ticks here, that all processes see alike",
+    "4.2 rule 12": "what a reader refuses: entries mean something here; tests/unit/log/test_proved_entry.py",
+    "4.2 rule 13": "a store that is replaced: the world *vanishing*",
     "5.4": "sequences, and answers to appends that were taken: tests/unit/coordinator, tests/simulation",
     "5.8": "compaction: tests/simulation",
     "6.3": "two-phase commit, batch ids: tests/unit/coordinator, tests/simulation",

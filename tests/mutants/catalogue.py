@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.mutants.group_mutants import GROUP_MUTANTS
 from tests.mutants.log_mutants import LOG_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.outcome_mutants import OUTCOME_MUTANTS
 from tests.mutants.partition_mutants import PARTITION_MUTANTS
 from tests.mutants.transaction_mutants import TRANSACTION_MUTANTS
 from tests.mutants.upkeep_mutants import UPKEEP_MUTANTS
@@ -16,6 +17,7 @@ from tests.mutants.upkeep_mutants import UPKEEP_MUTANTS
 MUTANTS: tuple[Mutant, ...] = (
     *LOG_MUTANTS,
     *TRANSACTION_MUTANTS,
+    *OUTCOME_MUTANTS,
     *PARTITION_MUTANTS,
     *UPKEEP_MUTANTS,
     *GROUP_MUTANTS,

@@ -36,7 +36,7 @@ GROUP_MUTANTS = (
                 "        each for each in row.pending if (each.producer_id, each.epoch) not in decisions\n    )\n",
             ),
         ),
-        Killer("offsets", 20),
+        Killer("offsets", 23),
     ),
     Mutant(
         "latest-decision-wins",
@@ -49,7 +49,7 @@ GROUP_MUTANTS = (
                 "    if committed is not None and committed.request < 0:\n",
             ),
         ),
-        Killer("offsets", 9),
+        Killer("offsets", 20),
     ),
     Mutant(
         "aborted-offsets-count",
@@ -90,7 +90,7 @@ GROUP_MUTANTS = (
                 "",
             ),
         ),
-        Killer("latecomers", 0),
+        Killer("latecomers", 3),
     ),
     Mutant(
         "free-partition-not-given",
@@ -104,7 +104,7 @@ GROUP_MUTANTS = (
                 "    members = {**group.members, member.member_id: replace(member, owned=kept)}\n",
             ),
         ),
-        Killer("handover", 0),
+        Killer("handover", 2),
     ),
     Mutant(
         "partition-with-two-owners",
@@ -165,8 +165,8 @@ GROUP_MUTANTS = (
         (
             Edit(
                 "coordinator/group_shard.py",
-                "    last_ms = max(member.joined_ms, request.heartbeats.get(member.member_id, member.joined_ms))\n",
-                "    last_ms = member.joined_ms\n",
+                "    signs = (member.joined_ms, request.heartbeats.get(member.member_id, member.joined_ms))\n",
+                "    signs = (member.joined_ms,)\n",
             ),
         ),
         Killer("steady", 0),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from tests.mutants.mutant import Edit, Killer, Mutant
 
 _LOG = "txntable/log/delta_log.py"
+_VIEW = "txntable/log/log_view.py"
+_TABLE = "txntable/log/table_state.py"
 _CLEANUP = "txntable/log/cleanup.py"
+_FOLD = "txntable/log/fold.py"
 
 LOG_MUTANTS = (
     Mutant(
@@ -17,10 +20,10 @@ LOG_MUTANTS = (
                 _LOG,
                 "            # Neither applied nor refused, as far as can be told: the same bytes, "
                 "the same slot (log rule 1).\n",
-                "            commit = Commit(commit.version + 1, info, actions)\n",
+                "            commit = Commit(commit.version + 1, commit.info, commit.actions, commit.repairs)\n",
             ),
         ),
-        Killer("sleepers", 1),
+        Killer("sleepers", 6),
     ),
     Mutant(
         "conflict-409-is-ones-own",
@@ -50,7 +53,7 @@ LOG_MUTANTS = (
                 "            if not created and entry is None:\n                return Conflicted(commit.version)\n",
             ),
         ),
-        Killer("late-landings", 11),
+        Killer("late-landings", 0),
     ),
     Mutant(
         "taken-slot-is-ones-own",
@@ -72,7 +75,7 @@ LOG_MUTANTS = (
             ),
             Edit(_LOG, "        return Unknown(version)\n", '        raise StoreUnavailableError("no answer")\n'),
         ),
-        Killer("answers"),
+        Killer("answers", 3),
     ),
     Mutant(
         "late-answer-believed",
@@ -93,17 +96,23 @@ LOG_MUTANTS = (
         "4.2 rule 3",
         (
             Edit(
-                _LOG,
+                _VIEW,
                 "if self._is_stale() or not self._follow_tail():",
                 "if self._shown_at is None or not self._follow_tail():",
             ),
             Edit(
-                _LOG,
-                "            if self._is_stale():\n                return False\n            self._show(shown_at)\n",
-                "            self._show(shown_at)\n",
+                _VIEW,
+                "        if self._is_stale():\n            return None\n"
+                "        self._require_own(unproved, beginning)\n",
+                "        self._require_own(unproved, beginning)\n",
+            ),
+            Edit(
+                _VIEW,
+                "            return None if self._is_stale() else found\n",
+                "            return found\n",
             ),
         ),
-        Killer("sleepers", 1),
+        Killer("sleepers", 3),
     ),
     Mutant(
         "lost-commit-found-in-its-slot",
@@ -119,7 +128,7 @@ LOG_MUTANTS = (
                 "            return Committed(commit.version)\n",
             ),
         ),
-        Killer("sleepers", 17),
+        Killer("sleepers", 110),
     ),
     Mutant(
         "decided-on-a-stale-state",
@@ -128,11 +137,11 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "                while True:\n                    self.ensure_fresh()\n"
-                "                    actions = self._decide(decide)\n",
-                "                actions: Sequence[Action] | None = None\n                while True:\n"
-                "                    self.ensure_fresh()\n                    actions = actions or "
-                "self._decide(decide)\n",
+                "        def attempt() -> Attempt | Unchanged:\n            self.ensure_fresh()\n"
+                "            self.prove_related()\n            actions = self._decide(decide)\n",
+                "        decided: list[Sequence[Action]] = []\n\n        def attempt() -> Attempt | Unchanged:\n"
+                "            self.ensure_fresh()\n            self.prove_related()\n"
+                "            decided[:] = decided or [self._decide(decide) or []]\n            actions = decided[0]\n",
             ),
         ),
         Killer("bank", 1),
@@ -141,15 +150,15 @@ LOG_MUTANTS = (
         "any-reading-verifies",
         "an append is verified by a reading of the transaction log of any age",
         "6.3",
-        (Edit(_LOG, "        return self._asked > other._answered\n", "        return self._asked >= 0\n"),),
+        (Edit(_VIEW, "        return self._asked > other._answered\n", "        return self._asked >= 0\n"),),
         Killer("every-order-forgotten-fence", 0, runs=1),
     ),
     Mutant(
         "tail-believed-without-its-beginning",
         "who opens a log does not look whether what it began with is still there once the tail is read",
         "4.3",
-        (Edit(_LOG, "        return followed and loaded.still_there()\n", "        return followed\n"),),
-        Killer("sleepers", 12),
+        (Edit(_VIEW, "        return followed and loaded.still_there()\n", "        return followed\n"),),
+        Killer("sleepers", 27),
     ),
     Mutant(
         "checkpoint-forgets-what-is-condemned",
@@ -171,7 +180,7 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "max(self.context.clock.now_ms(), self.table.timestamp_ms + 1)",
+                "max(self.context.clock.now_ms(), table.timestamp_ms + 1)",
                 "self.context.clock.now_ms()",
             ),
         ),
@@ -201,7 +210,7 @@ LOG_MUTANTS = (
                 "    going.sort(key=lambda f: (-f.version, not f.is_checkpoint))\n",
             ),
         ),
-        Killer("sleepers", 123),
+        Killer("sleepers", 15),
     ),
     Mutant(
         "cleanup-of-any-age",
@@ -212,6 +221,113 @@ LOG_MUTANTS = (
                 _CLEANUP, "    horizon_ms = now_ms - retention_ms\n", "    horizon_ms = now_ms + 0 * retention_ms + 1\n"
             ),
         ),
-        Killer("office", 12),
+        Killer("office", 21),
+    ),
+    Mutant(
+        "put-before-it-is-folded",
+        "an entry is put that its writer has decoded, and not folded first",
+        "4.2 rule 12",
+        (Edit(_FOLD, "        take(found, view[0].overlay(), view[1].overlay())\n", ""),),
+        Killer("unreadable", 0),
+    ),
+    Mutant(
+        "put-before-it-is-read",
+        "an entry is put that its writer has neither decoded nor folded first",
+        "4.2 rule 12",
+        (
+            Edit(
+                _FOLD,
+                "        found = decode_commit(commit.version, data, path)\n"
+                "        take(found, view[0].overlay(), view[1].overlay())\n",
+                "        from dataclasses import replace\n\n        from txntable.log.actions import entry_digest\n\n"
+                "        found = replace(commit, info=replace(commit.info, digest=entry_digest(data)))\n",
+            ),
+        ),
+        Killer("unreadable", 0),
+    ),
+    Mutant(
+        "predecessor-not-asked",
+        "a commit that was created is told of, whatever became of the entry that it stands on",
+        "4.2 rule 13",
+        (
+            Edit(
+                _LOG,
+                "        if head is not None:\n            self._require_own(head, below)\n",
+                "        if head is not None and below is None and created is None:\n"
+                "            self._require_own(head, below)\n",
+            ),
+        ),
+        Killer("vanishing", 1),
+    ),
+    Mutant(
+        "predecessors-answer-ignored",
+        "the entry below is asked for, and any answer will do",
+        "4.2 rule 13",
+        (
+            Edit(
+                _VIEW,
+                "        if not head.is_begun_by(beginning):\n",
+                "        if head.is_begun_by(beginning) and head.slot_id is None:\n",
+            ),
+        ),
+        Killer("vanishing", 0),
+    ),
+    Mutant(
+        "planted-entry-built-on",
+        "who finds new entries does not ask whether what they stand on is there",
+        "4.2 rule 13",
+        (Edit(_VIEW, "            due = True\n", "            due = False\n"),),
+        Killer("vanishing", 157),
+    ),
+    Mutant(
+        "decided-on-a-log-that-is-gone",
+        "what is known of one log decides what is written to another that was opened since, though the first is gone",
+        "4.2 rule 13",
+        (Edit(_LOG, "            self.prove_related()\n", ""),),
+        Killer("vanishing", 91),
+    ),
+    Mutant(
+        "slow-answer-tells-the-time",
+        "the store's time is taken from an answer that this process slept over",
+        "4.2 rule 11",
+        (
+            Edit(
+                "txntable/storage/store_clock.py",
+                "            if self._environment.since_ms(asked) <= _LONGEST_ANSWER_MS:\n",
+                "            if asked is not None:\n",
+            ),
+        ),
+        Killer("keyed", 279),
+    ),
+    Mutant(
+        "foreign-entry-folded",
+        "an entry of another incarnation counts",
+        "4.6",
+        (
+            Edit(
+                _TABLE,
+                "        return info.previous == self.commit_id and chained and ",
+                "        return info.log != self.log or info.previous == self.commit_id and chained and ",
+            ),
+            Edit(
+                _TABLE,
+                "        if commit.version != self.next_version or info.previous != self.commit_id:\n",
+                "        if commit.version != self.next_version or not self.follows(info):\n",
+            ),
+        ),
+        Killer("vanishing", 41),
+    ),
+    Mutant(
+        "void-entry-not-undone",
+        "the commit above a void entry does not undo it for readers that fold every entry",
+        "4.6",
+        (
+            Edit(
+                _LOG,
+                "        return Commit(table.next_version, info, actions, repairs_of(table, actions, timestamp_ms))\n",
+                "        return Commit(table.next_version, info, actions)\n",
+            ),
+        ),
+        Killer("vanishing", 0),
     ),
 )

@@ -13,6 +13,7 @@ _VIEW = "txntable/partition/topic_view.py"
 _COLUMNS = "txntable/partition/segment_columns.py"
 _SNAPSHOT = "txntable/snapshot.py"
 _READER = "txntable/topic_reader.py"
+_FILES = "txntable/segment_reader.py"
 
 PARTITION_MUTANTS = (
     Mutant(
@@ -28,7 +29,7 @@ PARTITION_MUTANTS = (
                 "opened else set())):\n",
             ),
         ),
-        Killer("bank", 5),
+        Killer("bank", 2),
     ),
     Mutant(
         "one-marker-for-many-decisions",
@@ -48,14 +49,14 @@ PARTITION_MUTANTS = (
         "a marker is written though the topic is through with its decision",
         "6.4",
         (Edit(_MARKERS, "if m.position > through)", "if m.position >= 0)"),),
-        Killer("bank", 1),
+        Killer("bank", 3),
     ),
     Mutant(
         "decided-through-runs-ahead",
         "a topic says that it is through with one decision more than was known",
         "5.1, 6.4",
         (Edit(_MARKERS, "topic_id), known_through))\n", "topic_id), known_through + 1))\n"),),
-        Killer("answers", 3),
+        Killer("answers", 1),
     ),
     Mutant(
         "next-offset-from-live-rows",
@@ -77,7 +78,7 @@ PARTITION_MUTANTS = (
                 "        return self._next.get(partition, max(taken, default=-1) + 1)\n",
             ),
         ),
-        Killer("compaction", 3),
+        Killer("compaction", 7),
     ),
     Mutant(
         "repeated-append-taken-again",
@@ -92,6 +93,20 @@ PARTITION_MUTANTS = (
             Edit(_PRODUCER, "                return known\n", "                return None\n"),
         ),
         Killer("cut-off", 10),
+    ),
+    Mutant(
+        "other-content-taken-for-a-duplicate",
+        "a batch with the sequence numbers of another is answered with that one's offsets, whatever is in it",
+        "5.4",
+        (Edit(_PRODUCER, "                if known.name == batch.name:\n", "                if known.name:\n"),),
+        Killer("doubles", 4),
+    ),
+    Mutant(
+        "digest-not-checked",
+        "a reader takes a file of the right size for the one that the log names",
+        "5.2, 10",
+        (Edit(_FILES, "    check_digest(segment.digest, digest_of(data))\n", ""),),
+        Killer("replacing", 0),
     ),
     Mutant(
         "zombies-append-taken",
@@ -129,12 +144,12 @@ PARTITION_MUTANTS = (
         "5.6",
         (
             Edit(
-                _PROJECTION,
-                "        stable = max(unstable.get(partition, highest), start)\n",
-                "        stable = max(highest, start)\n",
+                "txntable/partition/stable_offset.py",
+                "    stable = high_watermark(table, topic_id, partition) if unstable is None else unstable\n",
+                "    stable = high_watermark(table, topic_id, partition)\n",
             ),
         ),
-        Killer("bank", 18),
+        Killer("bank", 3),
     ),
     Mutant(
         "stable-offset-of-the-latest",
@@ -142,9 +157,9 @@ PARTITION_MUTANTS = (
         "5.6",
         (
             Edit(
-                "txntable/partition/stable_offset.py",
-                "firsts[partition] = min(offset,",
-                "firsts[partition] = max(offset,",
+                "txntable/partition/unstable_offsets.py",
+                "return None if starts is None else starts[0][0]",
+                "return None if starts is None else starts[-1][0]",
             ),
         ),
         Killer("followers", 2),
@@ -181,14 +196,14 @@ PARTITION_MUTANTS = (
         "a projection shows what the last entry has changed, and says that it reflects all of them",
         "7",
         (Edit(_PROJECTION, "logs.touched_since(reflected)", "logs.touched_since(version - 1)"),),
-        Killer("bank", 1),
+        Killer("bank", 11),
     ),
     Mutant(
         "projection-out-of-order",
         "an older state is projected over a newer one",
         "7",
         (Edit(_PROJECTION, "reflected >= version:", "reflected == version:"),),
-        Killer("bank", 10),
+        Killer("bank", 11),
     ),
     Mutant(
         "merged-rows-as-new-data",
@@ -237,7 +252,7 @@ PARTITION_MUTANTS = (
         "a snapshot lacks what was decided at its position",
         "10",
         (Edit(_COLUMNS, "np.flatnonzero(self.commit <= position)", "np.flatnonzero(self.commit < position)"),),
-        Killer("bank", 5),
+        Killer("bank", 7),
     ),
     Mutant(
         "published-position-at-the-head",
@@ -279,17 +294,22 @@ PARTITION_MUTANTS = (
                 "    if lowest < 0 and store.head(",
             ),
         ),
-        Killer("bygone", 0),
+        Killer("bygone", 4),
     ),
     Mutant(
         "vacuumed-past-not-refused",
-        "a version is read of which vacuum may have taken files",
+        "a version is read of which vacuum may have taken files, and a file that is gone then is told of as damage",
         "10 the past",
         (
             Edit(
                 _READER,
                 "        if any(removed is None or removed.deletion_ms < horizon_ms for removed in gone):\n",
                 "        if any(removed is not None and horizon_ms < 0 for removed in gone):\n",
+            ),
+            Edit(
+                _READER,
+                '            return OffsetOutOfRangeError(\n                "files of that time are',
+                '            return None and OffsetOutOfRangeError(\n                "files of that time are',
             ),
         ),
         Killer("bygone", 1),

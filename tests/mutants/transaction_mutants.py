@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Edit, Killer, Mutant
 
 _SHARD = "coordinator/transaction_shard.py"
+_LATE = "coordinator/late_end.py"
 _STATE = "coordinator/transaction_state.py"
 _ROW = "coordinator/transaction.py"
 _UPKEEP = "coordinator/transaction_upkeep.py"
@@ -21,7 +22,7 @@ TRANSACTION_MUTANTS = (
         (
             Edit(
                 _SHARD,
-                "        raise refused(ProducerFencedError, row, request.epoch)\n    require_complete(row)\n"
+                "        return Transition(None, answer_late(row, request))\n    require_complete(row)\n"
                 "    if request.token",
                 "        pass\n    require_complete(row)\n    if request.token",
             ),
@@ -41,7 +42,7 @@ TRANSACTION_MUTANTS = (
             ),
             Edit("coordinator/verification.py", "    if epoch != owned.producer_epoch:\n", "    if epoch < 0:\n"),
         ),
-        Killer("sleepers", 9),
+        Killer("sleepers", 18),
     ),
     Mutant(
         "verification-skipped",
@@ -100,7 +101,7 @@ TRANSACTION_MUTANTS = (
         "6.2",
         (
             Edit(
-                _SHARD,
+                _LATE,
                 "    if decision.outcome is request.outcome and (told_anyway or not superseded):\n",
                 "    if told_anyway or not superseded:\n",
             ),
@@ -126,7 +127,7 @@ TRANSACTION_MUTANTS = (
                 "        return self._moved(Operation.EXPIRE, position, **gone)\n",
             ),
         ),
-        Killer("exchange", 10),
+        Killer("exchange", 11),
     ),
     Mutant(
         "prepared-times-out",
@@ -146,7 +147,7 @@ TRANSACTION_MUTANTS = (
         "timeout-not-waited-for",
         "an ongoing transaction is aborted by whoever looks at it",
         "6.6 time-out",
-        (Edit(_UPKEEP, "elapsed_ms <= row.timeout_ms", "elapsed_ms < 0"),),
+        (Edit(_UPKEEP, "not has_passed(elapsed_ms, row.timeout_ms)", "elapsed_ms < 0"),),
         Killer("office", 12),
     ),
     Mutant(
@@ -206,7 +207,7 @@ TRANSACTION_MUTANTS = (
         "the row of a transaction with groups says COMPLETE though only records were brought up",
         "6.4",
         (Edit(_COMPLETION, "                and bool(row.groups) <= bool(completed.groups)\n", ""),),
-        Killer("offsets", 37),
+        Killer("offsets", 212),
     ),
     Mutant(
         "markers-by-two-readings",
@@ -235,7 +236,7 @@ TRANSACTION_MUTANTS = (
         (
             Edit(
                 "coordinator/prepared_token.py",
-                "    return Outcome.COMMIT if token == row.token else Outcome.ABORT\n",
+                "    if token == row.token:\n        return Outcome.COMMIT\n",
                 "    return Outcome.COMMIT\n",
             ),
         ),
@@ -253,7 +254,7 @@ TRANSACTION_MUTANTS = (
                 '        raise InvalidTxnStateError(\n            "a transaction is prepared: init with keep_prepared',
             ),
         ),
-        Killer("exchange", 12),
+        Killer("exchange", 22),
     ),
     Mutant(
         "batch-not-checked",
@@ -335,7 +336,7 @@ TRANSACTION_MUTANTS = (
         "a job goes on after another has claimed the lease",
         "6.6 lease",
         (Edit("coordinator/lease.py", "    if row is None or row.owner != owner:\n", "    if row is None:\n"),),
-        Killer("onlookers"),
+        Killer("onlookers", 3),
     ),
     Mutant(
         "claim-keeps-the-coordinator-epoch",

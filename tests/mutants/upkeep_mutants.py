@@ -89,7 +89,7 @@ UPKEEP_MUTANTS = (
                 "                continue\n            sources.append(batch_of(row))\n",
             ),
         ),
-        Killer("merges", 7),
+        Killer("merges", 72),
     ),
     Mutant(
         "public-table-written-by-the-compactor",
@@ -205,7 +205,7 @@ UPKEEP_MUTANTS = (
                 "    if standing is not None and epoch > standing.epoch:\n",
             ),
         ),
-        Killer("onlookers", 19),
+        Killer("onlookers", 174),
     ),
     Mutant(
         "vacuum-takes-the-past",
@@ -236,6 +236,6 @@ UPKEEP_MUTANTS = (
                 "    return Reason.UNNAMED if needed else Reason.UNNAMED\n",
             ),
         ),
-        Killer("markers", 6),
+        Killer("markers", 44),
     ),
 )

@@ -82,11 +82,21 @@ class Teller(Auditor):
             except DamagedDataError:
                 raise
             except TxnTableError as error:
-                # After an unknown commit only the same may be asked again.
-                if isinstance(error, CommitStateUnknownError) or self.random.random() < 0.1 or producer.txn is None:
+                # After an unknown commit only the same may be asked again: later, when others have had the id.
+                if isinstance(error, CommitStateUnknownError):
+                    self.ask_again(producer)
+                    return
+                if self.random.random() < 0.1 or producer.txn is None:
                     return
                 producer.abort()
             self.maybe_sleep(0.1)
+
+    def ask_again(self, producer: RecordedProducer) -> None:
+        """Learn late what became of a commit: others' transactions of the id are committed, aborted or open by then."""
+        if producer.is_ending:
+            self.process.rest(self.random.choice([10, 60, 300]), 0)
+            self.maybe_sleep(0.3)
+            producer.commit()
 
     def transact(self, producer: RecordedProducer, batch: str | int | None) -> None:
         """One transaction, which may change its mind."""

@@ -57,6 +57,7 @@ def tell_failure(name: str, source: int | Recording, keep: Path, budget: int) ->
     if played.failure is None:
         return f"world {name}: it does not fail when it is run again: the run depends on more than its tape"
     shrunk = shrink(WORLDS[name], played, budget)
+    keep.mkdir(parents=True, exist_ok=True)
     file = keep / f"failure-{name}-{source if isinstance(source, int) else 'replayed'}.json"
     file.write_text(encode_failure(name, shrunk.played.recording))
     made_small = f"made small in {shrunk.runs} runs, from {len(played.names)} processes and {played.steps} steps"

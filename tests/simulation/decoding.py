@@ -59,6 +59,7 @@ def _state_of(version: int, data: bytes, path: str) -> TableState:
     known = _checkpoint(version, data, path)
     return TableState(
         version,
+        chain=known.chain,
         protocol=known.protocol,
         metadata=known.metadata,
         files=LiveFiles(known.files.base),
@@ -71,7 +72,7 @@ def _state_of(version: int, data: bytes, path: str) -> TableState:
 def decoded_once() -> Iterator[None]:
     """Let the real code decode what it has not decoded before."""
     with ExitStack() as patches:
-        patches.enter_context(patch("txntable.log.delta_log.decode_commit", entry_of))
+        patches.enter_context(patch("txntable.log.log_view.decode_commit", entry_of))
         patches.enter_context(patch("txntable.log.cold_start.decode_checkpoint", _state_of))
         patches.enter_context(patch("txntable.segment_reader.pq", SimpleNamespace(ParquetFile=_segment_of)))
         patches.enter_context(patch.object(TransactionMetadata, "from_json", _row))

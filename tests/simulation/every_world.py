@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tests.simulation import past_readers, regrouping, resumed_readers, slot_races, small_worlds, upkeep_races
+from tests.simulation import (
+    doubles,
+    past_readers,
+    regrouping,
+    replacing,
+    resumed_readers,
+    slot_races,
+    small_worlds,
+    unreadable,
+    upkeep_races,
+    vanishing,
+)
 from tests.simulation.turns import World
 from tests.simulation.worlds import WORLDS
 
@@ -16,9 +27,24 @@ SMALL: Mapping[str, World] = {
     **upkeep_races.UPKEEP_RACES,
     **regrouping.REGROUPING,
     **resumed_readers.RESUMED,
+    **doubles.DOUBLES,
+    **unreadable.UNREADABLE,
+    **replacing.REPLACING,
+    **vanishing.VANISHING,
 }
 EVERY: Mapping[str, World] = {**WORLDS, **SMALL}
-_MODULES = (small_worlds, slot_races, past_readers, upkeep_races, regrouping, resumed_readers)
+_MODULES = (
+    small_worlds,
+    slot_races,
+    past_readers,
+    upkeep_races,
+    regrouping,
+    replacing,
+    resumed_readers,
+    doubles,
+    unreadable,
+    vanishing,
+)
 
 
 def about(name: str) -> str:

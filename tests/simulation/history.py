@@ -19,7 +19,7 @@ from tests.simulation.decoding import entry_of
 from tests.simulation.turns import ManySite
 from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, segments_root
 from txntable.log.actions import Add, Commit, Remove, Txn
-from txntable.log.delta_log import Fold
+from txntable.log.fold import Fold
 from txntable.log.table_state import TableState
 
 # In-commit times run ahead of the store's where many commits fall into one moment.

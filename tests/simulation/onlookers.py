@@ -24,10 +24,12 @@ from txntable.errors import (
     OffsetOutOfRangeError,
     RetriableError,
     TransactionCoordinatorFencedError,
+    TransactionOutcomeUnknownError,
     TxnTableError,
 )
 from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
+from txntable.partition.batch import ProducerEpoch
 from txntable.snapshot import Snapshot
 from txntable.testing.fault_plan import Operation, Step
 from txntable.testing.read_only_store import ReadOnlyStore
@@ -49,6 +51,8 @@ class Told:
     """How many records each has."""
     peeks: list[Counter[str]] = field(default_factory=list)
     """What those have seen who may only read: how many records of each."""
+    copied: dict[str, ProducerEpoch] = field(default_factory=dict)
+    """Identities that several have at once."""
 
 
 class Onlooker(Errands):
@@ -92,11 +96,21 @@ class Onlooker(Errands):
         except CommitStateUnknownError:
             # Others have ended it meanwhile, or not: the answer is what became of it.
             self.process.rest(60, 2 * MINUTE_MS)
-            producer.commit_transaction()
+            self.ask_again(producer, value)
         except TxnTableError:
             self.told.refused.add(value)
             raise
         self.told.committed[value] = self.records
+
+    def ask_again(self, producer: Producer, value: str) -> None:
+        """Ask for a commit of unknown outcome again: a no is a no by now, too, whatever others did since."""
+        try:
+            producer.commit_transaction()
+        except (RetriableError, TransactionOutcomeUnknownError):
+            raise
+        except TxnTableError:
+            self.told.refused.add(value)
+            raise
 
     def pause(self) -> None:
         """Let others go on."""
@@ -208,7 +222,8 @@ class Keeper(Onlooker):
         there = self.uploads()
         vacuum(self.warehouse, execute=True)
         check_files(self.site)
-        gone = {path: there[path] for path in there.keys() - self.uploads().keys()}
+        # What was registered meanwhile is no such upload any more, and is there.
+        gone = {path: there[path] for path in there.keys() - self.site.objects.snapshot().keys()}
         epochs = self.current_epochs()
         for path, (producer_id, epoch) in gone.items():
             assert epoch < epochs.get(producer_id, epoch + 1), f"vacuumed, and of a current epoch: {path}"

@@ -5,17 +5,25 @@ Nothing is asked of the product that its user would not ask, but for the bounds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from tests.checker.operations import Bounds, End, Init, Level, Look, Place, Read, Seen, Send, Write
-from tests.simulation.journal import BYTES, Draft, Witness, stubbornly
+from tests.simulation.journal import BYTES, Asked, Draft, Witness, stubbornly
 from txntable.client.producer import Producer
 from txntable.client.records import RecordMetadata
-from txntable.errors import RetriableError, TxnTableError
+from txntable.errors import (
+    DamagedDataError,
+    InvalidPidMappingError,
+    InvalidRequestError,
+    RetriableError,
+    TransactionOutcomeUnknownError,
+    TxnTableError,
+)
 from txntable.isolation import IsolationLevel
 from txntable.log.delta_log import DeltaLog
 from txntable.partition.topic_view import TopicView
@@ -118,6 +126,11 @@ class RecordedProducer:
         """Commit, and ask until it is known."""
         self._end(commit=True)
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether a commit was asked for, and what became of it is not known."""
+        return self.producer.state == "COMMITTING"
+
     def abort(self) -> None:
         """Abort, and ask until it is known."""
         self._end(commit=False)
@@ -131,7 +144,8 @@ class RecordedProducer:
         identity = self._identity()
         with self._witness.calling(End(self.txn, commit, None, self._id)) as asked:
             try:
-                asked.stubbornly(ask)
+                with _claiming(asked):
+                    asked.stubbornly(ask)
             except RetriableError:
                 asked.saw(**identity)
                 raise
@@ -148,7 +162,9 @@ class RecordedProducer:
         if txn is None:
             stubbornly(lambda: self.producer.complete_transaction(token))
             return
-        with self._witness.calling(End(txn, commit, None, self._id)) as asked:
+        # Of a row that is gone nothing is claimed: only whoever has the id learns how the token's ended.
+        nothing = InvalidPidMappingError, InvalidRequestError
+        with self._witness.calling(End(txn, commit, None, self._id)) as asked, _claiming(asked, nothing):
             asked.stubbornly(lambda: self.producer.complete_transaction(token))
 
     @property
@@ -157,6 +173,19 @@ class RecordedProducer:
 
     def _identity(self) -> dict[str, Any]:
         return {"producer_id": self.producer.producer_id, "epoch": self.producer.producer_epoch}
+
+
+@contextmanager
+def _claiming(asked: Asked, none: tuple[type[TxnTableError], ...] = ()) -> Iterator[None]:
+    """Take a fatal answer about an end at its word, however often was asked: it says that nothing was committed."""
+    try:
+        yield
+    except TxnTableError as error:
+        if isinstance(error, (TransactionOutcomeUnknownError, *none)):
+            asked.unsure = True
+        elif error.fatal and not isinstance(error, DamagedDataError):
+            asked.unsure = False
+        raise
 
 
 def _row(draft: Draft) -> dict[str, Any]:

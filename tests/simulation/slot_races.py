@@ -3,8 +3,11 @@
 *zombies*: an append that halts while its id is taken over, and while the partitions forget who was fenced.
 *freed-slots*: a put that halts until its slot was taken by others, and cleaned up.
 *cut-off*: a producer that loses the store in the middle of an append, and makes the same call again.
-*late-landings*: a put that lands late, after the next try of it was answered with a 409, beside who takes the id over.
+*late-landings*: a put of a transaction or of an admin that lands late, after its next try was answered with a 409.
 *late-reapers*: somebody who has seen a transaction that is too old, and halts until the id is in its next one.
+
+*clock-ahead*: the store's own clock is ahead for a while, and put right: what began meanwhile ends all the same.
+*asked-again*: a commit that was not answered, and a token, asked of again after later transactions of the same id.
 
 Nothing else goes wrong in them: who halts where is drawn, and how often the others have the turn meanwhile.
 """
@@ -23,9 +26,16 @@ from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import Process, Turns, Weather, World
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
-from txntable.errors import DamagedDataError, RetriableError, TxnTableError
+from txntable.errors import (
+    DamagedDataError,
+    InvalidPartitionsError,
+    InvalidTxnStateError,
+    RetriableError,
+    TxnTableError,
+)
 from txntable.layout import TRANSACTION_LOG_ROOT
 from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
+from txntable.testing.manual_environment import StoreTime
 from txntable.testing.stepping_store import SteppingStore
 
 # Turns: more than a run has.  Who rests for the fewest goes on when all rest.
@@ -194,12 +204,24 @@ class Unanswered(Actor):
     """One of its puts is not answered, the next try of it is answered with a 409, and then the first one lands."""
 
     def act(self) -> None:
-        put, number = Operation.PUT_IF_ABSENT, self.random.randint(2, 4)
+        if self.random.random() < 0.5:
+            self.goes_unanswered(OF_TRANSACTIONS, self.random.randint(2, 4))
+            self.transact(self.producer("x"))
+        else:
+            self.goes_unanswered(OF_SEGMENTS, 1)
+            # Nobody else does: an error that it was done before would be about its own.
+            try:
+                self.warehouse.admin().create_partitions({TOPICS[1]: 3})
+            except InvalidPartitionsError as error:
+                raise AssertionError(f"refused, and done: {error}") from error
+
+    def goes_unanswered(self, log: str, number: int) -> None:
+        """Let this happen to the put of that number into these logs."""
+        put = Operation.PUT_IF_ABSENT
         self.process.stores[-1].plan = (
-            on(put, OF_TRANSACTIONS, Fault.LATE_LANDING, occurrence=number),
-            on(put, OF_TRANSACTIONS, Fault.CONFLICT_409, occurrence=number + 1),
+            on(put, log, Fault.LATE_LANDING, occurrence=number),
+            on(put, log, Fault.CONFLICT_409, occurrence=number + 1),
         )
-        self.transact(self.producer("x"))
 
     def before(self, step: Step) -> None:
         """Let it land before the third put into the slot; others go on from there, before that put is made."""
@@ -249,6 +271,93 @@ class Reaper(Actor):
             self.process.rest(5, 0)
 
 
+class Unheard(Actor):
+    """Loses the store while it commits, and asks again when others have had its id."""
+
+    connected = True
+
+    def act(self) -> None:
+        producer = self.producer("x")
+        producer.begin_transaction(self.random.choice([None, None, self.process.name]))
+        value = self.fill(producer)
+        producer.flush()
+        store, put = self.process.stores[-1], Operation.PUT_IF_ABSENT
+        fault = self.random.choice([Fault.LOST_ANSWER, Fault.LOST_ANSWER, Fault.FAIL_BEFORE])
+        lost = on(put, OF_TRANSACTIONS, fault)
+        store.plan = (lost, Rule(Fault.FAIL_BEFORE, lambda _: not self.connected, None))
+        self.connected = False
+        try:
+            producer.commit_transaction()
+        except RetriableError:
+            self.process.rest(self.random.choice([60, 300, UNTIL_ALL_ENDED]), 0)
+            self.connected, store.plan = True, ()
+            self.ask_again(producer, value)
+        self.told.committed[value] = self.records
+
+
+class Dealer(Actor):
+    """Commits outside what it has prepared here; whether that was aborted here it asks when others have had its id."""
+
+    def act(self) -> None:
+        producer = self.warehouse.producer("x", transaction_timeout_ms=MINUTE_MS)
+        producer.init_transactions(keep_prepared=True)
+        if producer.state == "PREPARED_TRANSACTION":
+            producer.complete_transaction(None)
+        producer.begin_transaction()
+        value = self.fill(producer)
+        token = producer.prepare_transaction()
+        if self.random.random() < 0.6:
+            self.warehouse.admin().abort_transaction("x")
+        else:
+            producer.complete_transaction(token)
+        self.process.rest(self.random.choice([60, 300, UNTIL_ALL_ENDED, UNTIL_ALL_ENDED]), 0)
+        heir = self.warehouse.producer("x", transaction_timeout_ms=MINUTE_MS)
+        heir.init_transactions(keep_prepared=True)
+        try:
+            heir.complete_transaction(token)
+        except InvalidTxnStateError:
+            self.told.refused.add(value)
+            raise
+        self.told.committed[value] = self.records
+
+
+class Regular(Actor):
+    """Has the id now and then: takes it, commits, aborts, or only takes it."""
+
+    def act(self) -> None:
+        for _ in range(self.random.randint(2, 4)):
+            self.process.rest(self.random.choice([10, 40, 100]), 0)
+            try:
+                producer = self.producer("x")
+                for _ in range(self.random.randint(0, 3)):
+                    self.transact(producer)
+            except TxnTableError:
+                continue
+
+
+class Astray(Actor):
+    """Begins, and perhaps decides, while the store's clock is months ahead; then that is put right."""
+
+    def act(self) -> None:
+        clock = self.site.objects.clock
+        assert isinstance(clock, StoreTime)
+        clock.skew_ms += (ahead_ms := self.random.choice([20 * MINUTE_MS, 40 * DAY_MS]))
+        try:
+            # Opened only now: who knew the time before goes by that for a quarter of an hour.
+            self.warehouse = self.process.opened(self.before)
+            producer = self.producer(self.random.choice(["x", "alone"]))
+            producer.begin_transaction()
+            value = self.fill(producer)
+            producer.flush()
+            if self.random.random() < 0.4:
+                self.halt(OF_SEGMENTS, 1, UNTIL_ALL_ENDED)
+                self.end(producer, value)
+            else:
+                self.process.rest(self.random.choice([0, 40]), 0)
+        finally:
+            clock.skew_ms -= ahead_ms
+
+
 class Race(SmallWorld):
     """A small world in fair weather, whose store the history checker looks at, too."""
 
@@ -267,4 +376,6 @@ SLOT_RACES: Mapping[str, World] = {
     "cut-off": Race(CutOff, Follower),
     "late-landings": Race(Unanswered, Successor),
     "late-reapers": Race(Leisurely, Reaper),
+    "clock-ahead": Race(Astray, Regular),
+    "asked-again": Race(Unheard, Dealer, Regular, Regular),
 }

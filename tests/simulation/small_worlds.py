@@ -52,7 +52,7 @@ class SmallWorld:
 
     def play(self, turns: Turns) -> None:
         """Start processes, let them take turns, end everything and look at every entry."""
-        turns.site = ManySite.like(_base(self.config))
+        turns.site = ManySite.like(small_base(self.config))
         if self.rough is not None and not turns.weather.is_fair:
             turns.weather = self.rough()
         told = Told()
@@ -95,7 +95,7 @@ def _check_end(site: ManySite, told: Told, *, whole: bool) -> None:
 _BASES: dict[str, Site] = {}
 
 
-def _base(config: Mapping[str, str]) -> Site:
+def small_base(config: Mapping[str, str]) -> Site:
     """A warehouse with its topics, made once: the probe races threads, whose order no seed gives."""
     name = repr(config)
     if name not in _BASES:

@@ -11,6 +11,8 @@ from txntable.errors import InvalidTxnStateError
 from txntable.transaction_log import NEXT_PRODUCER_ID
 from txntable.warehouse import Warehouse
 
+DAY_MS = 86_400_000
+
 
 def site_with_prepared_transaction() -> Site:
     site = prepared()
@@ -70,3 +72,24 @@ def test_fencing_all_killed_anywhere_is_finished_by_the_same_call() -> None:
         assert committed_transfers(crashed, where) == 1, where
         rows = crashed.open().admin().describe_transactions(["etl"])
         assert rows["etl"].producer_id > given + 2**39, where
+
+
+def alter_warehouse(warehouse: Warehouse) -> None:
+    warehouse.admin().alter_warehouse({"vacuum_retention_ms": 40 * DAY_MS, "snapshot_retention_ms": 120_000})
+
+
+def test_alteration_of_a_warehouse_killed_anywhere_is_finished_by_the_same_call() -> None:
+    for crashed, where in kills(prepared(open_transaction=True), alter_warehouse):
+        before = crashed.open().settings().vacuum_retention_ms
+        assert before in (30 * DAY_MS, 40 * DAY_MS), where
+
+        alter_warehouse(crashed.open())
+
+        warehouse = crashed.open()
+        warehouse.offsets.refresh()
+        assert warehouse.settings().snapshot_retention_ms == 120_000, where
+        logs = [warehouse.transactions.log, warehouse.offsets.log]
+        logs += [warehouse.topic_log(name).public for name in warehouse.admin().list_topics()]
+        assert {log.refresh().deleted_files_retention_ms for log in logs} == {40 * DAY_MS}, where
+        transfer(crashed.open())
+        assert committed_transfers(crashed, where) == 1, where

@@ -118,6 +118,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "delete a group": (group.site_with_offsets, group.delete_group),
     "delete a topic with offsets": (group.site_with_offsets, group.delete_topic),
     "vacuum": (vacuuming.untidy, vacuuming.tidy_up),
+    "alter a warehouse": (operate.prepared, administer.alter_warehouse),
     "run the coordinator job": (operate.site_with_work_for_the_coordinator, operate.coordinate),
 }
 
@@ -169,6 +170,7 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert "T PREPARE" in found["commit in two phases"]
     assert {"O SEND OFFSETS", "T COMMIT", "O SETTLE", "T COMPLETE"} <= found["commit with offsets"]
     assert {"a heartbeat", "O JOIN"} <= found["join a group"]
+    assert {"T ALTER SETTINGS", "O ALTER SETTINGS", "S ALTER SETTINGS", "P PROJECT"} <= found["alter a warehouse"]
     assert {"T CLAIM LEASE", "T TIME_OUT", "T EXPIRE", "S EXPIRE PRODUCERS", "a deleted log file"} <= found[
         "run the coordinator job"
     ]

@@ -160,8 +160,11 @@ class Exchange:
         for _ in range(4):
             assert self.paced(number)
             with suppress(ProcessKilled):
-                compact(self.site.open(after_writes(chance.randint(1, 40))))
-            self.merged += sum(report.merged_segments for report in compact(self.site.open(), TOPICS))
+                self.merge(self.site.open(after_writes(chance.randint(1, 40))))
+            self.merge(self.site.open())
+
+    def merge(self, warehouse: Warehouse) -> None:
+        self.merged += sum(report.merged_segments for report in compact(warehouse, TOPICS))
 
     # -- who reads --------------------------------------------------------------------------
 

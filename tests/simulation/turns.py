@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
+from unittest.mock import patch
 
 from tests.simulation.shared_site import ManySite
 from tests.simulation.tape import Tape
 from tests.simulation.weather import CLOCK_JUMPS_MS, JUMPS_MS, SLOW_MS, Weather
 from txntable.errors import RetriableError
+from txntable.log.log_view import LogView
 from txntable.storage.object_store import ObjectStore
 from txntable.testing.fault_plan import ONLY_WRITES, Fault, Rule, Step
 from txntable.testing.memory_store import MemoryStore
@@ -185,6 +188,8 @@ class Turns:
         What happened, line by line.
     number : int
         How many turns there were.
+    is_replaced : bool
+        Whether the store vanishes, or comes back as another: else nobody may be told that it did.
     """
 
     def __init__(self, site: ManySite | None, tape: Tape | int, weather: Weather | None = None) -> None:
@@ -196,6 +201,7 @@ class Turns:
         self.trace: list[str] = []
         self.counts = Counts()
         self.number = 0
+        self.is_replaced = False
         self.late = 0
         self._failure: BaseException | None = None
         self._favourite: Process | None = None
@@ -212,15 +218,29 @@ class Turns:
     def run(self) -> None:
         """Give turns until every process has ended; then everything late lands."""
         self._over.acquire()
-        for process in self.processes:
-            process.thread.start()
-        self.hand_on()
-        self._over.acquire()
-        for process in self.processes:
-            process.thread.join()
+        with self._hearing_of_replacements():
+            for process in self.processes:
+                process.thread.start()
+            self.hand_on()
+            self._over.acquire()
+            for process in self.processes:
+                process.thread.join()
         if self._failure is not None:
             raise self._failure
         self.land()
+
+    @contextmanager
+    def _hearing_of_replacements(self) -> Iterator[None]:
+        """Fail when a process takes its log for another one in a store that never changed under it."""
+        lose = LogView._lose
+
+        def hear(view: LogView[Any]) -> None:
+            if not self.is_replaced:
+                self.fail(AssertionError(f"told of a replacement that never was: {view.root}"), "any")
+            lose(view)
+
+        with patch.object(LogView, "_lose", hear):
+            yield
 
     def land(self) -> None:
         """Land everything that is late."""

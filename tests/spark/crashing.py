@@ -102,8 +102,8 @@ def _name(operation: Operation, path: str, data: bytes) -> str:
 
 
 def _put(store: LocalFolder, path: str, data: bytes) -> None:
-    with _met(_name(Operation.PUT, path, data)), _originals["writer"](store, path) as file:
-        file.write(data)
+    with _met(_name(Operation.PUT, path, data)):
+        _originals["put"](store, path, data)
 
 
 def _put_if_absent(store: LocalFolder, path: str, data: bytes) -> Any:

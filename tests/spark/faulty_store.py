@@ -138,6 +138,8 @@ class _FaultySink(ObjectSink):
             signal.alarm(SECONDS_AT_MOST)
             # Both are pipes: each side waits here for the other.
             (self._folder / "land").read_bytes()
+            # It stands for the store, which does what it was sent: no fork of a client.
+            self._file._made_in = os.getpid()  # type: ignore[attr-defined]
             self._file.close()
             (self._folder / "landed").write_bytes(b"")
         finally:

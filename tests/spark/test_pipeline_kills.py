@@ -67,16 +67,21 @@ def looks(warehouse: Warehouse, job: subprocess.Popen[str]) -> Iterator[None]:
     raise AssertionError("the job does not go on")
 
 
-def kill_in_a_transaction(warehouse: Warehouse, job: subprocess.Popen[str]) -> None:
-    """Kill the job once it has appended records that are not decided."""
+def kill_in_a_transaction(warehouse: Warehouse, folder: Path) -> None:
+    """Start the job and kill it once it has appended records that are not decided; again where it was faster."""
     segments = warehouse.topic_log("copies").segments
-    for _ in looks(warehouse, job):
+    while True:
+        job = started(warehouse, folder)
+        for _ in looks(warehouse, job):
+            segments.refresh()
+            if segments.fold.open:
+                job.kill()
+                break
+        job.communicate()
+        assert job.returncode == -signal.SIGKILL
         segments.refresh()
         if segments.fold.open:
-            job.kill()
-            break
-    job.communicate()
-    assert job.returncode == -signal.SIGKILL
+            return
 
 
 def stop_at_the_end(warehouse: Warehouse, job: subprocess.Popen[str]) -> str:
@@ -89,7 +94,7 @@ def stop_at_the_end(warehouse: Warehouse, job: subprocess.Popen[str]) -> str:
                 break
     job.terminate()
     _, said = job.communicate()
-    assert job.returncode == 0, said
+    assert job.returncode == 128 + signal.SIGTERM, said
     return said
 
 
@@ -97,7 +102,7 @@ def test_copy_and_sums_are_right_when_the_job_is_killed_in_a_transaction(
     warehouse: Warehouse, spark: SparkSession, tmp_path: Path
 ) -> None:
     for _ in range(KILLS):
-        kill_in_a_transaction(warehouse, started(warehouse, tmp_path))
+        kill_in_a_transaction(warehouse, tmp_path)
     said = stop_at_the_end(warehouse, started(warehouse, tmp_path))
 
     def rows(topic: str) -> list[tuple[object, ...]]:

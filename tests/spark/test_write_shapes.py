@@ -78,6 +78,11 @@ def varied() -> pa.Table:
     return table([varied_row(number) for number in range(VARIED_ROWS)], VARIED)
 
 
+def usual() -> pa.Table:
+    """Those without a value that JSON can not say."""
+    return table([varied_row(number) for number in range(VARIED_ROWS) if number % 3 != 1], VARIED)
+
+
 def loose() -> pa.Table:
     return table([{"id": number, "text": f"record {number}"} for number in range(LOOSE_ROWS)], LOOSE)
 
@@ -112,6 +117,7 @@ def create(folder: Path) -> Warehouse:
     warehouse = Warehouse.create(str(folder / "wh"), durability="page-cache")
     admin = warehouse.admin()
     admin.create_topic("varied", partitions=5, schema=VARIED, key=KEYS_OF_ALL_TYPES)
+    admin.create_topic("usual", partitions=2, schema=VARIED, key=KEYS_OF_ALL_TYPES)
     admin.create_topic("loose", partitions=2, schema=LOOSE)
     admin.create_topic("large", partitions=2, schema=LARGE, config={"segment.bytes": SEGMENT_BYTES})
     admin.create_topic("skewed", partitions=3, schema=SKEWED, key=["carrier"])
@@ -128,6 +134,7 @@ def frames(spark: Any) -> list[tuple[str, Any]]:
     skewed_frame = frame_of(spark, skewed())
     return [
         ("varied", frame_of(spark, varied()).repartition(2)),
+        ("usual", frame_of(spark, usual())),
         ("loose", frame_of(spark, loose()).repartition(3)),
         ("skewed", skewed_frame.where("id < 1500").repartition(4, "carrier")),
         ("skewed", skewed_frame.where("id >= 1500").select("id", "carrier")),
@@ -241,7 +248,11 @@ def test_one_task_writes_several_segments_when_they_reach_their_size(written: di
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("topic", "columns"), [("varied", ["amount", "price", "day", "at"]), ("skewed", ["carrier"])])
+@pytest.mark.parametrize(
+    ("topic", "columns"),
+    [("varied", []), ("usual", ["amount", "price", "day", "at"]), ("skewed", ["carrier"])],
+    ids=["varied", "usual", "skewed"],
+)
 def test_statistics_of_the_public_table_are_those_of_its_files(
     written: dict[str, Written], way: str, topic: str, columns: list[str]
 ) -> None:
@@ -251,6 +262,9 @@ def test_statistics_of_the_public_table_are_those_of_its_files(
         found = pq.read_table(here.path(topic) / add.path)
         stats = json.loads(add.stats)
         assert stats["numRecords"] == found.num_rows
+        # A column that can not be said takes all bounds of its side with it.
+        is_said = topic == "skewed" or not pc.any(pc.is_nan(found.column("ratio"))).as_py()
+        assert [bound in stats for bound in ("minValues", "maxValues")] == [is_said, is_said]
         for name in columns:
             column = found.column(name)
             assert stats["nullCount"][name] == column.null_count

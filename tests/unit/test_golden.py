@@ -76,15 +76,15 @@ def test_partition_logs_fold_to_the_same_state(warehouse: Warehouse) -> None:
     }
     time_ms = 1_700_000_000_000
     assert logs.producers == {
-        (1, 1): ProducerEntry(0, (BatchMetadata(0, 0, 0, 0),), time_ms, None, 0),
-        (0, 0): ProducerEntry(3, (BatchMetadata(0, 0, 7, 7),), time_ms, 0, 7),
+        (1, 1): ProducerEntry(0, (BatchMetadata(0, 0, 0, 0, "3e73599650206e2796fa5fc8897cc0dd"),), time_ms, None, 0),
+        (0, 0): ProducerEntry(3, (BatchMetadata(0, 0, 7, 7, "cf7d4568358ba9b2e166c9bfccf814a1"),), time_ms, 0, 7),
     }
     assert {key: t.first_offsets for key, t in logs.open.items()} == {(0, 3): {0: 7}}
 
 
 def test_condemned_name_is_remembered_and_refused_to_an_append(warehouse: Warehouse) -> None:
     segments = warehouse.topic_log("orders").segments
-    staged = StagedSegment("p00001/condemned.parquet", 1, 1, 100, "{}", 1, 2, None, 3)
+    staged = StagedSegment("p00001/condemned.parquet", 1, 1, 100, "{}", 1, 2, None, 3, f"sha256:{0:064x}")
     request = AppendRequest(TOPIC_ID, None, False, (SequencedSegment(staged, None),))
 
     assert staged.path in segments.table.tombstones
@@ -266,7 +266,9 @@ def test_merged_and_cut_partition_folds_to_the_same_state(maintained: Warehouse)
     }
     assert logs.markers == {}
     assert logs.producers[0, 0] == ProducerEntry(8, (), 1_700_007_200_004, 0, 13)
-    assert logs.producers[0, 1] == ProducerEntry(0, (BatchMetadata(0, 0, 11, 11),), 1_700_000_000_000, None, 11)
+    assert logs.producers[0, 1] == ProducerEntry(
+        0, (BatchMetadata(0, 0, 11, 11, "e80b62be7340a444a192e48225f001e6"),), 1_700_000_000_000, None, 11
+    )
     assert {key: t.first_offsets for key, t in logs.open.items()} == {(2001, 0): {0: 15}}
 
 

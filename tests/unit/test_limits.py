@@ -100,7 +100,7 @@ def metadata(warehouse: Warehouse, size: int) -> None:
 @pytest.mark.parametrize(
     ("use", "most", "error"),
     [
-        (transactional_id, LONGEST_NAME_BYTES, InvalidRequestError),
+        (transactional_id, LONGEST_NAME_BYTES, InvalidConfigError),
         (batch_name, LONGEST_NAME_BYTES, InvalidRequestError),
         (group, LONGEST_NAME_BYTES, InvalidRequestError),
         (member_id, LONGEST_NAME_BYTES, InvalidRequestError),

@@ -187,7 +187,7 @@ def test_list_offsets_of_an_empty_partition(listed: Warehouse, spec: str, found:
         ((TOPIC, 2, "latest", "read_committed"), UnknownTopicOrPartitionError, "partition=2"),
         (("nowhere", 0, "latest", "read_committed"), UnknownTopicOrPartitionError, "topic=nowhere"),
         ((TOPIC, 0, "newest", "read_committed"), InvalidRequestError, "known=earliest,latest,max-time"),
-        ((TOPIC, 0, -1, "read_committed"), InvalidRequestError, "offset=-1"),
+        ((TOPIC, 0, -1, "read_committed"), InvalidRequestError, "found=-1"),
         ((TOPIC, 0, True, "read_committed"), InvalidRequestError, "offset=True"),
         ((TOPIC, 0, 1.5, "read_committed"), InvalidRequestError, "offset=1.5"),
         ((TOPIC, 0, "latest", "snapshot"), InvalidRequestError, "isolation_level=snapshot"),

@@ -9,8 +9,8 @@ import pytest
 from coordinator.lease import LeaseRow
 from coordinator.transaction_request import Transition
 from tests.simulation.site import Site
+from tests.unit.log.world import plant, plant_checkpoint
 from txntable.errors import DamagedDataError, TransactionCoordinatorFencedError, UnsupportedFormatError
-from txntable.log.actions import Add
 from txntable.log.keyed_table import KIND, POSITION, keyed_add
 from txntable.transaction_rows import lease_columns
 from txntable.warehouse import Warehouse
@@ -23,13 +23,6 @@ def site() -> Site:
     site = Site()
     site.create()
     return site
-
-
-def put_row(warehouse: Warehouse, add: Add) -> None:
-    """Write a row as a foreign version would: whatever the fold says of it."""
-    log = warehouse.transactions.log
-    log.fold.apply = lambda commit, table: None  # type: ignore[method-assign]
-    log.commit("TEST", lambda table: [add])
 
 
 def open_again(site: Site, *, through_checkpoint: bool) -> Warehouse:
@@ -94,9 +87,7 @@ def test_commit_through_the_leased_door_is_refused_at_its_slot_once_another_clai
 def test_kind_that_this_version_does_not_know_is_refused(site: Site, through_checkpoint: bool) -> None:
     columns = {**lease_columns(LeaseRow(ANN, 1, 1)), KIND: "quota"}
     warehouse = site.open()
-    put_row(warehouse, keyed_add(columns, 0))
-    if through_checkpoint:
-        warehouse.transactions.log.write_checkpoint()
+    (plant_checkpoint if through_checkpoint else plant)(warehouse.transactions.log, keyed_add(columns, 0))
 
     with pytest.raises(UnsupportedFormatError, match="kind=quota"):
         site.open()
@@ -104,7 +95,7 @@ def test_kind_that_this_version_does_not_know_is_refused(site: Site, through_che
 
 def test_lease_whose_columns_contradict_its_content_is_damage(site: Site) -> None:
     add = keyed_add(lease_columns(LeaseRow(ANN, 1, 1)), 0)
-    put_row(site.open(), replace(add, partition_values={**add.partition_values, POSITION: "7"}))
+    plant(site.open().transactions.log, replace(add, partition_values={**add.partition_values, POSITION: "7"}))
 
     with pytest.raises(DamagedDataError, match="columns=_position"):
         site.open()

@@ -1,8 +1,8 @@
 """Which warehouse a command works on and how it answers: the options that all commands share.
 
 Owns `--warehouse`, `--storage-option` and `--output`, which may stand before the noun or after the verb (there
-they are stronger), and how a failure is told: one line on standard error and exit code 1.  Must not know of any
-single command.
+they are stronger), and how a failure is told: one line on standard error and exit code 1; an interruption: 130 or 143.
+Must not know of any single command.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from txntable.cli.interruption import exit_code, interruptible, word
 from txntable.cli.output import Output, OutputFormat, output_for, tell
 from txntable.errors import TxnTableError
 from txntable.warehouse import Warehouse
@@ -84,15 +85,15 @@ class Connection:
     storage_options: dict[str, str] = field(repr=False)
     output: Output
 
-    def open(self) -> Warehouse:
-        """Open the warehouse.
+    def open(self, *, recovering: bool = False) -> Warehouse:
+        """Open the warehouse; see :meth:`txntable.warehouse.Warehouse.open`.
 
         Raises
         ------
         WarehouseNotFoundError
             There is none: create one, or check the URL.
         """
-        return Warehouse.open(self.url, self.storage_options)
+        return Warehouse.open(self.url, self.storage_options, recovering=recovering)
 
 
 def on_warehouse(command: Callable[..., None], *, default_url: str | None = None) -> Callable[..., None]:
@@ -109,7 +110,7 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
     Returns
     -------
     callable
-        With a signature for Typer.  An error of ours becomes one line and exit code 1.
+        With a signature for Typer.  An error of ours becomes one line and exit code 1, a signal one line and its code.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()][1:]
@@ -123,10 +124,14 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
             raise typer.BadParameter(f"say which one, or set {WAREHOUSE_VARIABLE}", param_hint="--warehouse")
         connection = Connection(url, storage_options(pairs or ()), output_for(output))
         try:
-            command(connection, **arguments)
+            with interruptible():
+                command(connection, **arguments)
         except TxnTableError as error:
             tell_error(error)
             raise typer.Exit(1) from error
+        except KeyboardInterrupt as interruption:
+            tell(word(interruption))
+            raise typer.Exit(exit_code(interruption)) from interruption
 
     # Typer reads the signature; the one of the wrapped function would lead it to the connection.
     parameters = [_CONTEXT, *own, *shared]

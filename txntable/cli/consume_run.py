@@ -6,15 +6,14 @@ ends; what was written and not committed is printed again by the next one.  Must
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import typer
 
-from txntable.cli.output import tell
-from txntable.cli.record_line import RecordLine
+from txntable.cli.output import drop_output, tell
+from txntable.cli.record_line import RecordLine, for_terminal
 from txntable.client.consumer import Consumer
 from txntable.client.consumer_record import ConsumerRecord
 from txntable.client.rebalance_listener import ConsumerRebalanceListener
@@ -24,6 +23,8 @@ from txntable.errors import AbortableError
 
 COMMIT_INTERVAL_MS = 5_000
 _POLL_RECORDS = 500
+# While a transaction keeps from being read where the group stands: how long a poll waits, ms.
+_BEGIN_MS = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,17 @@ class ConsumeRun(ConsumerRebalanceListener):
     def __init__(self, consumer: Consumer, environment: Environment) -> None:
         self.consumer, self._environment = consumer, environment
         self._in_group = consumer.config.group_id is not None
-        # The next offset after what was written; and after what also reached the output and is not committed.
+        # The next offset after what was written; and, of every partition, up to where all that there is has reached
+        # the output; and what of that is committed, or refused for good.
         self._written: dict[TopicPartition, int] = {}
         self._printed: dict[TopicPartition, int] = {}
+        self._settled: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._count = 0
         self._found_at = self._committed_at = environment.instant()
 
     def run(self, line: RecordLine, end: RunEnd) -> int:
-        """Print records until the end, or an interruption; return how many.
+        """Print records until the end; return how many.
 
         Parameters
         ----------
@@ -82,59 +85,90 @@ class ConsumeRun(ConsumerRebalanceListener):
         ------
         typer.Exit
             The output takes no more: exit code 1.
+        KeyboardInterrupt
+            Somebody ended it: what was printed is committed.
         TxnTableError
             As :meth:`txntable.client.consumer.Consumer.poll` and, in a group, ``commit``.
         """
         self._found_at = self._environment.instant()
         try:
-            self._print_until(end, line)
+            self._print_all(end, line)
         except BrokenPipeError:
             # Nobody reads any more; what Python would flush at its exit has nowhere to go either.
-            _drop_output()
+            drop_output()
         except OSError as error:
-            _drop_output()
+            drop_output()
             tell(f"error: the records could not be written out; write them to another place reason={error.strerror}")
             raise typer.Exit(1) from error
+        finally:
+            self._commit_printed(self.consumer.assignment())
         return self._count
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """Read nothing of them yet: first it is found out, and committed, where they begin."""
+        self.consumer.pause(*partitions)
+        # So that the poll that got them returns.
+        self.consumer.wakeup()
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
         """Commit what was printed of partitions that go to another member, or that are given up at the end."""
         _or_warn(lambda: self._commit_printed(partitions))
+        self.on_partitions_lost(partitions)
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
         """Forget partitions that are another's already: it prints them from what was committed."""
         for partition in partitions:
             self._printed.pop(partition, None)
+            self._settled.pop(partition, None)
 
     # -- printing ---------------------------------------------------------------------------
 
-    def _print_until(self, end: RunEnd, line: RecordLine) -> None:
+    def _print_all(self, end: RunEnd, line: RecordLine) -> None:
         try:
-            while end.max_messages is None or self._count < end.max_messages:
-                most = _POLL_RECORDS if end.max_messages is None else min(_POLL_RECORDS, end.max_messages - self._count)
-                found = self.consumer.poll(self._patience_ms(end), most)
-                self._print(found, line)
-                self._commit_when_due()
-                if self._is_over(end, found):
-                    break
-            self._commit_positions()
+            self._print_until(end, line)
         except KeyboardInterrupt:
-            # How following ends.
             self._flush()
-            self._commit_printed(list(self._printed))
+            raise
+
+    def _print_until(self, end: RunEnd, line: RecordLine) -> None:
+        while end.max_messages is None or self._count < end.max_messages:
+            most = _POLL_RECORDS if end.max_messages is None else min(_POLL_RECORDS, end.max_messages - self._count)
+            found = self.consumer.poll(self._patience_ms(end), most)
+            self._print(found, line)
+            if not self._begin() and self._is_over(end, found):
+                break
+            self._commit_when_due()
+
+    def _begin(self) -> bool:
+        """Commit where new partitions begin, and let the next poll read them; return whether there are such.
+
+        Nothing of them is handed out before: whatever ends the run, even a kill, the group goes on there, and not
+        where the options of its next run say.
+        """
+        new = self.consumer.paused() & self._printed.keys()
+        if new:
+            _or_warn(self._commit_positions)
+            self.consumer.resume(*new)
+        return bool(new)
 
     def _patience_ms(self, end: RunEnd) -> float:
         if end.silence_ms is None:
             return 0
+        if self.consumer.paused():
+            return _BEGIN_MS
         rest_ms = max(0.0, end.silence_ms - self._environment.since_ms(self._found_at))
         return min(rest_ms, COMMIT_INTERVAL_MS) if self._in_group else rest_ms
 
     def _print(self, found: Mapping[TopicPartition, Sequence[ConsumerRecord]], line: RecordLine) -> None:
+        # As `ls` does: bytes go to a pipe or a file as they are, and never steer a terminal.
+        shown = for_terminal if sys.stdout.isatty() else bytes
         for partition, records in found.items():
             for record in records:
-                sys.stdout.buffer.write(line(record) + b"\n")
+                sys.stdout.buffer.write(shown(line(record)) + b"\n")
                 self._written[partition] = record.offset + 1
         self._flush()
+        # Past markers, too: everything that was handed out is printed.
+        self._printed |= self.consumer.positions()
         if found:
             self._found_at = self._environment.instant()
         self._count += sum(map(len, found.values()))
@@ -161,17 +195,30 @@ class ConsumeRun(ConsumerRebalanceListener):
             _or_warn(self._commit_positions)
 
     def _commit_positions(self) -> None:
-        """Commit where the consumer stands, past markers, too: everything that it has handed out is printed."""
-        if self._in_group:
-            self._printed.clear()
-            self._committed_at = self._environment.instant()
-            self.consumer.commit()
+        """Commit where the consumer stands: everything that it has handed out is printed."""
+        self._committed_at = self._environment.instant()
+        printed = dict(self._printed)
+        self.consumer.commit()
+        self._settled = printed
 
     def _commit_printed(self, partitions: Collection[TopicPartition]) -> None:
         """Commit no more than what was printed; where it stands may be further when it was interrupted."""
-        offsets = {each: self._printed.pop(each) for each in partitions if each in self._printed}
-        if self._in_group and offsets:
+        if not self._in_group:
+            return
+        for each in self.consumer.paused().intersection(partitions) - self._printed.keys():
+            # Nothing of it was handed out yet.
+            self._printed[each] = self.consumer.position(each)
+        known = {each: self._printed[each] for each in partitions if each in self._printed}
+        offsets = {each: offset for each, offset in known.items() if offset != self._settled.get(each)}
+        if not offsets:
+            return
+        try:
             self.consumer.commit(offsets)
+        except AbortableError:
+            # They are another's by now, and closing need not ask again.
+            self._settled |= offsets
+            raise
+        self._settled |= offsets
 
 
 def _or_warn(commit: Callable[[], None]) -> None:
@@ -180,7 +227,3 @@ def _or_warn(commit: Callable[[], None]) -> None:
         commit()
     except AbortableError as error:
         tell(f"warning: what was printed is not committed and may be printed again: {error.code} {error}")
-
-
-def _drop_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

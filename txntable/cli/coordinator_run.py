@@ -1,24 +1,19 @@
 """``txntable transactions run``: the coordinator job, once for a scheduler or until it is stopped.
 
-Owns what ends it: SIGINT and SIGTERM let the task under way finish, exit code 0; a lost lease is an
+Owns what ends it: SIGINT and SIGTERM let the task under way finish; a lost lease is an
 error like any other, exit code 1; with ``--once``, exit code 1 too when something was left undone.
 """
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from txntable.cli.connection import Connection
-from txntable.cli.output import error_console, note
+from txntable.cli.interruption import stopped_by_signals
+from txntable.cli.output import note, tell
 from txntable.client.coordinator_round import CoordinatorReport
 from txntable.client.transaction_coordinator import CoordinatorConfig
 
@@ -51,20 +46,4 @@ def run(
 def _tell(report: CoordinatorReport) -> None:
     if report.did_something:
         facts = " ".join(f"{name}={value}" for name, value in asdict(report).items() if value)
-        error_console().print(Text(facts), soft_wrap=True)
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[threading.Event]:
-    """Give the block an event that SIGINT and SIGTERM set; afterwards they do what they did before."""
-    stop = threading.Event()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        tell(facts)

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 
+from txntable.background_thread import lend_to_arrow
 from txntable.cli.column_value import BytesForm, parse_json
 from txntable.cli.record_columns import PARTITION, TIMESTAMP_MS, RecordColumns
 from txntable.errors import SchemaMismatchError
 
 BLOCK_BYTES = 8 * 1024 * 1024
 """What is read at once, and the longest row that there can be."""
+# How long a thread of Arrow's is waited for that reads ahead, s: it may wait for somebody who types.
+_PATIENCE_S = 0.5
 _PLACE = re.compile(r"(In CSV column #(?P<column>\d+): )?(CSV parse error: )?(Row #(?P<row>\d+): )?", re.IGNORECASE)
 
 
@@ -35,11 +40,25 @@ class _Input(io.RawIOBase):
             self.header = stream.readline(BLOCK_BYTES)
         self._ahead = self.header
         self.quotes = 0
+        self._ended = False
+        self._in_use = threading.Lock()
 
     def readable(self) -> bool:
         return True
 
+    def end(self) -> bool:
+        """Give Arrow no more; return whether its thread has come back from the input, which may be a person's."""
+        self._ended = True
+        came_back = self._in_use.acquire(timeout=_PATIENCE_S)
+        if came_back:
+            self._in_use.release()
+        return came_back
+
     def readinto(self, buffer: Any) -> int:
+        with self._in_use:
+            return 0 if self._ended else self._read(buffer)
+
+    def _read(self, buffer: Any) -> int:
         data = self._ahead[: len(buffer)] or self._stream.read(len(buffer))
         self._ahead = self._ahead[len(buffer) :]
         buffer[: len(data)] = data
@@ -72,15 +91,32 @@ def csv_tables(stream: BinaryIO, columns: RecordColumns, null_value: str) -> Ite
         names = pv.open_csv(io.BytesIO(source.header)).schema.names
         absent = columns.absent(names)
         row = 2
-        for batch in _open(source, columns, null_value):
-            yield columns.completed(_decoded(batch, columns, row), absent)
-            row += batch.num_rows
+        with _read_to_its_end(source, _open(source, columns, null_value)) as batches:
+            for batch in batches:
+                yield columns.completed(_decoded(batch, columns, row), absent)
+                row += batch.num_rows
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise _refusal(error, names, columns) from error
     if source.quotes % 2:
         raise SchemaMismatchError(
             "a quote is never closed; close it, and double a quote inside of a quoted cell", topic=columns.topic.name
         )
+
+
+@contextmanager
+def _read_to_its_end(source: _Input, batches: Any) -> Iterator[Any]:
+    """Leave no thread of Arrow's in the input: one that comes back while the interpreter ends would end the process.
+
+    See :mod:`txntable.background_thread`.  What it has read ahead is dropped.
+    """
+    lend_to_arrow("csv")
+    try:
+        yield batches
+    finally:
+        if source.end():
+            with suppress(pa.ArrowInvalid, UnicodeDecodeError):
+                for _ in batches:
+                    pass
 
 
 def _open(source: _Input, columns: RecordColumns, null_value: str) -> Any:

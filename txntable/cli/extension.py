@@ -18,7 +18,7 @@ from txntable.errors import MissingDependencyError
 
 GROUP = "txntable.commands"
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}
-"""What an extra installs; any other module that is not found is a fault, and shown as one."""
+"""What an extra installs; any other module that is not found is a fault of the package."""
 
 
 class ExtensibleGroup(TyperGroup):
@@ -48,20 +48,26 @@ def load_command(point: EntryPoint) -> Any:
     Returns
     -------
     command
-        As Typer's groups hold them.  Where a library is missing, a command that says so when called.
+        As Typer's groups hold them.  Where it can not be loaded, a command that says why when called: help and all
+        other commands work as ever.
     """
     try:
-        loaded = point.load()
+        return _made(point.name, point.load())
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in OPTIONAL_LIBRARIES:
-            raise
-        loaded = _unavailable(point.name, _missing(point.name, error))
+        if error.name is not None and error.name.split(".")[0] in OPTIONAL_LIBRARIES:
+            return _unavailable(point.name, _missing(point.name, error))
+        return _unavailable(point.name, _broken(point, error))
     except MissingDependencyError as error:
-        loaded = _unavailable(point.name, error)
+        return _unavailable(point.name, error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  it is another's code, and may raise anything
+        return _unavailable(point.name, _broken(point, error))
+
+
+def _made(name: str, loaded: Any) -> Any:
     if isinstance(loaded, typer.Typer):
-        return _named(typer.main.get_command(loaded), point.name)
+        return _named(typer.main.get_command(loaded), name)
     application = typer.Typer(add_completion=False)
-    application.command(point.name)(loaded)
+    application.command(name)(loaded)
     return typer.main.get_command(application)
 
 
@@ -79,16 +85,31 @@ def _missing(name: str, cause: ModuleNotFoundError) -> MissingDependencyError:
     return error
 
 
+def _broken(point: EntryPoint, cause: BaseException) -> MissingDependencyError:
+    error = MissingDependencyError(
+        f"`txntable {point.name}` can not be loaded; mend or remove the package that brings it",
+        missing=point.value,
+        package=None if point.dist is None else point.dist.name,
+        reason=f"{type(cause).__name__}: {cause}",
+    )
+    error.__cause__ = cause
+    return error
+
+
 def _unavailable(name: str, error: MissingDependencyError) -> Any:
     application = typer.Typer(add_completion=False)
 
     @application.command(
         name,
-        help=f"Not available here: {error.facts.get('missing')} is not installed.",
+        help=f"Not available here: {error.facts.get('missing')} {_why(error)}.",
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
     )
     def unavailable(context: typer.Context) -> None:
         tell_error(error)
         raise typer.Exit(1) from error
 
-    return application
+    return typer.main.get_command(application)
+
+
+def _why(error: MissingDependencyError) -> str:
+    return "can not be loaded" if "reason" in error.facts else "is not installed"

@@ -34,6 +34,7 @@ _DURATION = re.compile(r"P(?!$)(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+
 _MS = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _CSV_COLUMNS = 3
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 Group = Annotated[str, typer.Option("--group", help="The group's name; it need not exist.")]
@@ -119,7 +120,9 @@ def _finish(
     else:
         note("a dry run: nothing is changed; say --execute to reset")
     if export:
-        csv.writer(sys.stdout, lineterminator="\n").writerows((*each, new.offset) for each, new in planned.items())
+        csv.writer(sys.stdout, lineterminator="\n").writerows(
+            (_guarded(each.topic), each.partition, new.offset) for each, new in planned.items()
+        )
         return
     rows = [(group, *each, new.offset, execute) for each, new in planned.items()]
     connection.output.rows(Rows(RESET_HEADERS, rows))
@@ -197,9 +200,18 @@ def _read(path: Path) -> dict[TopicPartition, int]:
             rows = [row for row in csv.reader(file) if row]
         if any(len(row) != _CSV_COLUMNS for row in rows):
             raise ValueError("columns")
-        return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+        return {TopicPartition(_unguarded(topic), int(partition)): int(offset) for topic, partition, offset in rows}
     except (OSError, ValueError) as error:
         raise InvalidRequestError("the file is no CSV of topic,partition,offset", path=str(path)) from error
+
+
+def _guarded(cell: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula (OWASP's rule), and that is read back as it was."""
+    return f"'{cell}" if cell.startswith(_FORMULAS) else cell
+
+
+def _unguarded(cell: str) -> str:
+    return cell.removeprefix("'")
 
 
 def _require_inactive(admin: Admin, group: str) -> None:

@@ -135,13 +135,13 @@ def describe(  # noqa: PLR0913  the interface of a command
 def _offsets(admin: Admin, group: GroupDescription) -> Iterator[tuple[object, ...]]:
     committed = admin.list_consumer_group_offsets(group.group_id)
     owners = {partition: member for member in group.members for partition in member.assignment}
-    partitions = sorted({*committed, *owners})
     ends: dict[TopicPartition, int] = {}
-    for topic in {each.topic for each in partitions}:
+    for topic in {each.topic for each in (*committed, *owners)}:
         # What a member owns of a topic that was deleted is its until the group takes note.
         with suppress(UnknownTopicOrPartitionError):
-            ends |= end_offsets(admin, [each for each in partitions if each.topic == topic])
-    for each in [each for each in partitions if each in ends]:
+            # Those without an offset, too: nobody has read them, and where who comes begins is for him to say.
+            ends |= end_offsets(admin, partitions_named(admin, [topic]))
+    for each in sorted(ends):
         yield (
             group.group_id,
             *each,

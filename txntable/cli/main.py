@@ -1,7 +1,8 @@
 """The command line ``txntable``: nouns, each with its verbs.
 
-Owns the root of the commands and the exit codes: 0, 1 (failed, one line on standard error),
-2 (usage).  What needs Spark lives above this package and is found by ``txntable.cli.extension``.
+Owns the root of the commands and the exit codes: 0, 1 (failed, one line on standard error), 2 (usage), 130 and 143
+(ended by SIGINT or SIGTERM, one line on standard error).  What needs Spark lives above this package and is found by
+``txntable.cli.extension``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import typer
 from txntable.cli import check, consume, groups, offsets, produce, snapshot, topics, transactions, warehouse
 from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
+from txntable.cli.interruption import watched
+from txntable.cli.output import escape_logs, flush_output
 
 application = typer.Typer(
     name="txntable",
@@ -57,4 +60,9 @@ def root(
 
 def main() -> None:
     """Run the command that the arguments of the process say, and exit."""
-    application()
+    escape_logs()
+    try:
+        with watched():
+            application()
+    finally:
+        flush_output()

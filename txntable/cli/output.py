@@ -1,15 +1,19 @@
 """What commands print: one value, shown as a table for people or as JSON for programs.
 
 Owns the rule that standard output carries the answer and nothing else; notes and progress go to
-standard error, and only where a person is looking.  Must not know of warehouses.
+standard error, and only where a person is looking.  And that names and values of others never steer a terminal: all
+that is printed for people goes through :func:`txntable.control_characters.escaped` here.  Must not know of warehouses.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import logging
 import math
+import os
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +25,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from txntable.control_characters import escaped, escaped_in_json
 
 NARROWEST = 200
 """Columns that a table may take where no terminal says how wide it is: nobody wants a folded path in a file."""
@@ -88,7 +94,7 @@ class TableOutput(Output):
 
     def rows(self, rows: Rows) -> None:
         """Print a table; where it is too wide, headers break between their words."""
-        headers = list(rows.headers.values())
+        headers = [escaped(header) for header in rows.headers.values()]
         table = _table(rows, headers)
         unbounded = self._console.options.update(width=_UNBOUNDED)
         if self._console.measure(table, options=unbounded).maximum > self._console.width:
@@ -99,7 +105,7 @@ class TableOutput(Output):
         """Print facts, one a line."""
         grid = Table.grid(padding=(0, 2))
         for name, value in facts.items():
-            grid.add_row(Text(name, style="bold"), Text(shown(value)))
+            grid.add_row(Text(escaped(name), style="bold"), Text(shown(value)))
         self._console.print(grid)
 
     def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
@@ -110,16 +116,15 @@ class TableOutput(Output):
                 continue
             for line in section:
                 # Wrapping is the terminal's: what is printed here is there to be copied.
-                self._console.print(Text(line), soft_wrap=True)
+                self._console.print(Text(escaped(line)), soft_wrap=True)
 
 
 def _table(rows: Rows, headers: Sequence[str]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, title=rows.title or None, title_justify="left", title_style="bold", pad_edge=False
-    )
+    title = Text(escaped(rows.title)) if rows.title else None
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for index, header in enumerate(headers):
         numbers = bool(rows.rows) and all(isinstance(row[index], int | float | None) for row in rows.rows)
-        table.add_column(header, justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(header), justify="right" if numbers else "left", overflow="fold")
     names = list(rows.headers)
     for row in rows.rows:
         cells = zip(names, row, strict=True)
@@ -163,8 +168,42 @@ def error_console() -> Console:
 
 
 def tell(line: str) -> None:
-    """Print one line on standard error, as it is."""
-    error_console().print(line, markup=False, soft_wrap=True)
+    """Print one line on standard error."""
+    error_console().print(Text(escaped(line)), soft_wrap=True)
+
+
+def flush_output() -> None:
+    """Write out what is left of the answer; who closed the pipe has what he wanted, a full disk is an error.
+
+    Raises
+    ------
+    SystemExit
+        It could not be written: exit code 1.
+    """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
+    except OSError as error:
+        drop_output()
+        tell(f"error: the answer could not be written out; write it to another place reason={error.strerror}")
+        raise SystemExit(1) from error
+
+
+def drop_output() -> None:
+    """Let what Python would still write at its exit go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Escaping(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return escaped(super().format(record), keep="\n")
+
+
+def escape_logs() -> None:
+    """Let warnings that libraries log, ours too, steer no terminal either: those that nobody has a handler for."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Escaping())
 
 
 @contextmanager
@@ -185,15 +224,15 @@ def counting(topic: str) -> Iterator[Callable[[int], None]]:
     if not console.is_terminal:
         yield lambda records: None
         return
-    with console.status(Text(f"records to {topic}")) as status:
-        yield lambda records: status.update(Text(f"{records:,} records to {topic}"))
+    with console.status(Text(f"records to {escaped(topic)}")) as status:
+        yield lambda records: status.update(Text(f"{records:,} records to {escaped(topic)}"))
 
 
 def note(text: str) -> None:
     """Tell the person before the terminal; say nothing where there is none."""
     console = error_console()
     if console.is_terminal:
-        console.print(Text(text, style="dim"))
+        console.print(Text(escaped(text), style="dim"))
 
 
 def instant_text(milliseconds: int) -> str:
@@ -202,7 +241,11 @@ def instant_text(milliseconds: int) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as people read it."""
+    """Return a value as people read it, in one line that only shows."""
+    return escaped(_shown(value))
+
+
+def _shown(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -235,5 +278,5 @@ def json_value(value: object) -> object:
 def _print_json(document: object) -> None:
     # Not rich: it would fold long lines, and a program reads this.
     Console(highlight=False, markup=False, emoji=False, no_color=True, soft_wrap=True).out(
-        json.dumps(document, indent=2, ensure_ascii=False), highlight=False
+        escaped_in_json(json.dumps(document, indent=2, ensure_ascii=False)), highlight=False
     )

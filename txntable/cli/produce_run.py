@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from txntable.cli.interruption import exit_code, word
 from txntable.cli.output import counting, tell
 from txntable.cli.record_source import Chunk
 from txntable.client.producer import Producer
@@ -34,7 +35,6 @@ FLUSH_BYTES = 64 * 1024 * 1024
 BATCH_BYTES = 2 * FLUSH_BYTES
 """The producer's ``batch_size``: so large that only a flush appends, and it is known how many records are."""
 ATTEMPTS = 3
-INTERRUPTED = 130
 
 Read: TypeAlias = Callable[[TopicSettings], Iterator[Chunk]]
 
@@ -111,8 +111,8 @@ class ProduceRun:
         except TxnTableError as error:
             raise type(error)(error.message, **error.facts, appended_records=self.appended) from error
         except KeyboardInterrupt as interrupt:
-            tell(f"interrupted: {self.appended} records were appended")
-            raise typer.Exit(INTERRUPTED) from interrupt
+            tell(f"{word(interrupt)}: {self.appended} records were appended")
+            raise typer.Exit(exit_code(interrupt)) from interrupt
         self.status = "appended"
 
     def _commit(self, read: Read) -> None:
@@ -133,8 +133,8 @@ class ProduceRun:
             ) from error
         except KeyboardInterrupt as interrupt:
             what = self._remedy() if complete else "the transaction is aborted, nothing of it is visible"
-            tell(f"interrupted: {what}")
-            raise typer.Exit(INTERRUPTED) from interrupt
+            tell(f"{word(interrupt)}: {what}")
+            raise typer.Exit(exit_code(interrupt)) from interrupt
         self.status = "committed"
         self.position = self._position(epoch)
 

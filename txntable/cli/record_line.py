@@ -15,6 +15,7 @@ from txntable.cli.column_value import BytesForm
 from txntable.cli.output import instant_text, json_value
 from txntable.cli.record_columns import PARTITION, TIMESTAMP_MS
 from txntable.client.consumer_record import ConsumerRecord
+from txntable.control_characters import escaped, escaped_in_json
 from txntable.errors import InvalidRequestError
 from txntable.schema import KAFKA_SCHEMA, TIMESTAMP_COLUMN
 from txntable.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
@@ -101,7 +102,7 @@ def record_line(
 
 
 def _json(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, ensure_ascii=False).encode()
+    return escaped_in_json(json.dumps(document, ensure_ascii=False)).encode()
 
 
 def _own_columns(record: ConsumerRecord, parts: PrintedParts) -> dict[str, Any]:
@@ -139,3 +140,8 @@ def _in_json(data: bytes | None, form: BytesForm) -> Any:
     if data is None or form is BytesForm.BASE64:
         return json_value(data)
     return data.decode()
+
+
+def for_terminal(line: bytes) -> bytes:
+    """Return a line as a terminal may have it: only text and tabs, whatever a record holds."""
+    return escaped(line.decode(errors="backslashreplace"), keep="\t").encode()

@@ -1,19 +1,25 @@
-"""``txntable warehouse``: create one, describe one, fence everyone after a restore."""
+"""``txntable warehouse``: create, describe, alter and verify one, and fence everyone after a restore."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Annotated
 
 import typer
 
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import instant_text, note
+from txntable.cli.output import Rows, instant_text, note, tell
 from txntable.client.restoration import Restoration
+from txntable.client.warehouse_admin import meanings
 from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import settings_from_text
+from txntable.warehouse_settings import numbers_from_text, settings_from_text
 
-application = typer.Typer(no_args_is_help=True, help="Create and describe warehouses, and fence them after a restore.")
+ALTER_HEADERS = {"name": "Name", "value": "Value", "new_value": "NewValue", "executed": "Executed"}
+FINDING_HEADERS = {"topic": "Topic", "path": "Path", "problem": "Problem"}
+
+application = typer.Typer(
+    no_args_is_help=True, help="Create, describe, alter and verify warehouses, and fence them after a restore."
+)
 
 
 def create(
@@ -28,7 +34,7 @@ def create(
         ),
     ] = None,
 ) -> None:
-    """Create a warehouse, whose settings are for good; the store must pass the probe of its put-if-absent."""
+    """Create a warehouse; the store must pass the probe of its put-if-absent."""
     settings = settings_from_text(named_values(config or (), "--config"))
     _describe(
         connection, Warehouse.create(connection.url, connection.storage_options, exist_ok=exist_ok, settings=settings)
@@ -56,6 +62,35 @@ def _describe(connection: Connection, warehouse: Warehouse) -> None:
     )
 
 
+def alter(
+    connection: Connection,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as describe shows it; milliseconds. Repeat it."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="NAME", help="Back to the default. Repeat it.")
+    ] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: check, and say what is.")] = False,
+) -> None:
+    """Change settings of a warehouse, and say what that means for what is running: a dry run until --execute."""
+    said = named_values(changes or (), "--set")
+    if twice := sorted({*said} & {*(unset or ())}):
+        raise typer.BadParameter(f"set and unset: {','.join(twice)}", param_hint="--unset")
+    if not said and not unset:
+        raise typer.BadParameter("say what to change", param_hint="--set")
+    wanted = {**numbers_from_text(said), **dict.fromkeys(unset or ())}
+    warehouse = connection.open()
+    before = warehouse.settings()
+    after = warehouse.admin().alter_warehouse(wanted, validate_only=not execute)
+    for line in meanings(before, after):
+        tell(line)
+    if not execute:
+        note("a dry run: nothing is changed; say --execute to alter")
+    old, new = asdict(before), asdict(after)
+    connection.output.rows(Rows(ALTER_HEADERS, [(name, old[name], new[name], execute) for name in wanted]))
+
+
 def fence_all(
     connection: Connection,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")] = False,
@@ -64,7 +99,7 @@ def fence_all(
 
     Exit code 1: a prepared transaction is left.  End each with its token, or abort it; then run this again.
     """
-    warehouse = connection.open()
+    warehouse = connection.open(recovering=True)
     restoration = Restoration(warehouse.completer, warehouse.admin())
     if not execute:
         note("a dry run: nothing is changed; say --execute to do it")
@@ -74,6 +109,27 @@ def fence_all(
         raise typer.Exit(1)
 
 
+def verify(
+    connection: Connection,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeat it. Default: all.")
+    ] = None,
+) -> None:
+    """Read every segment that the logs name, and compare its bytes with its row: finds files that were replaced.
+
+    Reads everything that is stored, and writes nothing. Exit code 1 when a file is another one, a line for each.
+    """
+    found = connection.open().admin().verify_segments(topic)
+    findings = [finding for one in found.values() for finding in one.findings]
+    connection.output.rows(Rows(FINDING_HEADERS, [astuple(finding) for finding in findings]))
+    segments, size = (sum(getattr(one, name) for one in found.values()) for name in ("segments", "bytes"))
+    note(f"read {segments} segments of {len(found)} topics, {size} bytes: {len(findings)} differ")
+    if findings:
+        raise typer.Exit(1)
+
+
 application.command("create")(on_warehouse(create))
+application.command("alter")(on_warehouse(alter))
 application.command("describe")(on_warehouse(describe))
 application.command("fence-all")(on_warehouse(fence_all))
+application.command("verify")(on_warehouse(verify))

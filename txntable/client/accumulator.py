@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from txntable.client.partitioner import Placement, TopicPartitioner
 from txntable.client.producer_config import ProducerConfig
 from txntable.client.record_size import value_sizes
@@ -174,7 +175,7 @@ class RecordAccumulator:
         if partition is None:
             return
         if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
-            raise InvalidRequestError("a partition is an integer from 0 on", partition=repr(partition))
+            raise InvalidRequestError("a partition is an integer from 0 on", partition=shown(partition))
         if partition >= self.settings.partitions:
             raise UnknownTopicOrPartitionError(
                 "the topic has no such partition",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from coordinator.error_kinds import shown
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
 from txntable.client.config_admin import ConfigAdmin
@@ -15,6 +16,7 @@ from txntable.client.group_admin import GroupAdmin
 from txntable.client.offset_listing import ListedOffset, OffsetSpec, list_offsets
 from txntable.client.record_admin import RecordAdmin
 from txntable.client.records import TopicPartition
+from txntable.client.segment_verification import SegmentVerification, verify_topic
 from txntable.client.topic_admin import TopicAdmin
 from txntable.client.transaction_abort import AbortedTransaction, AbortTarget, TransactionAborter
 from txntable.client.transaction_admin import TransactionAdmin
@@ -26,14 +28,17 @@ from txntable.client.transaction_listing import (
 )
 from txntable.client.upkeep import Finding, UpkeepLimits
 from txntable.client.upkeep_check import UpkeepCheck
+from txntable.client.warehouse_admin import WarehouseAdmin
 from txntable.completion import Completer
+from txntable.errors import InvalidConfigError
 from txntable.isolation import IsolationLevel
+from txntable.one_process import OfOneProcess
 from txntable.topic_log import TopicLog
 from txntable.topic_reader import TopicReader
 from txntable.warehouse_settings import WarehouseSettings
 
 
-class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin):
+class Admin(OfOneProcess, TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin, WarehouseAdmin):
     """Made by :meth:`txntable.Warehouse.admin`."""
 
     def __init__(
@@ -49,6 +54,7 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin):
         ConfigAdmin.__init__(self, topic_log, settings)
         RecordAdmin.__init__(self, topic_log)
         GroupAdmin.__init__(self, completer, topic_log)
+        WarehouseAdmin.__init__(self, completer, topic_log, settings)
         self._topic_reader = topic_reader
         self._shown = TransactionAdmin(completer.transactions, topic_log)
         client = CoordinatorClient(completer, topic_log, settings.transaction_max_timeout_ms)
@@ -286,4 +292,34 @@ class Admin(TopicAdmin, ConfigAdmin, RecordAdmin, GroupAdmin):
         StoreUnavailableError, StorePermissionError
             The topics can not be listed.
         """
+        if not isinstance(limits, UpkeepLimits | None):
+            raise InvalidConfigError("limits are UpkeepLimits", limits=shown(limits))
         return UpkeepCheck(self._completer, self._topic_log, self._settings, limits or UpkeepLimits()).run()
+
+    def verify_segments(self, topics: Sequence[str] | None = None) -> dict[str, SegmentVerification]:
+        """Read every segment that the logs name, whole, and compare it with its row: size, and digest of its bytes.
+
+        So a file that was replaced by another valid one is found.  Costs what reading everything costs; writes nothing.
+
+        Parameters
+        ----------
+        topics : sequence of str, optional
+            Default: all.
+
+        Returns
+        -------
+        dict of str to SegmentVerification
+            By topic.  No findings: every file is the one that was written.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        DamagedDataError
+            A log can not be read.
+        StoreUnavailableError, StorePermissionError
+            Call again; nothing is said of what was not read.
+        """
+        store = self._completer.transactions.context.store
+        names = self.list_topics() if topics is None else topics
+        return {name: verify_topic(store, self._topic_log(name)) for name in names}

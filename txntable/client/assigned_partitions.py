@@ -1,8 +1,7 @@
 """Which partitions a consumer reads, and where it stands in them.
 
 The half of a consumer that returns no records.  Owns what following costs: one request to the transaction log and
-one to each topic's table.  A position is looked for when it is needed: where a partition begins or ends
-is not asked before.
+one to each topic's table.  A position is looked for when it is needed: by the first poll, for all partitions.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Concatenate, ParamSpec, TypeVar
 
+from coordinator.row_json import check_number
 from txntable.client.consumer_config import ConsumerConfig
 from txntable.client.consumer_record import ConsumerRecord
 from txntable.client.fetch_position import OffsetReset
@@ -24,8 +24,9 @@ from txntable.client.readings import Readings
 from txntable.client.records import TopicPartition
 from txntable.client.subscription import Subscription, checked_partitions
 from txntable.environment import Instant
-from txntable.errors import IllegalStateError, InvalidRequestError
+from txntable.errors import IllegalStateError
 from txntable.isolation import IsolationLevel
+from txntable.one_process import OfOneProcess
 from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 
@@ -53,7 +54,7 @@ def alone(call: Callable[Concatenate[ReaderT, P], T]) -> Callable[Concatenate[Re
     return run
 
 
-class AssignedPartitions:
+class AssignedPartitions(OfOneProcess):
     """The partitions of one consumer.
 
     Parameters
@@ -197,8 +198,7 @@ class AssignedPartitions:
         InvalidRequestError
             It is no offset.
         """
-        if type(offset) is not int or offset < 0:
-            raise InvalidRequestError("an offset is an int from 0", offset=repr(offset))
+        check_number(offset, "an offset")
         self._subscription.of(partition)
         self._give_back()
         self._subscription.move(partition, offset, sought=True)
@@ -250,10 +250,20 @@ class AssignedPartitions:
             self._take_committed()
         if self._subscription.of(partition).offset is None:
             self._follow()
-            begins_at = self._fetcher.begins_at(partition)
-            if begins_at is not None:
-                self._subscription.move(partition, begins_at)
+            self._fetcher.stand()
+        if self._subscription.of(partition).offset is None:
+            # Says why there is none.
+            self._fetcher.begins_at(partition)
         return self._stands_at(partition) or 0
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Return the next offset of each partition that it reads, as far as that is known; asks for nothing.
+
+        After a poll it is known of all but those whose group's offset a transaction still keeps from being read, and
+        those without an offset where ``auto_offset_reset`` is ``none``.
+        """
+        found = {partition: self._stands_at(partition) for partition in self._subscription.positions}
+        return {partition: offset for partition, offset in found.items() if offset is not None}
 
     def _take_committed(self, *, wait: bool = True) -> None:
         """Stand at what the group has committed, in partitions where that was not looked for yet.

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from coordinator.offset_request import RangeStart
+from coordinator.row_json import LARGEST_NUMBER, check_number
 from txntable.client.assigned_partitions import alone
-from txntable.client.fetch_position import OffsetReset
 from txntable.client.group_assignment import GroupAssignment
 from txntable.client.readings import Reading
 from txntable.client.records import TopicPartition
@@ -126,10 +127,9 @@ class BoundedReads(GroupAssignment):
         return {partition: (reading.start, reading.end) for partition, reading in self._readings.ranges.items()}
 
     def _pin(self, topic: str | None, most: int | None, timeout_ms: float) -> BoundedRange:
-        if most is not None and (type(most) is not int or most < 1):
-            raise InvalidRequestError(
-                "max_offsets_per_partition is an int from 1", max_offsets_per_partition=repr(most)
-            )
+        if most is not None:
+            check_number(most, "max_offsets_per_partition", 1)
+        check_timeout(timeout_ms)
         self._give_back()
         name = self._one_topic(topic)
         # What was read before and not committed is read again.
@@ -196,9 +196,7 @@ class BoundedReads(GroupAssignment):
         self._fetcher.drop(partition)
         if self.config.group_id is None or standing[partition] == taken.stop:
             return
-        if not taken and standing[partition] is None and self.config.reset is OffsetReset.EARLIEST:
-            # Nothing to commit: the next read begins there again.  From the end it would not.
-            return
+        # An empty range of a group that stands nowhere is committed, too: who comes next may begin by another policy.
         reading = Reading(
             self._topics[partition.topic].topic_id,
             taken.start,
@@ -207,3 +205,16 @@ class BoundedReads(GroupAssignment):
             RangeStart(standing[partition]),
         )
         self._readings.took(partition, reading)
+
+
+def check_timeout(timeout_ms: float) -> None:
+    """Refuse what is no time to wait.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no number from 0 to 2^63 - 1, in ms.
+    """
+    fits = isinstance(timeout_ms, int | float) and not isinstance(timeout_ms, bool)
+    if not fits or not 0 <= timeout_ms <= LARGEST_NUMBER:
+        raise InvalidRequestError("a timeout is a number of ms from 0 to 2^63 - 1", timeout_ms=shown(timeout_ms))

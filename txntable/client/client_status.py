@@ -30,13 +30,14 @@ class ClientStatus:
     ----------
     state : ClientState
         Where it stands.
+    unsure : bool
+        Whether a decision had an unknown answer: then only the same call may follow.
     """
 
     def __init__(self) -> None:
         self.state = ClientState.UNINITIALIZED
         self._before = self.state
-        # Whether a decision had an unknown answer: then only the same call may follow.
-        self._unsure = False
+        self.unsure = False
         self._failure: TxnTableError | None = None
 
     def check(self, call: Call) -> ClientState:
@@ -64,7 +65,7 @@ class ClientStatus:
 
     def reach(self, state: ClientState) -> None:
         """Take note that a call has succeeded: nothing of an earlier failure is left."""
-        self.state, self._unsure, self._failure = state, False, None
+        self.state, self.unsure, self._failure = state, False, None
 
     def fail(self, error: TxnTableError) -> None:
         """Let only abort follow."""
@@ -79,7 +80,7 @@ class ClientStatus:
                 # An append of unknown outcome: aborting is always right, asking again is not.
                 self.fail(error)
                 raise _abortable(error) from error
-            self._unsure = True
+            self.unsure = True
             raise
         except TxnTableError as error:
             self._move(error)
@@ -97,12 +98,12 @@ class ClientStatus:
     def _move(self, error: TxnTableError) -> None:
         if error.fatal:
             self.state, self._failure = ClientState.FATAL_ERROR, error
-        elif self._unsure and isinstance(error, StorePermissionError):
+        elif self.unsure and isinstance(error, StorePermissionError):
             # Expired credentials decide nothing about a call of unknown outcome: only the same call may follow.
             return
         elif not error.retriable and self.state is not ClientState.UNINITIALIZED:
             self.fail(error)
-        elif self.state in _DECIDING and not self._unsure:
+        elif self.state in _DECIDING and not self.unsure:
             # Nothing was decided: the store was unreachable before the decision was put.
             self.state = self._before
 

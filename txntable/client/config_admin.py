@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from coordinator.error_kinds import shown
+from txntable.client.transaction_admin import listed
 from txntable.errors import InvalidRequestError
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
@@ -106,7 +108,7 @@ class ConfigAdmin:
             Call again.
         """
         if not isinstance(changes, Mapping):
-            raise InvalidRequestError("changes are a mapping of settings to values", changes=repr(changes))
+            raise InvalidRequestError("changes are a mapping of settings to values", changes=shown(changes))
         log = self._topic_log(topic)
 
         def decide(table: TableState) -> Sequence[Action]:
@@ -141,9 +143,7 @@ class ConfigAdmin:
         InvalidRequestError
             `topics` is a single name.
         """
-        if isinstance(topics, str):
-            raise InvalidRequestError("topics is a list of names; put the name into one", topics=repr(topics))
-        return {topic: config_entries(self._topic_log(topic).settings()) for topic in topics}
+        return {topic: config_entries(self._topic_log(topic).settings()) for topic in listed(topics, "topics")}
 
 
 def config_entries(settings: TopicSettings) -> dict[str, ConfigEntry]:

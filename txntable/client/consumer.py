@@ -7,23 +7,29 @@ threads at once, save :meth:`Consumer.wakeup`.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 import pyarrow as pa
 
+from coordinator.row_json import check_number
 from txntable.client.assigned_partitions import alone
-from txntable.client.bounded_reads import BoundedReads
+from txntable.client.bounded_reads import BoundedReads, check_timeout
 from txntable.client.consumer_config import ConsumerConfig
 from txntable.client.consumer_record import ConsumerRecord, one_batch, records_of
 from txntable.client.group_client import GroupClient
 from txntable.client.readings import Reading
 from txntable.client.records import TopicPartition
-from txntable.errors import IllegalStateError, InvalidRequestError
+from txntable.environment import Instant
+from txntable.errors import IllegalStateError, RetriableError
 from txntable.segment_reader import OFFSET_COLUMN
+from txntable.storage.retries import LEAST_BUDGET_MS, ending_within
 from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Decode = Callable[[TopicPartition, list[pa.RecordBatch]], T]
@@ -81,7 +87,8 @@ class Consumer(BoundedReads):
         InconsistentGroupProtocolError, GroupMaxSizeReachedError
             The group does not take this consumer: configure it otherwise.
         StoreUnavailableError, CommitStateUnknownError
-            Call again; no record is lost.
+            With a timeout of 0 only: call again; no record is lost.  A longer one is used to try again, as Kafka's
+            consumer does; when it is over nothing is returned and a warning is logged.
         """
         limit = self.config.max_poll_records if max_records is None else max_records
         self._give_back()
@@ -112,14 +119,27 @@ class Consumer(BoundedReads):
             raise IllegalStateError("nothing is assigned or subscribed to; assign partitions or subscribe to topics")
         began, wait_ms = self._environment.instant(), float(FIRST_WAIT_MS)
         while True:
-            self._tend()
-            if found := self._collect(limit, self._noting(decode)):
-                return found
+            failure: RetriableError | None = None
+            try:
+                # Whatever it asks the store has the time of this call, and no more.
+                with ending_within(self._environment, self._budget_ms(timeout_ms, began)):
+                    self._tend()
+                    if found := self._collect(limit, self._noting(decode)):
+                        return found
+            except RetriableError as error:
+                if timeout_ms == 0:
+                    raise
+                failure = error
             rest_ms = timeout_ms - self._environment.since_ms(began)
             if self._is_woken() or rest_ms <= 0:
+                if failure is not None:
+                    logger.warning("poll found no records in its time, since the store failed: %s", failure)
                 return {}
             self._environment.sleep_ms(min(wait_ms, rest_ms))
             wait_ms = min(wait_ms * 2, LONGEST_WAIT_MS)
+
+    def _budget_ms(self, timeout_ms: float, began: Instant) -> float:
+        return max(timeout_ms - self._environment.since_ms(began), LEAST_BUDGET_MS)
 
     def _noting(self, decode: Decode[T]) -> Decode[T]:
         """Return `decode` so that it takes note of what is handed out of a group's partitions."""
@@ -208,7 +228,5 @@ class Consumer(BoundedReads):
 
 
 def _check(timeout_ms: float, limit: int) -> None:
-    if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int | float) or not timeout_ms >= 0:
-        raise InvalidRequestError("a timeout is a number of ms from 0", timeout_ms=repr(timeout_ms))
-    if type(limit) is not int or limit < 1:
-        raise InvalidRequestError("max_records is an int from 1", max_records=repr(limit))
+    check_timeout(timeout_ms)
+    check_number(limit, "max_records", 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypedDict
 
 from coordinator.assignors import DEFAULT_ASSIGNORS, assignors_of
+from coordinator.error_kinds import shown
 from coordinator.group_request import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS
 from coordinator.row_json import LONGEST_NAME_BYTES, check_name
 from txntable.client.fetch_position import OffsetReset
@@ -181,8 +182,8 @@ class ConsumerConfig:
         for setting in ("group_id", "group_instance_id"):
             if (name := getattr(self, setting)) is not None:
                 _check_name(setting, name)
-        if not isinstance(self.client_id, str):
-            _refuse("client_id", self.client_id, "str")
+        if self.client_id != "":
+            _check_name("client_id", self.client_id)
         _check_int("session_timeout_ms", self.session_timeout_ms, 1)
         if not MIN_SESSION_TIMEOUT_MS <= self.session_timeout_ms <= MAX_SESSION_TIMEOUT_MS:
             raise InvalidSessionTimeoutError(
@@ -199,7 +200,7 @@ class ConsumerConfig:
             )
         strategy = self.partition_assignment_strategy
         if isinstance(strategy, str) or not isinstance(strategy, Sequence):
-            raise UnsupportedAssignorError("assignors are given as a list of names", assignors=repr(strategy))
+            raise UnsupportedAssignorError("assignors are given as a list of names", assignors=shown(strategy))
         assignors_of(strategy)
 
     @property
@@ -249,6 +250,6 @@ def _refuse(setting: str, value: object, allowed: str) -> NoReturn:
     raise InvalidConfigError(
         "a consumer's setting has a value that is not allowed; give one that is",
         setting=setting,
-        value=repr(value),
+        value=shown(value),
         allowed=allowed,
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from coordinator.batch_memory import BatchId, BatchMemory, check_batch_id
-from coordinator.decision import Decision, Outcome
+from coordinator.decision import Decision, Outcome, PastDecision
 from coordinator.enrolment import EnrolledTopic
 from coordinator.group import GroupRow
 from coordinator.group_request import OffsetLogTransition
@@ -109,7 +110,8 @@ class CoordinatorClient:
         )
 
     def _kept_timeout_ms(self, row: TransactionMetadata | None) -> int:
-        return min(DEFAULT_TIMEOUT_MS, self._max_timeout_ms) if row is None else row.timeout_ms
+        # The warehouse's largest may have become less since the id had its own.
+        return min(DEFAULT_TIMEOUT_MS if row is None else row.timeout_ms, self._max_timeout_ms)
 
     def new_producer_id(self) -> int:
         """Return a producer id for a producer without a transactional id."""
@@ -228,8 +230,12 @@ class CoordinatorClient:
 
         self._request("PREPARE", transactional_id, request)
 
-    def settle(self, transactional_id: str, token: str | None) -> Outcome | None:
-        """Return how the prepared transaction is to be ended; see :func:`coordinator.prepared_token.settle`."""
+    def settle(self, transactional_id: str, token: str | None, holder: ProducerIdentity) -> Outcome | None:
+        """Return how the prepared transaction is to be ended; see :func:`coordinator.prepared_token.settle`.
+
+        One that another process has prepared since, and whose token is the database's last, is committed at once: for
+        who has lost the id nothing is left to be ended.
+        """
         with self._transactions.log.lock:
             self._transactions.refresh()
             row = self._transactions.row(transactional_id)
@@ -237,39 +243,60 @@ class CoordinatorClient:
             raise InvalidPidMappingError(
                 "the transactional id is unknown or expired: make a new producer", transactional_id=transactional_id
             )
-        return settle(row, token)
+        outcome = settle(row, token, holder)
+        owner = ProducerIdentity(row.producer_id, row.producer_epoch, token)
+        if outcome is Outcome.COMMIT and owner != replace(holder, token=token):
+            self.end(transactional_id, owner, outcome, None, repeated=False)
+            self.try_complete(transactional_id)
+            return None
+        return outcome
 
     def end(
         self,
         transactional_id: str,
-        producer: ProducerEpoch,
+        producer: ProducerIdentity,
         outcome: Outcome,
         batch_id: BatchId | None,
-        token: str | None = None,
-    ) -> Decision:
+        *,
+        repeated: bool,
+    ) -> Decision | PastDecision:
         """Decide the transaction: the put of this request *is* the transaction.
+
+        Parameters
+        ----------
+        transactional_id : str
+            The id.
+        producer : ProducerIdentity
+            Who asks, with the token of a prepared transaction.
+        outcome : Outcome
+            Commit or abort.
+        batch_id : str or int, optional
+            What the caller knows of it.
+        repeated : bool
+            Whether it was asked before, and the outcome is not known.
 
         Raises
         ------
         CommitStateUnknownError
-            Ask again with the same outcome.
+            Ask again with the same outcome, and say so.
         TxnTableError
             As :func:`coordinator.transaction_shard.end`.
         """
         decided_at_ms = self._transactions.context.clock.now_ms()
 
-        def request(row: TransactionMetadata | None, position: int) -> Transition[Decision]:
+        def request(row: TransactionMetadata | None, position: int) -> Transition[Decision | PastDecision]:
             # After a restart only the row of a prepared transaction knows its batch id.
-            carried = carried_batch(row, batch_id) if outcome is Outcome.COMMIT else None
+            carried = carried_batch(row, producer, batch_id) if outcome is Outcome.COMMIT else None
             asked = EndRequest(
                 producer.producer_id,
-                producer.epoch,
+                producer.producer_epoch,
                 outcome,
                 position,
-                token,
+                producer.token,
                 carried,
                 self._transactions.memory(transactional_id, carried),
                 decided_at_ms,
+                repeated,
             )
             return end(row, asked)
 

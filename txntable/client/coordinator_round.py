@@ -16,6 +16,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from coordinator.store_time import has_passed
 from txntable.client.group_client import GroupClient
 from txntable.completion import Completer
 from txntable.errors import TransactionCoordinatorFencedError, TxnTableError, UnknownTopicOrPartitionError
@@ -190,9 +191,10 @@ class CoordinatorRound:
         with log.lock:
             times = log.fold.decided_at_ms
             # In-commit times may be ahead of the clock: on a busy log each is later than the one before.
-            decided = [
-                row for row in log.fold.decided() if max(0, now_ms - times[row.position]) >= self._decision_age_ms
-            ]
+            # Far ahead they stay once a clock was: what was decided then, and since, is completed at once.
+            ages = [(row, now_ms - times[row.position]) for row in log.fold.decided()]
+            patience_ms = self._decision_age_ms
+            decided = [row for row, age in ages if max(0, age) >= patience_ms or has_passed(age, patience_ms)]
         for row in decided:
             with self._left_to_the_next_round(f"complete transactional_id={row.transactional_id}"):
                 self._counts["completed"] += self._completer.complete_row(row)

@@ -4,6 +4,7 @@ Invariants
 ----------
 * A position is moved by what is returned only.  Whatever goes wrong, or interrupts, before the records are
   handed out leaves the positions, and the next call begins there again.
+* After a call every partition has a position, also where nothing was returned, so that a commit speaks of all.
 * No partition starves another: each is asked in turn, and none keeps its place in memory for ever.
 * An error of one partition does not lose records of another: these are returned, and the error is met by the next call.
 """
@@ -124,6 +125,8 @@ class Fetcher:
         StoreUnavailableError, CommitStateUnknownError
             Call again.
         """
+        self.stand()
+        before = dict(self._subscription.positions)
         try:
             collected = self._collect(limit)
             decoded = {partition: decode(partition, batches) for partition, batches in collected.batches.items()}
@@ -132,6 +135,7 @@ class Fetcher:
         except BaseException:
             # What was taken is lost, and an iterator that was interrupted says that it is at its end.
             self.drop_all()
+            self._subscription.positions.update(before)
             raise
         if collected.error is not None and not decoded:
             raise collected.error
@@ -193,6 +197,22 @@ class Fetcher:
             self._turns.rotate(-1)
 
     # -- where to begin ---------------------------------------------------------------------
+
+    def stand(self) -> None:
+        """Find out where each partition begins that was not read yet, also where it is paused, as Kafka does.
+
+        So a commit speaks of all that are assigned, also of those that have returned nothing: who comes next
+        would begin by a policy of its own there.
+        """
+        for partition, position in list(self._subscription.positions.items()):
+            topic = self._topics.get(partition.topic)
+            if position.offset is not None or position.awaits_committed or topic is None:
+                continue
+            # A partition that is not there is met by whoever reads it.
+            bounds = topic.view.bounds.get(partition.partition)
+            begins_at = None if bounds is None else beginning(position.reset, bounds)
+            if begins_at is not None:
+                self._subscription.stand_at(partition, begins_at)
 
     def _fetch_of(self, partition: TopicPartition, collected: _Collected) -> PartitionFetch | None:
         fetch = self._fetches.get(partition)

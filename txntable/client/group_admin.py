@@ -17,8 +17,8 @@ from coordinator.group_state import GroupState
 from coordinator.offset_shard import Refused, commit
 from coordinator.offset_upkeep import delete_group, delete_offsets
 from coordinator.row_json import check_name
-from txntable.client.group_client import GroupClient
-from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets
+from txntable.client.group_client import DEFAULT_API_TIMEOUT_MS, GroupClient
+from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
 from txntable.client.group_description import GroupDescription, GroupListing, MemberDescription, group_states
 from txntable.client.records import TopicPartition
 from txntable.client.subscription import checked_partitions
@@ -26,6 +26,7 @@ from txntable.client.transaction_admin import listed
 from txntable.completion import Completer
 from txntable.errors import (
     GroupIdNotFoundError,
+    InvalidRequestError,
     NonEmptyGroupError,
     StorePermissionError,
     TxnTableError,
@@ -199,7 +200,12 @@ class GroupAdmin:
     # -- offsets ----------------------------------------------------------------------------
 
     def list_consumer_group_offsets(
-        self, group: str, partitions: Sequence[TopicPartition] | None = None, *, require_stable: bool = False
+        self,
+        group: str,
+        partitions: Sequence[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+        timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the offsets that a group has committed; what is decided by now counts.
 
@@ -210,7 +216,9 @@ class GroupAdmin:
         partitions : sequence of TopicPartition, optional
             Default: all that have one.
         require_stable : bool
-            Whether an offset that an open transaction has sent is waited for, as consumers do; for a minute.
+            Whether an offset that an open transaction has sent is waited for, as consumers do.
+        timeout_ms : int
+            How long at most, ms; 0: not at all, what can be ended is ended.  A prepared transaction may stay for days.
 
         Returns
         -------
@@ -222,9 +230,11 @@ class GroupAdmin:
         UnstableOffsetCommitError
             With `require_stable`: a transaction with an offset there has not ended in time.  Call again later.
         InvalidRequestError
-            `group` is no name, or `partitions` no list.
+            `group` is no name, `partitions` no list, or `timeout_ms` no int from 0.
         """
         check_name(group, _GROUP)
+        if type(timeout_ms) is not int or timeout_ms < 0:
+            raise InvalidRequestError("a timeout is an int of ms from 0: give another", timeout_ms=repr(timeout_ms))
         # What is decided counts; who may not write sees it once others have settled it.
         with suppress(StorePermissionError):
             self._completer.complete_decided()
@@ -235,7 +245,7 @@ class GroupAdmin:
             wanted = checked_partitions(partitions)
         topics = self._topics({each.topic for each in wanted})
         topic_ids = {each: topic.topic_id for each in wanted if (topic := topics[each.topic]) is not None}
-        found = self._client.committed(group, topic_ids, require_stable=require_stable)
+        found = self._client.committed(group, topic_ids, require_stable=require_stable, timeout_ms=timeout_ms)
         if partitions is None:
             return {each: offset for each, offset in found.items() if offset is not None}
         return {each: found.get(each) for each in wanted}
@@ -269,7 +279,7 @@ class GroupAdmin:
             Call again.
         """
         check_name(group, _GROUP)
-        topics = self._topics({each.topic for each in checked_partitions(list(offsets))})
+        topics = self._topics(topics_of(offsets))
         outcomes: Outcomes = {each: _unknown(each, topics[each[0]]) for each in offsets}
         good = {each: offsets[each] for each, error in outcomes.items() if error is None}
         known = {name: topic for name, topic in topics.items() if topic is not None}

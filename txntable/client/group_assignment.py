@@ -12,6 +12,7 @@ import re
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from coordinator.error_kinds import shown
 from coordinator.group import GroupTopic
 from coordinator.group_request import MemberAssignment
 from txntable.client.assigned_partitions import alone
@@ -91,11 +92,13 @@ class GroupAssignment(OffsetCommits):
         InvalidRequestError, InvalidTopicError, InvalidRegularExpressionError
             They are no list of names of topics, or the pattern is none, or both are given.
         """
+        if not isinstance(listener, ConsumerRebalanceListener | None):
+            raise InvalidRequestError("a listener is a ConsumerRebalanceListener; give one", listener=shown(listener))
         if isinstance(topics, str) or not isinstance(topics, Iterable):
-            raise InvalidRequestError("topics are given as a list of names", topics=repr(topics))
+            raise InvalidRequestError("topics are given as a list of names", topics=shown(topics))
         names, compiled = list(topics), _compiled(pattern)
         if names and compiled is not None:
-            raise InvalidRequestError("give topics or a pattern: one of them", topics=repr(names), pattern=pattern)
+            raise InvalidRequestError("give topics or a pattern: one of them", topics=shown(names), pattern=pattern)
         self._subscription.check_subscribes()
         self._give_back()
         followed = self._first_look(names) if compiled is None else self._matching(compiled)
@@ -302,4 +305,4 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
     try:
         return None if pattern is None else re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise InvalidRegularExpressionError("the pattern is no regular expression", pattern=repr(pattern)) from error
+        raise InvalidRegularExpressionError("the pattern is no regular expression", pattern=shown(pattern)) from error

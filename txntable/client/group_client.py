@@ -24,6 +24,7 @@ from coordinator.group_request import (
 )
 from coordinator.group_shard import assignment_of, expel, is_expired, join, leave, refresh, release
 from coordinator.offset_shard import commit, committed
+from coordinator.store_time import AHEAD_MS
 from txntable.client.group_commit import GroupCommit, OffsetAndMetadata
 from txntable.client.member_config import MemberConfig
 from txntable.client.records import TopicPartition
@@ -35,6 +36,8 @@ from txntable.errors import (
 )
 from txntable.heartbeats import beat, forget, last_beats
 from txntable.offset_log import GroupOffsets, OffsetLog
+from txntable.one_process import OfOneProcess
+from txntable.storage.retries import LEAST_BUDGET_MS, ending_within
 
 T = TypeVar("T")
 Committed: TypeAlias = dict[TopicPartition, OffsetAndMetadata | None]
@@ -45,7 +48,7 @@ FIRST_WAIT_MS = 50.0
 LONGEST_WAIT_MS = 1_000.0
 
 
-class GroupClient:
+class GroupClient(OfOneProcess):
     """Requests of members and of consumers, run by this process over the shared log.
 
     Parameters
@@ -193,6 +196,9 @@ class GroupClient:
         if row is None or not (suspects := self._silent(row, row.members.keys() - {asking}, now_ms)):
             return ()
         beats = last_beats(self._context.store, group, sorted(suspects))
+        # This process may have slept since: ahead of `now_ms`, but not of the store, is no time far ahead.
+        latest_ms = self._context.clock.now_ms() + AHEAD_MS
+        beats = {name: min(at, now_ms) if at <= latest_ms else at for name, at in beats.items()}
         self._beats.update({(group, name): at for name, at in beats.items()})
         if not (silent := self._silent(row, suspects, now_ms)):
             return ()
@@ -335,14 +341,17 @@ class GroupClient:
     def _when_stable(self, look: Callable[[], T], timeout_ms: float) -> T:
         """Call until no transaction is in the way, or the time is over."""
         environment = self._context.environment
-        began, wait_ms = environment.instant(), FIRST_WAIT_MS
+        began, wait_ms, is_over = environment.instant(), FIRST_WAIT_MS, False
         while True:
             try:
-                return look()
+                with ending_within(environment, max(timeout_ms - environment.since_ms(began), LEAST_BUDGET_MS)):
+                    return look()
             except UnstableOffsetCommitError as error:
-                if self._ended(error):
-                    continue
                 rest_ms = timeout_ms - environment.since_ms(began)
+                if self._ended(error) and not is_over:
+                    # What was ended is looked at again, once where no time is left: others may begin for ever.
+                    is_over = rest_ms <= 0
+                    continue
                 if rest_ms <= 0:
                     raise
                 environment.sleep_ms(min(wait_ms, rest_ms))

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coordinator.error_kinds import shown
 from coordinator.group_request import GroupMetadata
 from coordinator.offset_request import MAX_METADATA_BYTES, CommitRequest, NewOffset, OffsetTransaction
+from coordinator.row_json import check_number, check_text
 from txntable.client.records import TopicPartition
+from txntable.client.subscription import checked_partitions
 from txntable.errors import InvalidRequestError, OffsetMetadataTooLargeError, UnknownTopicOrPartitionError
 from txntable.topic import TopicSettings
 
@@ -70,6 +73,19 @@ class GroupCommit:
         return CommitRequest(self.group, self.offsets, position, self.member, transaction)
 
 
+def topics_of(offsets: object) -> set[str]:
+    """Return the topics of offsets that a user wrote.
+
+    Raises
+    ------
+    InvalidRequestError
+        They are no mapping of partitions.
+    """
+    if not isinstance(offsets, Mapping):
+        raise InvalidRequestError("offsets are given by partition, in a mapping", offsets=shown(offsets))
+    return {partition.topic for partition in checked_partitions(list(offsets))}
+
+
 def new_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int], topics: Mapping[str, TopicSettings]
 ) -> dict[tuple[str, int], NewOffset]:
@@ -85,23 +101,19 @@ def new_offsets(
     Raises
     ------
     InvalidRequestError
-        An offset is no integer from 0, or comes without its partition.
+        An offset is no integer from 0 to 2^63 - 1, or its text no valid Unicode.
     UnknownTopicOrPartitionError
         There is no such partition.
     """
     found: dict[tuple[str, int], NewOffset] = {}
     for partition, given in offsets.items():
         one = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
-        if type(one.offset) is not int or one.offset < 0 or not isinstance(one.metadata, str):
-            raise InvalidRequestError(
-                "an offset to commit is an int from 0, or OffsetAndMetadata of one and a text",
-                partition=partition,
-                offset=repr(given),
-            )
+        check_number(one.offset, "an offset to commit")
+        check_text(one.metadata, "the metadata beside an offset")
         topic = topics[partition[0]]
         if type(partition[1]) is not int or not 0 <= partition[1] < topic.partitions:
             raise UnknownTopicOrPartitionError(
-                "the topic has no such partition", topic=topic.name, partition=repr(partition[1])
+                "the topic has no such partition", topic=topic.name, partition=shown(partition[1])
             )
         found[topic.name, partition[1]] = NewOffset(one.offset, topic.topic_id, one.metadata)
     return found

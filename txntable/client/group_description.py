@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from coordinator.error_kinds import shown
 from coordinator.group_state import GroupState
 from txntable.client.records import TopicPartition
 from txntable.errors import InvalidRequestError
@@ -106,7 +107,7 @@ def group_states(states: Collection[str | GroupState] | None) -> frozenset[Group
         There is no such state, or `states` is no collection.
     """
     if isinstance(states, str | bytes) or (states is not None and not isinstance(states, Collection)):
-        raise InvalidRequestError("states is a list of states; put the state into one", states=repr(states))
+        raise InvalidRequestError("states is a list of states; put the state into one", states=shown(states))
     return frozenset(_state(state) for state in states or ()) or frozenset(_STATES.values())
 
 
@@ -115,7 +116,7 @@ def _state(given: object) -> GroupState:
     if state is None:
         raise InvalidRequestError(
             "a group has no such state; take one of those known",
-            state=repr(given),
+            state=shown(given),
             known=",".join(found.value for found in _STATES.values()),
         )
     return state

@@ -7,10 +7,13 @@ which a test may call without a thread.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 
+from txntable.background_thread import start_in_background
 from txntable.errors import TxnTableError
+from txntable.one_process import is_own
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +33,7 @@ class HeartbeatThread:
 
     def __init__(self, tend: Callable[[], int | None]) -> None:
         self._tend = tend
+        self._made_in = os.getpid()
         self._changed = threading.Condition()
         self._woken = self._stopped = False
         self._thread: threading.Thread | None = None
@@ -38,13 +42,14 @@ class HeartbeatThread:
         """Take note that there is a session to keep alive."""
         with self._changed:
             if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(target=self._run, name="txntable-heartbeat", daemon=True)
-                self._thread.start()
+                self._thread = start_in_background("txntable-heartbeat", self._run, self.stop)
             self._woken = True
             self._changed.notify()
 
     def stop(self) -> None:
-        """Let the thread end; it is not waited for."""
+        """Let the thread end; it is not waited for.  A copy in a fork's child has none, and touches no lock of it."""
+        if not is_own(self._made_in):
+            return
         with self._changed:
             self._stopped = True
             self._changed.notify()

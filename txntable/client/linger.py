@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from txntable.background_thread import start_in_background
 from txntable.environment import Environment, Instant
 from txntable.errors import TxnTableError
 
@@ -89,8 +90,7 @@ class Linger:
         """Take note that something was sent; the first time the thread starts."""
         with self._changed:
             if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(target=self._run, name="txntable-linger", daemon=True)
-                self._thread.start()
+                self._thread = start_in_background("txntable-linger", self._run, self.stop)
             self._woken = True
             self._changed.notify()
 

@@ -14,7 +14,7 @@ from coordinator.offset_request import NewOffset
 from txntable.client.assigned_partitions import alone
 from txntable.client.consumer_config import ConsumerConfig
 from txntable.client.group_client import GroupClient
-from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets
+from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
 from txntable.client.membership import Membership
 from txntable.client.offset_queries import OffsetQueries
 from txntable.client.readings import Reading
@@ -86,7 +86,7 @@ class OffsetCommits(OffsetQueries):
             self._give_back()
             new, read = self._positions_to_commit(), list(self._readings.ranges)
         else:
-            new = self._with_ranges(new_offsets(offsets, self._settings_of({partition[0] for partition in offsets})))
+            new = self._with_ranges(new_offsets(offsets, self._settings_of(topics_of(offsets))))
             read = [TopicPartition(*partition) for partition in new]
         self._commit(GroupCommit(group, new, self._readings.metadata(self._metadata, read)))
         self._polled()

@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from coordinator.error_kinds import shown
+from coordinator.row_json import check_number
 from txntable.client.records import TopicPartition
+from txntable.client.subscription import checked_partitions
 from txntable.errors import InvalidRequestError
 from txntable.isolation import IsolationLevel
 from txntable.isolation import isolation_level as level_of
@@ -44,13 +47,15 @@ def offset_spec(given: OffsetSpec | str | int) -> OffsetSpec | int:
     InvalidRequestError
         There is no such spec.
     """
-    if isinstance(given, OffsetSpec) or (isinstance(given, int) and not isinstance(given, bool) and given >= 0):
+    if isinstance(given, OffsetSpec):
         return given
+    if type(given) is int:
+        return check_number(given, "a time, ms since 1970,")
     specs = {spec.value: spec for spec in OffsetSpec}
     if not isinstance(given, str) or given not in specs:
         raise InvalidRequestError(
             "there is no such offset; take one of those known, or a time in milliseconds",
-            offset=repr(given),
+            offset=shown(given),
             known=",".join(specs),
         )
     return specs[given]
@@ -67,15 +72,19 @@ def list_offsets(
         raise InvalidRequestError(
             "a snapshot has no offset that moves; take read_committed or read_uncommitted", isolation_level=level.value
         )
+    if not isinstance(wanted, Mapping):
+        raise InvalidRequestError("offsets are asked for by partition, in a mapping", wanted=shown(wanted))
+    checked_partitions(list(wanted))
     specs = {partition: offset_spec(spec) for partition, spec in wanted.items()}
     views: dict[str, TopicView] = {}
     found = {}
     for partition, spec in specs.items():
-        reader = topic_reader(partition.topic)
-        if partition.topic not in views:
+        name, number = partition
+        reader = topic_reader(name)
+        if name not in views:
             reader.catch_up()
-            views[partition.topic] = reader.view(level)
-        found[partition] = _offset(reader, views[partition.topic], partition.partition, spec)
+            views[name] = reader.view(level)
+        found[partition] = _offset(reader, views[name], number, spec)
     return found
 
 

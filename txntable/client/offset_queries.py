@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from coordinator.error_kinds import shown
+from coordinator.row_json import check_number
 from txntable.client.assigned_partitions import AssignedPartitions, alone
 from txntable.client.consumer_record import OffsetAndTimestamp
 from txntable.client.followed_topic import FollowedTopic
@@ -69,14 +71,15 @@ class OffsetQueries(AssignedPartitions):
         UnknownTopicOrPartitionError
             There is no such topic or partition.
         """
-        for partition, time_ms in timestamps.items():
-            if type(time_ms) is not int or time_ms < 0:
-                raise InvalidRequestError("a time is an int of ms since 1970", partition=partition, time=repr(time_ms))
+        if not isinstance(timestamps, Mapping):
+            raise InvalidRequestError("times are given by partition, in a mapping", timestamps=shown(timestamps))
+        for time_ms in timestamps.values():
+            check_number(time_ms, "a time, ms since 1970,")
         topics = self._topics_now(checked_partitions(list(timestamps)))
         found = {}
         for partition, time_ms in timestamps.items():
-            topic = topics[partition.topic]
-            first = first_offset_at(topic.reader, topic.view, partition.partition, time_ms)
+            name, number = partition
+            first = first_offset_at(topics[name].reader, topics[name].view, number, time_ms)
             found[partition] = None if first is None else OffsetAndTimestamp(*first)
         return found
 
@@ -89,7 +92,8 @@ class OffsetQueries(AssignedPartitions):
         offset = self._stands_at(partition)
         if offset is None:
             return None
-        return max(0, self._topics[partition.topic].bounds(partition.partition).end - offset)
+        topic, number = partition
+        return max(0, self._topics[topic].bounds(number).end - offset)
 
     def _bounds_now(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds]:
         wanted = checked_partitions(partitions)

@@ -16,7 +16,7 @@ from txntable.client.records import Delivery, RecordMetadata, fail_all
 from txntable.client.segment_upload import upload_batches
 from txntable.environment import Instant
 from txntable.errors import TransactionAbortedError, TxnTableError
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
 from txntable.partition.batch import ProducerEpoch
 from txntable.segment import SegmentPlan, StagedSegment
 from txntable.topic import TopicSettings

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
+from contextvars import copy_context
 
 import pyarrow as pa
 
@@ -70,7 +71,12 @@ class PartitionFetch:
         self._coming = self._submitted()
 
     def _submitted(self) -> Future[pa.RecordBatch | None] | None:
-        return None if self._ahead is None else self._ahead.submit(next, self._records, None)
+        # In the context of the call that asks: it has no more time than that to try again.
+        context = copy_context()
+        return None if self._ahead is None else self._ahead.submit(lambda: context.run(self._decode_next))
+
+    def _decode_next(self) -> pa.RecordBatch | None:
+        return next(self._records, None)
 
     def take(self, limit: int) -> tuple[pa.RecordBatch, int] | None:
         """Return the next records, at most `limit`, and the position after them; ``None``: all were taken.

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from txntable.environment import Environment
 from txntable.errors import InvalidRequestError
 from txntable.key import key_bytes, partition_of, partitions_of
@@ -190,7 +191,7 @@ class TopicPartitioner:
             raise InvalidRequestError(
                 "the partitioner answered no partition of the topic; let it return an int from 0 on",
                 topic=settings.name,
-                partition=repr(partition),
+                partition=shown(partition),
                 partitions=settings.partitions,
             )
         return partition

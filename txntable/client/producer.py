@@ -11,19 +11,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from coordinator.batch_memory import BatchId, check_batch
+from coordinator.batch_memory import BatchId, check_batch, check_batch_id
 from coordinator.decision import Outcome
 from coordinator.group_request import GroupMetadata
 from coordinator.row_json import check_name
+from coordinator.transaction_request import ProducerIdentity
 from txntable.client.client_state import Call, ClientState
 from txntable.client.coordinator_client import CoordinatorClient
-from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets
-from txntable.client.producer_config import ProducerConfig
+from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
+from txntable.client.producer_config import ProducerConfig, check_identity
 from txntable.client.record_sender import RecordSender, in_turn
 from txntable.client.records import TopicPartition
 from txntable.client.transaction import Transaction
 from txntable.errors import IllegalStateError, TxnTableError
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
 from txntable.partition.batch import ProducerEpoch
 
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ class Producer(RecordSender):
 
         Raises
         ------
-        IllegalStateError
-            This producer has an identity already, or needs none (``enable_idempotence=False``).
+        IllegalStateError, InvalidRequestError
+            This producer has an identity, or needs none (``enable_idempotence=False``); or `identity` is none.
         """
+        check_identity(identity)
         if self.config.transactional_id is not None:
             self._status.check(Call.INIT)
         elif self._outbox.producer is not None or not self.config.enable_idempotence:
@@ -145,13 +147,13 @@ class Producer(RecordSender):
         BatchAlreadyCommittedError, BatchOutOfOrderError, InvalidRequestError
             As :meth:`begin_transaction`, which asks again.
         """
-        memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), batch_id)
+        memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id))
         check_batch(memory.last_integer, memory.name_known, batch_id)
 
     @in_turn
     def is_committed(self, batch_id: BatchId) -> bool:
-        """Return whether a run with this batch id has committed under the transactional id."""
-        memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), batch_id)
+        """Return whether a run with this batch id has committed under the transactional id; raises for no batch id."""
+        memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id))
         if isinstance(batch_id, str):
             return memory.name_known
         return memory.last_integer is not None and batch_id <= memory.last_integer
@@ -189,7 +191,7 @@ class Producer(RecordSender):
         self._status.check(Call.SEND)
         member, name = (group, group.group) if isinstance(group, GroupMetadata) else (None, group)
         check_name(name, "a group")
-        topics = {topic: self.topic_log(topic).settings() for topic, _ in offsets}
+        topics = {topic: self.topic_log(topic).settings() for topic in topics_of(offsets)}
         # Who says no member id is none: as Kafka's, a consumer that assigns its partitions itself is not checked.
         commit = GroupCommit(name, new_offsets(offsets, topics), member if member and member.member_id else None)
         self._send_offsets(commit, transactional_id)
@@ -225,7 +227,9 @@ class Producer(RecordSender):
         AbortableError
             An earlier send failed, or the log refuses: abort.
         FatalError
-            Fenced, or no longer in this transaction: close the producer.
+            Fenced, or no longer in this transaction: close the producer; nothing of it was committed.
+        TransactionOutcomeUnknownError
+            Asked again so late that the outcome is not kept any more: look whether its records are there.
         CommitStateUnknownError
             The store can not be reached: call again; never abort.
         """
@@ -300,6 +304,8 @@ class Producer(RecordSender):
         ------
         InvalidTxnStateError
             The token's transaction was aborted here, by an admin, or never prepared: the two differ.
+        TransactionOutcomeUnknownError
+            It was ended so long ago that nobody knows how: look whether its records are there.
         InvalidRequestError
             It is no token, or of another producer id: nothing has changed.
         CommitStateUnknownError
@@ -310,7 +316,9 @@ class Producer(RecordSender):
         if self._status.state in (ClientState.COMMITTING, ClientState.ABORTING):
             outcome: Outcome | None = Outcome.COMMIT if token == self._token else Outcome.ABORT
         else:
-            outcome = self._status.look(lambda: self._coordinator.settle(transactional_id, token))
+            producer = self._require_producer()
+            holder = ProducerIdentity(producer.producer_id, producer.epoch)
+            outcome = self._status.look(lambda: self._coordinator.settle(transactional_id, token, holder))
         if outcome is None:
             self._status.reach(ClientState.READY)
             return
@@ -321,8 +329,10 @@ class Producer(RecordSender):
         transactional_id, producer = self._transactional_id(Call.COMMIT), self._require_producer()
         batch_id = self._batch_id if outcome is Outcome.COMMIT else None
         if self._enrolled or self._token is not None or batch_id is not None:
+            identity = ProducerIdentity(producer.producer_id, producer.epoch, self._token)
+            repeated = self._status.unsure
             ended = self._status.guard(
-                lambda: self._coordinator.end(transactional_id, producer, outcome, batch_id, self._token)
+                lambda: self._coordinator.end(transactional_id, identity, outcome, batch_id, repeated=repeated)
             )
             producer = ProducerEpoch(producer.producer_id, ended.next_epoch)
             # Decided: from here on nothing that fails may look like a failed commit.

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from coordinator.error_kinds import shown
+from coordinator.row_json import check_name, check_number
 from txntable.client.partitioner import PARTITIONERS, Partitioner
-from txntable.errors import InvalidConfigError
+from txntable.errors import InvalidConfigError, InvalidRequestError
+from txntable.partition.batch import ProducerEpoch
 
 # A segment is a file: Kafka's 16 KiB would make very small ones.
 DEFAULT_BATCH_SIZE = 16 * 1024 * 1024
@@ -69,6 +72,8 @@ class ProducerConfig:
             raise InvalidConfigError(
                 "a transactional producer is idempotent; leave enable_idempotence on", setting="enable_idempotence"
             )
+        if self.transactional_id is not None:
+            self._check_id(self.transactional_id)
         self._check_linger()
         # Its bounds are the warehouse's: init_transactions checks them.
         if type(self.transaction_timeout_ms) is not int:
@@ -90,6 +95,15 @@ class ProducerConfig:
         if self.compression_type not in COMPRESSION_TYPES:
             _refuse("compression_type", self.compression_type, "|".join(COMPRESSION_TYPES))
 
+    def _check_id(self, transactional_id: str) -> None:
+        """Refuse an id that no call would take: here, as Kafka's producers do, not when it is used first."""
+        try:
+            check_name(transactional_id, "a transactional id")
+        except InvalidRequestError as error:
+            raise InvalidConfigError(
+                error.message + "; or leave transactional_id out", setting="transactional_id", **error.facts
+            ) from error
+
     def _check_linger(self) -> None:
         if self.linger_ms is None:
             return
@@ -102,6 +116,20 @@ class ProducerConfig:
             )
 
 
+def check_identity(identity: object) -> None:
+    """Refuse what is no identity of a producer.
+
+    Raises
+    ------
+    InvalidRequestError
+        No producer id and epoch, or numbers that can be none.
+    """
+    if not isinstance(identity, ProducerEpoch):
+        raise InvalidRequestError("an identity is a ProducerEpoch; give that of the other producer")
+    check_number(identity.producer_id, "a producer id")
+    check_number(identity.epoch, "a producer epoch")
+
+
 def _check_int(setting: str, value: object, lowest: int, highest: int) -> None:
     if type(value) is not int or not lowest <= value <= highest:
         _refuse(setting, value, f"int from {lowest} to {highest}")
@@ -111,6 +139,6 @@ def _refuse(setting: str, value: object, allowed: str) -> NoReturn:
     raise InvalidConfigError(
         "a producer's setting has a value that is not allowed; give one that is",
         setting=setting,
-        value=repr(value),
+        value=shown(value),
         allowed=allowed,
     )

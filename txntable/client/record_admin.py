@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from coordinator.error_kinds import shown
 from txntable.client.records import TopicPartition
 from txntable.errors import InvalidRequestError
 from txntable.retention import delete_records, plan_deletion
@@ -75,11 +76,11 @@ class RecordAdmin:
 def _checked(before: Mapping[TopicPartition, int | None]) -> list[tuple[str, int, int | None]]:
     """Return topic, partition and offset of each, or refuse what is none."""
     if not isinstance(before, Mapping):
-        raise InvalidRequestError("offsets are given by partition, in a mapping", before=repr(before))
+        raise InvalidRequestError("offsets are given by partition, in a mapping", before=shown(before))
     checked = []
     for place, offset in before.items():
         if not isinstance(place, tuple) or len(place) != len(TopicPartition._fields):
-            raise InvalidRequestError("a partition is a topic and a number; make a TopicPartition", found=repr(place))
+            raise InvalidRequestError("a partition is a topic and a number; make a TopicPartition", found=shown(place))
         topic, partition = place
         if not _is_integer(partition) or not (offset is None or _is_integer(offset)):
             raise InvalidRequestError(

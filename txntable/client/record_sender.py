@@ -26,13 +26,17 @@ from txntable.client.records import OnDelivery, RecordMetadata, SendOptions, hea
 from txntable.environment import Instant
 from txntable.errors import (
     IllegalStateError,
+    InvalidCallError,
     InvalidRequestError,
+    MissingKeyError,
     RecordTooLargeError,
     RetriableError,
+    TransactionAbortableError,
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
+from txntable.one_process import OfOneProcess
 from txntable.partition.batch import ProducerEpoch
 from txntable.schema import KAFKA_SCHEMA
 from txntable.segment import SegmentPlan, StagedSegment
@@ -42,6 +46,9 @@ from txntable.topic_log import TopicLog
 P = ParamSpec("P")
 T = TypeVar("T")
 SenderT = TypeVar("SenderT", bound="RecordSender")
+
+# Refusals that in Kafka come from the broker, or are its client's errors of a record: not mere wrong arguments.
+_SPOILING = (UnknownTopicOrPartitionError, MissingKeyError)
 
 
 def in_turn(call: Callable[Concatenate[SenderT, P], T]) -> Callable[Concatenate[SenderT, P], T]:
@@ -59,7 +66,7 @@ class _KafkaRecord(dict[str, Any]):
     """A row of Kafka's own columns, which only a topic of that schema takes."""
 
 
-class RecordSender:
+class RecordSender(OfOneProcess):
     """The sending half of a producer.
 
     Parameters
@@ -148,7 +155,7 @@ class RecordSender:
         ------
         SchemaMismatchError, InvalidRequestError
             Nothing was buffered; inside a transaction the call may be mended and made again.
-        UnknownTopicOrPartitionError, RecordTooLargeError
+        UnknownTopicOrPartitionError, RecordTooLargeError, MissingKeyError
             Nothing was buffered; a transaction must be aborted, as in Kafka.
         IllegalStateError
             No transaction is open, or the producer is closed.
@@ -182,11 +189,27 @@ class RecordSender:
             if isinstance(row, _KafkaRecord) and accumulator.settings.schema != KAFKA_SCHEMA:
                 raise InvalidRequestError("the topic has its own schema: give row= or rows=", topic=topic)
             return accumulator.add_table(rows, options) if row is None else accumulator.add_row(row, options)
-        except (UnknownTopicOrPartitionError, RecordTooLargeError) as error:
-            # A record that could not be sent spoils its transaction; a wrong argument does not (Kafka's rule).
-            if self.config.transactional_id is not None:
-                self._status.fail(error)
+        except (InvalidCallError, RecordTooLargeError) as error:
+            self.spoil(error)
             raise
+
+    @in_turn
+    def spoil(self, error: BaseException) -> None:
+        """Let only abort follow where records of an open transaction were not sent; a wrong argument spoils nothing.
+
+        Kafka's rule: who goes on would commit a transaction that lacks them.  What can be tried again is no failure.
+        """
+        is_wrong_argument = isinstance(error, InvalidCallError) and not isinstance(error, _SPOILING)
+        if (
+            is_wrong_argument
+            or isinstance(error, RetriableError)
+            or self._status.state is not ClientState.IN_TRANSACTION
+        ):
+            return
+        if isinstance(error, TxnTableError):
+            self._status.fail(error)
+        else:
+            self._status.fail(TransactionAbortableError("a write failed: abort", cause=type(error).__name__))
 
     def _hand_on_full(self) -> None:
         """Upload what is worth a segment; outside of a transaction append and publish it as well."""

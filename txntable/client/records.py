@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from coordinator.error_kinds import shown
 from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
 
 logger = logging.getLogger(__name__)
@@ -70,13 +71,13 @@ class SendOptions:
         if type(self.timestamp_ms) is not int or not 0 <= self.timestamp_ms <= LATEST_TIMESTAMP_MS:
             raise InvalidRequestError(
                 "a timestamp is an int of ms since 1970",
-                timestamp_ms=repr(self.timestamp_ms),
+                timestamp_ms=shown(self.timestamp_ms),
                 latest=LATEST_TIMESTAMP_MS,
             )
         if self.on_delivery is not None and not callable(self.on_delivery):
             raise InvalidRequestError(
                 "on_delivery is called with the metadata and an error or None; give a callable",
-                on_delivery=repr(self.on_delivery),
+                on_delivery=shown(self.on_delivery),
             )
 
 
@@ -211,7 +212,7 @@ def header_structs(headers: Sequence[tuple[str, bytes]] | None) -> list[dict[str
     if headers is None:
         return None
     if not isinstance(headers, list | tuple) or not all(map(_is_header, headers)):
-        raise InvalidRequestError("headers are a list of (name, bytes) pairs", headers=repr(headers))
+        raise InvalidRequestError("headers are a list of (name, bytes) pairs", headers=shown(headers))
     return [{"key": name, "value": data} for name, data in headers]
 
 

@@ -3,9 +3,10 @@
 What was given out after the backup was made is unknown to the restored logs: they would give the same producer ids and
 epochs again, and then nothing would tell a zombie from the one who has them now.  So everyone gets new ones.
 
-Owns the order: producer ids leap first, so that whatever follows, and whoever comes meanwhile, takes none that was ever
-given; then what is open is ended, the ids are forgotten, and members leave their groups.  Every step made twice harms
-nothing; only processes that began after the restore are ended once more.
+Owns the order: every log has a new incarnation first, so that what processes of before still put into it is void, and
+what they have put already is left behind; then producer ids leap, so that whatever follows, and whoever comes
+meanwhile, takes none that was ever given; then what is open is ended, the ids are forgotten, and members leave their
+groups.  Every step made twice harms nothing; only processes that began after the restore are ended once more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from txntable.layout import key_path
 from txntable.log.actions import Action, Txn
 from txntable.log.keyed_table import keyed_remove
 from txntable.log.table_state import TableState
+from txntable.one_process import OfOneProcess
 from txntable.transaction_expiration import parts_of
 from txntable.transaction_log import NEXT_PRODUCER_ID
 from txntable.transaction_rows import ID_KIND, id_row_of
@@ -54,7 +56,7 @@ class RestorationReport:
     prepared: tuple[str, ...]
 
 
-class Restoration:
+class Restoration(OfOneProcess):
     """Fences everyone who worked on the warehouse before it was restored.
 
     Parameters
@@ -88,6 +90,7 @@ class Restoration:
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
+        self._completer.fence_logs()
         self._leap()
         # A coordinator job of before stops at its next write.
         self._transactions.claim_lease(self._transactions.context.environment.new_id())

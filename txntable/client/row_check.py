@@ -82,8 +82,9 @@ class RowCheck:
         Raises
         ------
         SchemaMismatchError
-            A column is unknown or missing, a value is of another type, or the topic is compacted and the record
-            has no key.
+            A column is unknown or missing, or a value is of another type.
+        MissingKeyError
+            The topic is compacted and the record has no key.
         InvalidRequestError
             The row is no mapping.
         """

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from txntable.client.waiting_batch import WaitingBatch
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
 from txntable.segment import SegmentPlan, SegmentWriter, StagedSegment
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from coordinator.error_kinds import shown
 from txntable.client.fetch_position import FetchPosition, OffsetReset
 from txntable.client.records import TopicPartition
 from txntable.errors import IllegalStateError, InvalidRequestError
@@ -129,6 +130,10 @@ class Subscription:
         """Stand at a committed offset; ``None``: there is none, and the reset says where.  Raises as :meth:`of`."""
         self.positions[partition] = replace(self.of(partition), offset=committed, awaits_committed=False)
 
+    def stand_at(self, partition: TopicPartition, offset: int) -> None:
+        """Take note of where reading begins: nothing is chosen anew by that.  Raises as :meth:`of`."""
+        self.positions[partition] = replace(self.of(partition), offset=offset)
+
     def move(self, partition: TopicPartition, offset: int, *, sought: bool = False) -> None:
         """Stand at an offset; raises as :meth:`of`."""
         position = self.of(partition)
@@ -158,7 +163,7 @@ def checked_partitions(partitions: Sequence[TopicPartition]) -> list[TopicPartit
         isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and type(each[1]) is int
         for each in found
     ):
-        raise InvalidRequestError("partitions are given as a list of TopicPartition", partitions=repr(partitions))
+        raise InvalidRequestError("partitions are given as a list of TopicPartition", partitions=shown(partitions))
     return list(dict.fromkeys(TopicPartition(*each) for each in found))
 
 

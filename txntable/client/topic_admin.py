@@ -9,10 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
+from coordinator.error_kinds import shown
 from txntable.client.topic_description import PartitionDescription, TopicDescription, count_live
-from txntable.errors import InvalidRequestError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from txntable.client.transaction_admin import listed
+from txntable.errors import (
+    InvalidRequestError,
+    InvalidTopicError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.key import check_key
-from txntable.layout import TOPICS_FOLDER, check_topic_name, topic_names
+from txntable.layout import TOPICS_FOLDER, check_new_topic_name, check_topic_name, topic_names, twins
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
 from txntable.offset_expiration import forget_topic_part
@@ -62,7 +69,7 @@ class TopicAdmin:
         Parameters
         ----------
         name : str
-            Kafka's rule for names.
+            Kafka's rule for names; it differs from those of all other topics by more than case, and is not reserved.
         partitions : int
             At least 1.
         schema : pyarrow.Schema, optional
@@ -82,10 +89,11 @@ class TopicAdmin:
             The argument named can not be used.
         """
         if isinstance(key, str):
-            raise InvalidRequestError("key is a list of column names; put the name into one", key=repr(key))
+            raise InvalidRequestError("key is a list of column names; put the name into one", key=shown(key))
         wanted = self._wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
         topic = self._topic_log(name)
         table_id = self._context.environment.new_id()
+        others = self.topic_twins([name])
         times = (self._context.clock.now_ms(), self._settings.vacuum_retention_ms)
 
         def decide(table: TableState) -> Sequence[Action]:
@@ -94,6 +102,12 @@ class TopicAdmin:
                 return []
             if exist_ok and found is not None and not found.deleted and not differences(found, wanted):
                 return []
+            if others:
+                raise InvalidTopicError(
+                    "a topic's name differs from this by case only, which SQL does not see; take another name",
+                    topic=name,
+                    existing=",".join(others),
+                )
             return decide_creation(topic.segments.fold, table, wanted, table_id, times)
 
         try:
@@ -112,7 +126,7 @@ class TopicAdmin:
         schema = check_topic_schema(schema)
         check_key(schema, list(key))
         topic_id = self._context.environment.new_id()
-        wanted = TopicSettings(check_topic_name(name), topic_id, partitions, schema, key, validate(config))
+        wanted = TopicSettings(check_new_topic_name(name), topic_id, partitions, schema, key, validate(config))
         check_policy(wanted, self._settings)
         return wanted
 
@@ -187,7 +201,7 @@ class TopicAdmin:
             Describe the topics, and call again for those that have not grown.
         """
         if not isinstance(new_totals, Mapping):
-            raise InvalidRequestError("new totals are a mapping of topics to numbers", new_totals=repr(new_totals))
+            raise InvalidRequestError("new totals are a mapping of topics to numbers", new_totals=shown(new_totals))
         settings = {name: self._check_more_partitions(name, total) for name, total in new_totals.items()}
         return settings if validate_only else {name: self._grow(name, total) for name, total in new_totals.items()}
 
@@ -232,7 +246,16 @@ class TopicAdmin:
 
     def list_topics(self) -> list[str]:
         """Return the names of all topics, sorted."""
-        return [name for name in topic_names(self._context.store.folders(TOPICS_FOLDER)) if self._exists(name)]
+        return [name for name in self._folders() if self._exists(name)]
+
+    def topic_twins(self, names: Sequence[str]) -> list[str]:
+        """Return the topics whose names differ from one of these by case only: none, unless two were made at once."""
+        folders = self._folders()
+        wanted = [check_topic_name(name) for name in listed(names, "names")]
+        return sorted({each for name in wanted for each in twins(name, folders) if self._exists(each)})
+
+    def _folders(self) -> list[str]:
+        return topic_names(self._context.store.folders(TOPICS_FOLDER))
 
     def _exists(self, name: str) -> bool:
         try:
@@ -251,8 +274,8 @@ class TopicAdmin:
         InvalidRequestError
             `names` is a single name.
         """
-        if isinstance(names, str):
-            raise InvalidRequestError("names is a list of topics; put the name into one", names=repr(names))
+        if names is not None:
+            listed(names, "names: a list of topics")
         return [self._describe(self._topic_log(name)) for name in (self.list_topics() if names is None else names)]
 
     def _describe(self, topic: TopicLog) -> TopicDescription:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from txntable.one_process import OfOneProcess
+
 if TYPE_CHECKING:
     from txntable.client.producer import Producer
     from txntable.client.records import RecordMetadata
 
 
-class Transaction:
+class Transaction(OfOneProcess):
     """What can be done inside; the block's end commits, an exception aborts."""
 
     def __init__(self, producer: Producer) -> None:
@@ -43,9 +45,16 @@ class Transaction:
             A column is missing, unknown or of another type (before anything runs), or null where it may not be.
         RecordTooLargeError
             The transaction has too many segments in the topic: abort, and write with ``"hash"`` or in parts.
+        MissingKeyError, UnknownTopicOrPartitionError
+            Only abort is possible, as after a failed :meth:`send`; also where Spark's job itself failed.
         InvalidRequestError
             There is no such distribution mode.
         """
         write = self._producer.config.write_dataframe
-        metadata: RecordMetadata = write(self._producer, topic, dataframe, distribution_mode)
+        try:
+            metadata: RecordMetadata = write(self._producer, topic, dataframe, distribution_mode)
+        except BaseException as error:
+            # A job that failed, or was interrupted: whoever catches it must not commit without its rows.
+            self._producer.spoil(error)
+            raise
         return metadata

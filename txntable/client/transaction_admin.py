@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from coordinator.error_kinds import shown
 from coordinator.row_json import check_name
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_standing import OpenEpoch, Standing, standing_of
@@ -174,7 +175,7 @@ class TransactionAdmin:
     def _hanging_row(
         self, topic: TopicLog, one: OpenInPartition, now_ms: int, standing: Standing, row: TransactionMetadata | None
     ) -> HangingTransaction:
-        entry = topic.segments.fold.producers.get((one.partition, one.producer_id))
+        entry = topic.segments.fold.producer(one.partition, one.producer_id)
         return HangingTransaction(
             topic_partition=TopicPartition(topic.name, one.partition),
             producer_id=one.producer_id,
@@ -236,11 +237,11 @@ def listed(values: Sequence[Any], name: str) -> Sequence[Any]:
         It is not.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise InvalidRequestError(f"{name} is a list; put the value into one", found=repr(values))
+        raise InvalidRequestError(f"{name} is a list; put the value into one", found=shown(values))
     return values
 
 
 def _place(value: object) -> TopicPartition:
     if not isinstance(value, tuple) or len(value) != len(TopicPartition._fields) or not isinstance(value[0], str):
-        raise InvalidRequestError("a partition is given as TopicPartition(topic, partition)", found=repr(value))
+        raise InvalidRequestError("a partition is given as TopicPartition(topic, partition)", found=shown(value))
     return TopicPartition(*value)

@@ -11,10 +11,13 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from coordinator.error_kinds import shown
+from coordinator.row_json import LARGEST_NUMBER
 from txntable.client.coordinator_round import CoordinatorReport, CoordinatorRound, Task
 from txntable.environment import Instant
 from txntable.errors import InvalidConfigError, RetriableError
 from txntable.offset_log import OffsetLog
+from txntable.one_process import OfOneProcess
 from txntable.topic_log import TopicLog
 from txntable.transaction_log import TransactionLog
 from txntable.warehouse_settings import WarehouseSettings
@@ -65,9 +68,10 @@ class CoordinatorConfig:
 
     def __post_init__(self) -> None:
         numbers = (*self.intervals_ms().values(), self.decision_age_ms)
-        if any(type(one) is not int for one in numbers) or min(numbers[:-1]) < 1 or self.decision_age_ms < 0:
+        fit = all(type(one) is int and 0 <= one <= LARGEST_NUMBER for one in numbers)
+        if not fit or min(numbers[:-1]) < 1:
             raise InvalidConfigError(
-                "intervals are integers of at least 1 ms, and an age is one of at least 0", config=self
+                "intervals are integers of at least 1 ms, and an age is one of at least 0", config=shown(self)
             )
 
     def intervals_ms(self) -> dict[Task, int]:
@@ -83,7 +87,7 @@ class CoordinatorConfig:
         }
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(OfOneProcess):
     """The coordinator job of a warehouse; made by :meth:`txntable.Warehouse.coordinator`.
 
     Parameters
@@ -187,11 +191,15 @@ class TransactionCoordinator:
     def _round(self, tasks: Iterable[Task], decision_age_ms: int) -> tuple[CoordinatorReport, list[Task]]:
         """Do the tasks; return what was done, and which tasks need not be done again at once."""
         coordinator_epoch = self.claim() if self._coordinator_epoch is None else self._coordinator_epoch
-        work = CoordinatorRound(self._transactions, self._offsets, self._topic_log, self._settings(), decision_age_ms)
+        work: CoordinatorRound | None = None
         done = []
         for task in tasks:
-            # One request for each task: it shows what there is to do, and whether the lease is still held.
+            # One request for each task: it shows what there is to do, whether the lease is held, and the settings.
             self._transactions.refresh()
+            work = work or self._work(decision_age_ms)
             if work.run(task):
                 done.append(task)
-        return work.report(coordinator_epoch), done
+        return (work or self._work(decision_age_ms)).report(coordinator_epoch), done
+
+    def _work(self, decision_age_ms: int) -> CoordinatorRound:
+        return CoordinatorRound(self._transactions, self._offsets, self._topic_log, self._settings(), decision_age_ms)

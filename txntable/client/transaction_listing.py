@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from coordinator.decision import Decision
+from coordinator.error_kinds import shown
+from coordinator.row_json import check_number
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_standing import Standing
 from coordinator.transaction_state import TransactionState
@@ -78,7 +80,7 @@ def _collection(values: object, name: str) -> Collection[object]:
     if values is None:
         return ()
     if isinstance(values, str | bytes) or not isinstance(values, Collection):
-        raise InvalidRequestError(f"{name} is a list; put the value into one", found=repr(values))
+        raise InvalidRequestError(f"{name} is a list; put the value into one", found=shown(values))
     return values
 
 
@@ -90,7 +92,7 @@ def _state(state: object) -> TransactionState:
     if found is None:
         known = ",".join(known_state.value for known_state in _STATES.values())
         raise InvalidRequestError(
-            "there is no such transaction state; take one of those known", state=repr(state), known=known
+            "there is no such transaction state; take one of those known", state=shown(state), known=known
         )
     return found
 
@@ -99,12 +101,12 @@ def _compiled(pattern: object) -> re.Pattern[str] | None:
     if pattern is None or pattern == "":
         return None
     if not isinstance(pattern, str):
-        raise InvalidRequestError("pattern is a string; give a regular expression", found=repr(pattern))
+        raise InvalidRequestError("pattern is a string; give a regular expression", found=shown(pattern))
     try:
         return re.compile(pattern)
     except re.error as error:
         raise InvalidRegularExpressionError(
-            f"the pattern is no regular expression: {error}; mend it", pattern=repr(pattern)
+            f"the pattern is no regular expression: {error}; mend it", pattern=shown(pattern)
         ) from error
 
 
@@ -116,9 +118,7 @@ def check_integer(value: object, name: str) -> int:
     InvalidRequestError
         It is not.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidRequestError(f"{name} is an integer, 0 or above", found=repr(value))
-    return value
+    return check_number(value, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidConfigError
 
 _MINUTE_MS = 60_000
@@ -34,6 +35,7 @@ class Duty(Enum):
     COMPACT_BY_KEY = "not compacted by key"
     VACUUM = "removed files not deleted"
     CONSUME = "group lags"
+    CORRECT_CLOCK = "time ahead"
 
 
 _JOB = "run `txntable transactions run --once`, and see why its scheduler does not"
@@ -51,6 +53,8 @@ REMEDIES: Mapping[Duty, str] = {
     Duty.COMPACT_BY_KEY: "run `txntable compact`, and see why its scheduler does not",
     Duty.VACUUM: "run `txntable vacuum --execute`, and see why its scheduler does not",
     Duty.CONSUME: "see whether the group's consumers run, and keep up",
+    Duty.CORRECT_CLOCK: "compare this machine's clock with the store's; where that one was ahead, transactions and"
+    " members end all the same, and compaction, retention and expiry of what was written since wait until then",
 }
 
 
@@ -86,6 +90,8 @@ class UpkeepLimits:
         Since removed files could have been deleted.
     lag_records : int
         Of one group in one partition; 0: not looked at.
+    clock_ahead_ms : int
+        By which a log's newest times may be in the future of the machine that looks.
 
     Raises
     ------
@@ -105,12 +111,13 @@ class UpkeepLimits:
     small_segments: int = 100
     vacuum_grace_ms: int = 7 * _DAY_MS
     lag_records: int = 0
+    clock_ahead_ms: int = 15 * _MINUTE_MS
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
             if type(value) is not int or not 0 <= value <= _LARGEST:
-                raise InvalidConfigError("a limit is an integer from 0", limit=each.name, value=repr(value))
+                raise InvalidConfigError("a limit is an integer from 0", limit=each.name, value=shown(value))
 
 
 def limits_from_text(values: Mapping[str, str]) -> UpkeepLimits:
@@ -128,7 +135,7 @@ def limits_from_text(values: Mapping[str, str]) -> UpkeepLimits:
                 "there is no such limit; use one of the known ones", name=name, known=",".join(known)
             )
         if not (value.isascii() and value.isdecimal()):
-            raise InvalidConfigError("a limit is an integer from 0", limit=name, value=repr(value))
+            raise InvalidConfigError("a limit is an integer from 0", limit=name, value=shown(value))
     return UpkeepLimits(**{name: int(value) for name, value in values.items()})
 
 

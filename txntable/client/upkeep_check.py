@@ -137,6 +137,8 @@ class UpkeepCheck:
 
     def _of_log(self, log: DeltaLog[Any], retention_ms: int) -> Iterator[Finding]:
         files = log_files(self._context.store, log.root)
+        newest_ms = max([log.ensure_fresh().timestamp_ms, *(file.meta.last_modified_ms for file in files)])
+        yield from self._late(Duty.CORRECT_CLOCK, log.root, newest_ms - self._now_ms, self._limits.clock_ahead_ms)
         spec = plan_cleanup(files, self._now_ms - self._limits.cleanup_grace_ms, retention_ms)
         if spec.paths:
             yield Finding(Duty.CLEAN_UP, log.root, len(spec.paths), 0, "files")

@@ -41,6 +41,8 @@ COMMIT_INFO_MORE: Fields = {
     "engineInfo": str,
     "txnId": str,
     "chain": TEXT,
+    "log": TEXT,
+    "repairs": int,
 }
 
 LARGEST_PATH = 512

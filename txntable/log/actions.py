@@ -18,7 +18,10 @@ from coordinator.row_json import decode_object, parse_json
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log import action_fields as fields
 from txntable.log.damage import reading
+from txntable.storage.object_store import LARGEST_WHOLE_BYTES
 
+LARGEST_LINE_BYTES = 64 * 1024 * 1024
+"""Of an action; as JSON in memory it is several times as large."""
 TAG = "txntable"
 WRITER_FEATURE = "txntable.exclusiveWriter"
 WRITER_FEATURES = ("inCommitTimestamp", "changeDataFeed", "invariants", WRITER_FEATURE)
@@ -130,6 +133,9 @@ class CommitInfo:
         Delta's in-commit timestamp: strictly rising.
     operation : str
         For people (``DESCRIBE HISTORY``).
+    log : str or None
+        The incarnation of the log that it belongs to: the commit id of the entry that began it, version 0 or a fence.
+        ``None`` in entries older than this field.
     chain : str or None
         The digest of the entry before; ``None`` for version 0, and in entries older than this field.
         A version that two readers see differently, and a slot created again, show in the next entry.
@@ -141,17 +147,37 @@ class CommitInfo:
     previous: str | None
     timestamp_ms: int
     operation: str
+    log: str | None = None
     chain: str | None = None
     digest: str | None = None
+
+    @property
+    def begins_log(self) -> bool:
+        """Whether the log has a new incarnation with this entry."""
+        return self.log == self.commit_id
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One entry of a log: its version, its information, its actions."""
+    """One entry of a log.
+
+    Attributes
+    ----------
+    version : int
+        Its slot.
+    info : CommitInfo
+        Its first action.
+    actions : tuple
+        What it says.
+    repairs : tuple
+        What stands before that in the entry, and who knows of void entries passes over: for other readers it undoes
+        the void ones below.
+    """
 
     version: int
     info: CommitInfo
     actions: tuple[Action, ...]
+    repairs: tuple[Action, ...] = ()
 
 
 def guard_protocol(*, timestamp_ntz: bool = False) -> Protocol:
@@ -193,16 +219,51 @@ def decode_commit(version: int, data: bytes, path: str) -> Commit:
     """
     if not data.endswith(b"\n"):
         raise DamagedDataError("log entry is truncated; restore the object from a backup", path=path, bytes=len(data))
+    _check_size(data, path)
     with reading(path):
         records = [parse_json(line) for line in data.decode().split("\n") if line]
         ((kind, info),) = records[0].items()
         if kind != "commitInfo":
             raise ValueError("an entry begins with its commitInfo, alone")
-        return Commit(version, _decode_info(info, data), tuple(_decode(record, path) for record in records[1:]))
+        count = repairs_in(info)
+        actions = tuple(_decode(record, path) for record in records[1:])
+        if count > len(actions):
+            raise ValueError("an entry has more repairs than actions")
+        return Commit(version, _decode_info(info, data), actions[count:], actions[:count])
+
+
+def repairs_in(info: Mapping[str, Any]) -> int:
+    """Return how many of an entry's actions, from the first on, are repairs, by the fields of its ``commitInfo``."""
+    count = info.get("repairs")
+    return 0 if count is None else fields.size(count, "repairs")
+
+
+def commit_id_in(beginning: bytes) -> str | None:
+    """Return the commit id in the first bytes of an entry; ``None`` when these are no whole ``commitInfo``."""
+    try:
+        found = parse_json(beginning[: beginning.index(b"\n")].decode())["commitInfo"]["commitId"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _check_size(data: bytes, path: str) -> None:
+    """Refuse an entry, or a line, that is larger than any can be, before it is decoded."""
+    start, longest = 0, 0
+    while (end := data.find(b"\n", start)) >= 0:
+        start, longest = end + 1, max(longest, end - start)
+    if len(data) > LARGEST_WHOLE_BYTES or longest > LARGEST_LINE_BYTES:
+        raise DamagedDataError(
+            "log entry is larger than any can be; restore the object from a backup",
+            path=path,
+            bytes=len(data),
+            longest_line=longest,
+        )
 
 
 def decode_commit_info(data: bytes, path: str) -> CommitInfo:
     """Return the first action of a log entry alone; raises as :func:`decode_commit`."""
+    _check_size(data, path)
     with reading(path):
         return _decode_info(parse_json(data[: data.index(b"\n")].decode())["commitInfo"], data)
 
@@ -211,7 +272,13 @@ def _decode_info(body: object, data: bytes) -> CommitInfo:
     found = decode_object(body, "commitInfo", fields.COMMIT_INFO, fields.COMMIT_INFO_MORE)
     timestamp_ms = fields.moment_ms(found["inCommitTimestamp"], "inCommitTimestamp")
     return CommitInfo(
-        found["commitId"], found["previous"], timestamp_ms, found["operation"], found["chain"], entry_digest(data)
+        found["commitId"],
+        found["previous"],
+        timestamp_ms,
+        found["operation"],
+        found["log"],
+        found["chain"],
+        entry_digest(data),
     )
 
 

@@ -30,6 +30,8 @@ from txntable.log.actions import (
 )
 from txntable.log.damage import reading
 from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
+from txntable.parquet_bounds import check_whole, chunks_of
+from txntable.storage.object_store import LARGEST_WHOLE_BYTES
 
 SMALLEST_INTERVAL = 100
 # What the job leaves to whoever opens the log: a request for each entry, JSON to parse, rows to skip.
@@ -38,8 +40,15 @@ _LARGEST_TAIL_BYTES = 65_536
 _MOST_EXPIRED = 100
 # What a footer may claim before anything is decoded.
 LARGEST_ROWS = 10_000_000
+_LARGEST_HINT_BYTES = 4096
 LARGEST_BYTES = 8 * 1024 * 1024 * 1024
+# Beside what a small one may decode to: each row has a name that does not compress.
+_SMALLEST_BOUND, _LARGEST_RATIO = 64 * 1024 * 1024, 1024
+# The only texts that repeat; a reader could not tell a dictionary of long ones from a bomb.
+_DICTIONARIES = ["add.partitionValues.key_value.key", "remove.partitionValues.key_value.key"]
 _SMALL_BYTES = 1024 * 1024
+# In the file's own metadata: the digest of its version's entry.  One of another log that stood here does not count.
+_ENTRY = "txntable.entry"
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 _REMOVE_TYPE = pa.struct(
     [
@@ -165,7 +174,10 @@ def encode_checkpoint(state: TableState) -> bytes:
         _column("remove", [_remove_row(tombstone) for tombstone in state.tombstones.values()]),
     ]
     sink = io.BytesIO()
-    pq.write_table(pa.concat_tables(parts), sink, compression="zstd")
+    table = pa.concat_tables(parts)
+    if state.chain is not None:
+        table = table.replace_schema_metadata({_ENTRY: state.chain})
+    pq.write_table(table, sink, compression="zstd", use_dictionary=_DICTIONARIES)
     return sink.getvalue()
 
 
@@ -217,7 +229,7 @@ def _remove_row(remove: Remove) -> dict[str, Any]:
 
 
 def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
-    """Return the state that a checkpoint holds; the commit id and time are not in it.
+    """Return the state that a checkpoint holds; the commit id and time are not in it, but its entry's digest is.
 
     Parameters
     ----------
@@ -235,8 +247,13 @@ def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
     UnsupportedFormatError
         It needs a newer version of this project.
     """
+    if len(data) > LARGEST_WHOLE_BYTES:
+        raise DamagedDataError(
+            "a checkpoint is larger than any can be; restore it from a backup", path=path, bytes=len(data)
+        )
     with reading(path):
         table = _read(data, path)
+        entry = (table.schema.metadata or {}).get(_ENTRY.encode(), b"").decode() or None
         protocol = [decode_protocol(row) for row in _rows(table, "protocol")]
         metadata = [decode_metadata(row) for row in _rows(table, "metaData")]
         numbers = {txn.app_id: txn.version for txn in map(decode_txn, _rows(table, "txn"))}
@@ -247,6 +264,7 @@ def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
         check_protocol(protocol[0], path)
     return TableState(
         version,
+        chain=entry,
         protocol=protocol[0],
         metadata=metadata[0],
         files=files,
@@ -267,11 +285,20 @@ def _read(data: bytes, path: str) -> pa.Table:
                 rows=file.metadata.num_rows,
                 bytes=claimed,
             )
+        _check_pages(file.metadata, memoryview(data))
         # Of a small one threads cost more than the decoding.
         return file.read(use_threads=len(data) > _SMALL_BYTES).combine_chunks()
     except (OSError, pa.ArrowInvalid) as error:
         # Arrow's own word for bytes that are no Parquet.
         raise DamagedDataError("checkpoint can not be read; restore the object from a backup", path=path) from error
+
+
+def _check_pages(footer: pq.FileMetaData, data: memoryview) -> None:
+    """Refuse what would decode to more than a checkpoint of this size can hold, whatever its footer claims."""
+    most = min(LARGEST_BYTES, _SMALLEST_BOUND + _LARGEST_RATIO * len(data))
+    for group in range(footer.num_row_groups):
+        chunks = chunks_of(footer, group, range(footer.num_columns))
+        most -= check_whole(footer, chunks, lambda start, length: data[start : start + length], most)
 
 
 def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
@@ -300,6 +327,8 @@ def encode_hint(version: int, actions: int) -> bytes:
 
 def decode_hint(data: bytes) -> int | None:
     """Return the version that ``_last_checkpoint`` names; ``None`` when it can not be read (it is only a hint)."""
+    if len(data) > _LARGEST_HINT_BYTES:
+        return None
     try:
         version = parse_json(data.decode())["version"]
     except (ValueError, KeyError, TypeError):

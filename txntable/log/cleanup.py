@@ -13,11 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from txntable.errors import InvalidConfigError
 from txntable.layout import log_folder
 from txntable.log.checkpoint import LogTail
-from txntable.log.delta_log import LogContext
+from txntable.log.cold_start import is_start
+from txntable.log.log_view import LogContext
 from txntable.storage.object_store import ObjectMeta, ObjectStore
 
 SMALLEST_RETENTION_MS = 86_400_000
@@ -67,8 +69,9 @@ def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> Cleanu
     horizon_ms = now_ms - retention_ms
     entries = sorted((f for f in files if not f.is_checkpoint), key=lambda f: f.version)
     tail = _tail(files)
-    # A version stays readable as long as its successor is younger than the retention.
-    replaced = [f.version for f in entries if f.meta.last_modified_ms < horizon_ms]
+    # A version stays readable as long as its successor is younger than the retention.  A void entry may be older than
+    # those below it.
+    replaced = [f.version for f in takewhile(lambda f: f.meta.last_modified_ms < horizon_ms, entries)]
     if not replaced:
         return CleanupSpec((), None, tail)
     starts = [f.version for f in files if f.is_checkpoint and f.version <= replaced[-1]]
@@ -131,6 +134,8 @@ def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:
         The retention is below the floor.
     StoreUnavailableError
         Call again.
+    DamagedDataError
+        A checkpoint can not be decoded; nothing was deleted: restore it from a backup.
     """
     if retention_ms < max(SMALLEST_RETENTION_MS, 10 * context.guard_ms):
         raise InvalidConfigError(
@@ -138,7 +143,12 @@ def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:
             retention_ms=retention_ms,
             smallest=max(SMALLEST_RETENTION_MS, 10 * context.guard_ms),
         )
-    spec = plan_cleanup(log_files(context.store, root), context.clock.now_ms(), retention_ms)
+    files, now_ms = log_files(context.store, root), context.clock.now_ms()
+    spec = plan_cleanup(files, now_ms, retention_ms)
+    # A checkpoint of another log, which stood here before, is no start.
+    while spec.paths and spec.oldest_kept is not None and not is_start(context.store, root, spec.oldest_kept):
+        files = [file for file in files if not (file.is_checkpoint and file.version == spec.oldest_kept)]
+        spec = plan_cleanup(files, now_ms, retention_ms)
     # One by one: a bulk delete has no order, and the order is what the invariant rests on.
     for path in spec.paths:
         context.store.delete([path])

@@ -78,9 +78,17 @@ def _load_checkpoint(store: ObjectStore, root: str, version: int) -> Loaded | No
     checkpoint, entry = store.get_many([path, entry_path])
     if checkpoint is None or entry is None:
         return None
-    table = decode_checkpoint(version, checkpoint.data, path)
-    table.stand_on(version, decode_commit_info(entry.data, entry_path))
+    table, info = decode_checkpoint(version, checkpoint.data, path), decode_commit_info(entry.data, entry_path)
+    if table.chain not in {None, info.digest}:
+        # Of another log, which stood here before (PROTOCOL.md §4.6).
+        return None
+    table.stand_on(version, info)
     return Loaded(table, _still_there(store, entry_path, entry))
+
+
+def is_start(store: ObjectStore, root: str, version: int) -> bool:
+    """Return whether a reader can start from the checkpoint of a version: it and its entry are there, of one log."""
+    return _load_checkpoint(store, root, version) is not None
 
 
 def _load_listed(store: ObjectStore, root: str) -> Loaded:

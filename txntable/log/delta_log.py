@@ -1,4 +1,4 @@
-"""One view of one Delta log: follow its tail, commit at exactly the next slot (PROTOCOL.md §4).
+"""A log that is written to: commit at exactly the next slot of a view (PROTOCOL.md §4.2).
 
 Decide, write, apply: ``decide(state) -> actions`` is pure, :meth:`DeltaLog.commit` puts the
 actions at ``state.next_version`` if that slot is empty, and only then folds them.  A taken slot
@@ -8,88 +8,41 @@ its slot.
 Invariants
 ----------
 * Nothing is written but by put-if-absent of the next slot (log rules 1, 2).
-* A view older than the guard is never probed nor written through, and no answer is believed
-  that came after the view had grown older than it (log rule 3).
+* A view older than the guard is not written through, and no answer is believed that came after the view had grown
+  older than it (log rule 3).
+* No commit is told of unless the entry that it stands on is there and is the view's own (log rule 13).
 * A failure to write a checkpoint never fails a commit (log rule 7).
 
-Must not know what the table holds: a :class:`Fold` is kept beside the state.
+How a log is read is :mod:`txntable.log.log_view`'s.  Must not know what the table holds.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
-import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
 
-from txntable.environment import Environment, Instant
-from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError
+from txntable.errors import DamagedDataError, KafkaStorageError, StoreUnavailableError, TxnTableError
 from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
-from txntable.log.actions import Action, Commit, CommitInfo, decode_commit
-from txntable.log.checkpoint import LogTail, encode_checkpoint, encode_hint, is_due, is_worthwhile
-from txntable.log.cold_start import load_newest
+from txntable.log.actions import Action, Commit, CommitInfo
+from txntable.log.checkpoint import LogTail, encode_hint, is_due, is_worthwhile
+from txntable.log.cold_start import is_start
 from txntable.log.damage import reading
-from txntable.log.entry_encoding import seal
-from txntable.log.fairness import Fairness
+from txntable.log.fold import proved_checkpoint, proved_entry
+from txntable.log.head import Head
+from txntable.log.log_view import F, LogContext, LogView, moments
 from txntable.log.outcome import NO_ANSWER, Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
+from txntable.log.succession import repairs_of
 from txntable.log.table_state import TableState, check_one_action_per_path, is_same_commit
-from txntable.storage.object_store import ObjectStore, PutOutcome, StoredObject
-from txntable.storage.store_clock import StoreClock
+from txntable.storage.object_store import PutOutcome, StoredObject
+from txntable.storage.retries import Attempts, ending_within
 
 logger = logging.getLogger(__name__)
 
-_LARGEST_WINDOW = 16
-_PUT_ATTEMPTS = 6
-_FIRST_BACKOFF_MS = 50.0
-_LARGEST_BACKOFF_MS = 3_000.0
-_moments = itertools.count()
-
-
-class Fold(Protocol):
-    """What a table's log means, kept beside its state by the same fold."""
-
-    def restore(self, table: TableState) -> None:
-        """Take everything from a state just loaded (from a checkpoint, or empty)."""
-        ...
-
-    def apply(self, commit: Commit, table: TableState) -> None:
-        """Take one commit; `table` is the state *before* it."""
-        ...
-
-
-F = TypeVar("F", bound=Fold)
 Decide = Callable[[TableState], Sequence[Action] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class LogContext:
-    """What every log of a warehouse shares.
-
-    Attributes
-    ----------
-    store : ObjectStore
-        The door.
-    environment : Environment
-        Ages, waiting, commit ids.
-    clock : StoreClock
-        The store's time, for in-commit timestamps.
-    guard_ms : int
-        Age beyond which a view is not trusted (log rule 3).
-    engine : str
-        Name and version, for ``commitInfo``.
-    """
-
-    store: ObjectStore
-    environment: Environment
-    clock: StoreClock
-    guard_ms: int = 300_000
-    engine: str = "txntable"
-
-
-class DeltaLog(Generic[F]):
-    """A view of the log at `root`; one may be shared by threads.
+class DeltaLog(LogView[F]):
+    """A view of the log at `root` that may write; one may be shared by threads, not by processes.
 
     Parameters
     ----------
@@ -102,137 +55,9 @@ class DeltaLog(Generic[F]):
     """
 
     def __init__(self, context: LogContext, root: str, fold: F) -> None:
-        self.context = context
-        self.root = root
-        self.fold = fold
-        self.table = TableState()
-        self.lock = threading.RLock()
-        self._store = context.store
-        self._environment = context.environment
-        # Just before the request whose answer showed the tail: the view's age counts from here.
-        self._shown_at: Instant | None = None
-        # `_asked`: before the request that showed the tail.  `_answered`: when the last answer was in.
-        self._asked = self._answered = next(_moments)
+        super().__init__(context, root, fold)
         # The slot at which a put of the commit under way may still land.
         self._unsettled: int | None = None
-        self._fairness = Fairness(context.environment)
-
-    # -- reading ----------------------------------------------------------------------------
-
-    def was_read_after(self, other: DeltaLog[Any]) -> bool:
-        """Return whether this view's tail was asked for after the answer that `other` stands on was in.
-
-        Exact within a process (a counter, no clock): verification needs it (PROTOCOL.md §6).
-        """
-        return self._asked > other._answered
-
-    def refresh(self) -> TableState:
-        """Bring the view to the tail of the log and return its state.
-
-        Returns
-        -------
-        TableState
-            ``version`` is ``None`` when there is no such table.
-
-        Raises
-        ------
-        StoreUnavailableError
-            Try again.
-        DamagedDataError, UnsupportedFormatError
-            The log can not be read; the message names the object.
-        """
-        with self.lock:
-            if self._is_stale() or not self._follow_tail():
-                self._reopen()
-            return self.table
-
-    def ensure_fresh(self) -> TableState:
-        """Return the state, at most the guard old: asks the store only when it must."""
-        with self.lock:
-            if self._is_stale():
-                self._reopen()
-            return self.table
-
-    def _is_stale(self) -> bool:
-        return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
-
-    def _follow_tail(self, window: int = 1) -> bool:
-        """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
-        while True:
-            slots = range(self.table.next_version, self.table.next_version + window)
-            shown_at, asked = self._environment.instant(), next(_moments)
-            found = self._store.get_many([commit_path(self.root, slot) for slot in slots])
-            if self._is_stale():
-                return False
-            self._show(shown_at)
-            for slot, entry in zip(slots, found, strict=True):
-                if entry is None:
-                    if any(found[slot - slots.start + 1 :]):
-                        self._require_late(slot)
-                        break
-                    self._asked = asked
-                    return True
-                self._apply(self._decode(slot, entry))
-                self._fairness.saw_another()
-            window = min(window * 2, _LARGEST_WINDOW)
-
-    def _require_late(self, slot: int) -> None:
-        """Return when the entry that was missing below another one has come since: the two were asked for at once."""
-        path = commit_path(self.root, slot)
-        if self._store.get(path) is None:
-            raise DamagedDataError("the log has a gap: an entry is gone; restore it from a backup", path=path)
-
-    def _show(self, shown_at: Instant) -> None:
-        self._fairness.saw_round_trip(shown_at)
-        self._shown_at, self._answered = shown_at, next(_moments)
-
-    def _decode(self, version: int, entry: StoredObject) -> Commit:
-        return decode_commit(version, entry.data, commit_path(self.root, version))
-
-    def _apply(self, commit: Commit) -> None:
-        # What can not be folded is looked at by a view that is opened anew: it may have been read wrong.
-        shown_at, self._shown_at = self._shown_at, None
-        with reading(commit_path(self.root, commit.version)):
-            self.table.check_follows(commit)
-            self.fold.apply(commit, self.table)
-            self.table.apply(commit)
-        self._shown_at = shown_at
-        # Whoever follows a log for years must not remember more than who opens it.
-        if self.table.has_many_tombstones:
-            self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
-
-    def _reopen(self) -> None:
-        """Forget the view and load the newest checkpoint with its tail."""
-        proved = False
-        try:
-            proved = any(self._load() for _ in range(3))
-        finally:
-            if not proved:
-                # Whatever was read until the error is not known to end at the tail: it is no view.
-                self._shown_at = None
-        if not proved:
-            raise StoreUnavailableError("the log changes faster than it can be read; try again", log=self.root)
-        self._fairness.forget_others()
-
-    def _load(self) -> bool:
-        opened_at = self._environment.instant()
-        loaded = load_newest(self._store, self.root)
-        self.table = loaded.table
-        with reading(checkpoint_path(self.root, loaded.table.next_version - 1)):
-            self.fold.restore(self.table)
-        self._shown_at = opened_at
-        try:
-            for entry in loaded.beginning:
-                self._apply(self._decode(self.table.next_version, entry))
-            followed = self._follow_tail(window=1 + len(loaded.beginning))
-        except DamagedDataError:
-            # Unless a cleanup took the beginning away meanwhile: then it is read again.
-            if loaded.still_there():
-                raise
-            return False
-        return followed and loaded.still_there()
-
-    # -- writing ----------------------------------------------------------------------------
 
     def commit(self, operation: str, decide: Decide) -> Outcome:
         """Decide on the newest state, write, apply; again for as long as others take the slot.
@@ -249,19 +74,46 @@ class DeltaLog(Generic[F]):
         -------
         Committed, Unchanged or Unknown
             ``Unknown`` only when the store can not be reached; call again to find out.
+
+        Raises
+        ------
+        InvalidRequestError
+            Nobody could read what was decided: nothing was written.
+        WarehouseReplacedError
+            This is not the log that was read before.  Nothing is told committed, and nothing is put any more: stop.
         """
+
+        def attempt() -> Attempt | Unchanged:
+            self.ensure_fresh()
+            self.prove_related()
+            actions = self._decide(decide)
+            if actions:
+                return self._attempt(operation, tuple(actions))
+            self._store.settle()
+            return Unchanged(self.table.version)
+
+        return self._until_settled(attempt)
+
+    def fence(self) -> Outcome:
+        """Begin a new incarnation of the log: whatever processes of before still put is void (PROTOCOL.md §6.7).
+
+        In a view that is recovering, what does not go on from the log is left behind for good, too.
+        """
+
+        def attempt() -> Attempt | Unchanged:
+            version = self.refresh().version
+            return Unchanged(None) if version is None else self._attempt("FENCE", (), begins_log=True)
+
+        return self._until_settled(attempt)
+
+    def _until_settled(self, attempt: Callable[[], Attempt | Unchanged]) -> Outcome:
         with self.lock:
+            self._check_lost()
             self._fairness.wait_turn()
             self._unsettled = None
             try:
-                while True:
-                    self.ensure_fresh()
-                    actions = self._decide(decide)
-                    if not actions:
-                        return Unchanged(self.table.version)
-                    outcome = self._attempt(operation, tuple(actions))
-                    if not isinstance(outcome, Conflicted):
-                        break
+                while isinstance(outcome := attempt(), Conflicted):
+                    pass
             except NO_ANSWER:
                 # An error is a definite no to the caller: with a put under way it would be a lie.
                 if self._unsettled is None:
@@ -285,33 +137,49 @@ class DeltaLog(Generic[F]):
             return decide(self.table)
         return actions if self.refresh().version == before else decide(self.table)
 
-    def _attempt(self, operation: str, actions: tuple[Action, ...]) -> Attempt:
+    def _attempt(self, operation: str, actions: tuple[Action, ...], *, begins_log: bool = False) -> Attempt:
         check_one_action_per_path(actions)
+        # Where a sync has failed nothing is put any more, and that is a definite no.
+        self._store.settle()
         version = self.table.next_version
-        timestamp_ms = max(self.context.clock.now_ms(), self.table.timestamp_ms + 1)
-        info = CommitInfo(self._environment.new_id(), self.table.commit_id, timestamp_ms, operation, self.table.chain)
-        commit, data = seal(Commit(version, info, actions), self.context.engine)
+        decided, path = self._next_commit(operation, actions, begins_log=begins_log), commit_path(self.root, version)
+        # What is put is what was read here, from the very bytes (log rule 12).
+        commit, data = proved_entry(decided, self.context.engine, (self.table, self.fold), path)
         # Before the first attempt: any of them may be the one that landed, and others may have gone on since.
-        asked = next(_moments)
-        for attempt in range(_PUT_ATTEMPTS):
-            if self._is_stale() and (found := self._locate(commit) if attempt else Conflicted(version)) is not None:
-                return found
-            if (outcome := self._put(commit, data, asked)) is not None:
-                return outcome
-            # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
-            backoff = min(_FIRST_BACKOFF_MS * 2**attempt, _LARGEST_BACKOFF_MS)
-            self._environment.sleep_ms(backoff * self._environment.uniform(0.5, 1.5))
-        return Unknown(version)
+        asked = next(moments)
+        attempts = Attempts(self._store.retry_timeout_ms, self._environment)
+        with ending_within(self._environment, self._store.retry_timeout_ms):
+            while True:
+                if self._is_stale():
+                    found = self._locate(commit) if attempts.failed else Conflicted(version)
+                    if found is not None:
+                        return found
+                if (outcome := self._put(commit, data, asked)) is not None:
+                    return outcome
+                # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
+                if not attempts.wait():
+                    return Unknown(version)
+
+    def _next_commit(self, operation: str, actions: tuple[Action, ...], *, begins_log: bool) -> Commit:
+        table, commit_id = self.table, self._environment.new_id()
+        timestamp_ms = max(self.context.clock.now_ms(), table.timestamp_ms + 1)
+        log = commit_id if begins_log or table.log is None else table.log
+        info = CommitInfo(commit_id, table.commit_id, timestamp_ms, operation, log, table.chain)
+        return Commit(table.next_version, info, actions, repairs_of(table, actions, timestamp_ms))
 
     def _put(self, commit: Commit, data: bytes, asked: int) -> Attempt | None:
-        path = commit_path(self.root, commit.version)
+        path, head, below = commit_path(self.root, commit.version), Head.of(self.table), None
         put_at = self._environment.instant()
         try:
-            created = self._store.put_if_absent(path, data) is PutOutcome.CREATED
+            created, below = self._create(path, data, head)
             entry = None if created else self._store.get(path)
         except StoreUnavailableError:
             self._unsettled = commit.version
-            created, entry = False, self._get_or_none(path)
+            created, (entry, below) = False, self._look(path, head)
+        except KafkaStorageError:
+            # It may be there, and what is read back after a failed sync proves nothing (log rule 10).
+            self._unsettled = commit.version
+            raise
         if not created and entry is None:
             # Refused, and nothing is there: one of ours may be under way.
             self._unsettled = commit.version
@@ -319,6 +187,8 @@ class DeltaLog(Generic[F]):
         if self._is_stale():
             self._unsettled = commit.version
             return self._locate(commit)
+        if head is not None:
+            self._require_own(head, below)
         if entry is not None:
             with reading(path):
                 is_mine = is_same_commit(commit, winner := self._decode(commit.version, entry))
@@ -326,24 +196,37 @@ class DeltaLog(Generic[F]):
                 self._unsettled = None
                 self._follow(winner)
                 return Conflicted(commit.version)
+            self._settle(commit)
         self._apply(commit)
         self._show(put_at)
-        self._asked = asked
+        self._asked, self._known = asked, Head.of(self.table)
         return Committed(commit.version)
 
+    def _create(self, path: str, data: bytes, head: Head | None) -> tuple[bool, bytes | None]:
+        """Put the entry, and look at the one below it, which every view but that of a new table stands on."""
+        if head is None:
+            return self._store.put_if_absent(path, data) is PutOutcome.CREATED, None
+        outcome, below = self._store.put_next(path, data, commit_path(self.root, head.version))
+        return outcome is PutOutcome.CREATED, below
+
     def _follow(self, winner: Commit) -> None:
-        """Fold the commit that has the slot, which was read already, and those above it."""
-        self._apply(winner)
+        """Take the entry that has the slot, which was read already, and those above it."""
+        if not self._take(winner):
+            self._shown_at = None
         # What is decided on from here on stands on this answer.
-        self._answered = next(_moments)
+        self._answered = next(moments)
         self._fairness.saw_another()
         self.refresh()
 
-    def _get_or_none(self, path: str) -> StoredObject | None:
+    def _look(self, path: str, head: Head | None) -> tuple[StoredObject | None, bytes | None]:
+        """Return what is in the slot and the beginning of the entry below; nothing where there is no answer."""
         try:
-            return self._store.get(path)
+            if head is None:
+                return self._store.get(path), None
+            (entry,), below = self._store.get_above([path], commit_path(self.root, head.version))
         except NO_ANSWER:
-            return None
+            return None, None
+        return entry, below
 
     def _locate(self, commit: Commit) -> Attempt | None:
         """Look in a newly opened view whether the commit is in the log (log rule 3); ``None``: its slot is free.
@@ -358,19 +241,27 @@ class DeltaLog(Generic[F]):
         if head is None or head < commit.version:
             return Conflicted(commit.version)
         if head > commit.version:
-            follower = self._store.get(commit_path(self.root, commit.version + 1))
+            own = Head(commit.version, commit.info.commit_id, commit.info.log)
+            follower = own.find_follower(self._store, self.root, head)
             if follower is None:
                 return Unknown(commit.version)
-            mine = self._decode(commit.version + 1, follower).info.previous == commit.info.commit_id
+            mine = follower.previous == commit.info.commit_id
         else:
             mine = self.table.commit_id == commit.info.commit_id
+        if mine:
+            self._settle(commit)
         self._unsettled = None
         return Committed(commit.version) if mine else Conflicted(commit.version)
+
+    def _settle(self, commit: Commit) -> None:
+        """Let one's own entry that was read back be durable before it is told of; an error leaves it unknown."""
+        self._unsettled = commit.version
+        self._store.settle()
 
     def _checkpoint_when_due(self) -> None:
         if is_due(self.table.version or 0, len(self.table.files)):
             try:
-                self.write_checkpoint()
+                self._write_checkpoint()
             except (TxnTableError, OSError):
                 logger.warning("checkpoint was not written; the next one is", exc_info=True)
 
@@ -379,17 +270,30 @@ class DeltaLog(Generic[F]):
 
         Raises
         ------
-        StoreUnavailableError
+        StoreUnavailableError, InvalidRequestError
             Nothing is harmed; a later version writes one.
         """
         with self.lock:
             version = self.ensure_fresh().version
             if version is None:
                 raise DamagedDataError("there is no table to write a checkpoint of", log=self.root)
-            self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
-            self._store.put_if_absent(checkpoint_path(self.root, version), encode_checkpoint(self.table))
-            self._store.put(last_checkpoint_path(self.root), encode_hint(version, len(self.table.files)))
+            # No entry is put, so nothing else would tell that the log is another by now.
+            if self._prove_head():
+                self._write_checkpoint()
             return version
+
+    def _write_checkpoint(self) -> None:
+        if self.table.void:
+            # Who starts at a version takes its commit id from its entry.
+            return
+        version = self.table.next_version - 1
+        self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
+        path = checkpoint_path(self.root, version)
+        data = proved_checkpoint(self.table, self.fold, path)
+        if self._store.put_if_absent(path, data) is PutOutcome.EXISTS and not is_start(self._store, self.root, version):
+            # Of another log, which stood here before: nothing may be replaced; the next version has another name.
+            return
+        self._store.put(last_checkpoint_path(self.root), encode_hint(version, len(self.table.files)))
 
     def write_worthwhile_checkpoint(self, tail: LogTail) -> None:
         """Write the view's checkpoint if the next to open the log gains more than it costs; raises as the other."""

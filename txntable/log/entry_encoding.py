@@ -6,10 +6,9 @@ Owns the one encoding of what :mod:`actions` reads.  Pure: must not know of stor
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
-from txntable.log.actions import TAG, Action, Add, Commit, Metadata, Protocol, Remove, Txn, entry_digest
+from txntable.log.actions import TAG, Action, Add, Commit, Metadata, Protocol, Remove, Txn
 
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -17,31 +16,23 @@ _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 def encode_commit(commit: Commit, engine: str) -> bytes:
     """Return the bytes of a log entry: one JSON object a line, ``commitInfo`` first."""
     info = commit.info
-    lines = [
-        _dumps(
-            {
-                "commitInfo": {
-                    "inCommitTimestamp": info.timestamp_ms,
-                    "timestamp": info.timestamp_ms,
-                    "operation": info.operation,
-                    "operationParameters": {},
-                    "engineInfo": engine,
-                    "txnId": info.commit_id,
-                    "commitId": info.commit_id,
-                    "previous": info.previous,
-                    "chain": info.chain,
-                }
-            }
-        )
-    ]
-    lines.extend(_dumps(_encode(action)) for action in commit.actions)
+    body: dict[str, Any] = {
+        "inCommitTimestamp": info.timestamp_ms,
+        "timestamp": info.timestamp_ms,
+        "operation": info.operation,
+        "operationParameters": {},
+        "engineInfo": engine,
+        "txnId": info.commit_id,
+        "commitId": info.commit_id,
+        "log": info.log,
+        "previous": info.previous,
+        "chain": info.chain,
+    }
+    if commit.repairs:
+        body["repairs"] = len(commit.repairs)
+    lines = [_dumps({"commitInfo": body})]
+    lines.extend(_dumps(_encode(action)) for action in (*commit.repairs, *commit.actions))
     return ("\n".join(lines) + "\n").encode()
-
-
-def seal(commit: Commit, engine: str) -> tuple[Commit, bytes]:
-    """Return the bytes of a log entry, and the commit with their digest: what is folded once they are written."""
-    data = encode_commit(commit, engine)
-    return replace(commit, info=replace(commit.info, digest=entry_digest(data))), data
 
 
 def _encode(action: Action) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Must not know what the entries say.
 from __future__ import annotations
 
 from txntable.layout import commit_path
-from txntable.log.delta_log import LogContext
+from txntable.log.log_view import LogContext
 
 
 def version_as_of(context: LogContext, root: str, head: int, time_ms: int) -> int | None:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from txntable.errors import (
     InvalidConfigError,
+    KafkaStorageError,
     StorePermissionError,
     StoreUnavailableError,
+    StoreUnsuitableError,
     WarehouseNotFoundError,
 )
 
@@ -44,6 +46,13 @@ class Unchanged:
 
 
 # What a store's door raises where it has no answer to a request: of a put that an earlier attempt may have done, none.
-NO_ANSWER = (InvalidConfigError, StorePermissionError, StoreUnavailableError, WarehouseNotFoundError)
+NO_ANSWER = (
+    InvalidConfigError,
+    KafkaStorageError,
+    StorePermissionError,
+    StoreUnavailableError,
+    StoreUnsuitableError,
+    WarehouseNotFoundError,
+)
 Attempt = Committed | Conflicted | Unknown
 Outcome = Committed | Unchanged | Unknown

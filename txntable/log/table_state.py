@@ -8,14 +8,15 @@ mean, nor do any I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, MutableMapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
 from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, stored_add
+from txntable.log.overlay import Overlay
 from txntable.log.retention import deleted_files_retention_ms
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -49,14 +50,23 @@ class LiveFiles:
 
     def __init__(self, base: pa.Table | None = None) -> None:
         self.base = _NO_FILES if base is None else base.combine_chunks()
-        self._tail: dict[str, Add | None] = {}
+        self._tail: MutableMapping[str, Add | None] = {}
         self._rows: dict[str, int] | None = None
         self._count = self.base.num_rows
 
-    def _row(self, path: str) -> int | None:
+    def overlay(self) -> LiveFiles:
+        """Return the same files, whose changes these do not see; costs the same however many there are."""
+        over = LiveFiles(self.base)
+        over._tail, over._rows, over._count = Overlay(self._tail), self._indexed(), self._count
+        return over
+
+    def _indexed(self) -> dict[str, int]:
         if self._rows is None:
             self._rows = {path: row for row, path in enumerate(self.base["path"].to_pylist())}
-        return self._rows.get(path)
+        return self._rows
+
+    def _row(self, path: str) -> int | None:
+        return self._indexed().get(path)
 
     def __len__(self) -> int:
         return int(self._count)
@@ -79,17 +89,15 @@ class LiveFiles:
             self._count += 1
         self._tail[add.path] = add
 
-    def remove(self, path: str) -> Add | None:
-        """Make a file live no more; return what it was, or ``None`` when it was not live."""
-        old = self.get(path)
-        if old is None:
-            return None
+    def remove(self, path: str) -> None:
+        """Make a file live no more, if it is."""
+        if path not in self:
+            return
         self._count -= 1
         if self._row(path) is None:
             del self._tail[path]
         else:
             self._tail[path] = None
-        return old
 
     def __iter__(self) -> Iterator[Add]:
         """Yield every live file (a Python object each: not for the steady state)."""
@@ -154,11 +162,17 @@ class TableState:
     Attributes
     ----------
     version : int or None
-        Of the last commit folded.
+        Of the last entry folded, or stepped over.
     commit_id : str or None
-        Of that commit.
+        Of the last commit that counts.
     timestamp_ms : int
-        Its in-commit timestamp.
+        The latest in-commit timestamp.
+    log : str or None
+        The incarnation of the log.
+    slot_id : str or None
+        The commit id of the entry at the version, which is another than `commit_id` where that is void.
+    void : tuple of Commit
+        What was stepped over since the last commit that counts.
     chain : str or None
         The digest of its entry, which the next one names.  As each entry holds the digest of the one below,
         version and chain tell whether two readers have folded the same log, byte by byte.
@@ -177,19 +191,31 @@ class TableState:
     version: int | None = None
     commit_id: str | None = None
     timestamp_ms: int = 0
+    log: str | None = None
+    slot_id: str | None = None
+    void: tuple[Commit, ...] = ()
     chain: str | None = None
     is_chained: bool = False
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     files: LiveFiles = field(default_factory=LiveFiles)
-    numbers: dict[str, int] = field(default_factory=dict)
-    tombstones: dict[str, Remove] = field(default_factory=dict)
+    numbers: MutableMapping[str, int] = field(default_factory=dict)
+    tombstones: MutableMapping[str, Remove] = field(default_factory=dict)
     _remembered: int = field(default=0, repr=False, compare=False)
 
     @property
     def next_version(self) -> int:
         """The slot that the next commit takes."""
         return 0 if self.version is None else self.version + 1
+
+    def overlay(self) -> TableState:
+        """Return the same state, whose changes this one does not see; costs the same however large it is."""
+        return replace(
+            self,
+            files=self.files.overlay(),
+            numbers=Overlay(self.numbers),
+            tombstones=Overlay(self.tombstones),
+        )
 
     def number(self, name: str, default: int = 0) -> int:
         """Return the named number, or `default` when it was never written."""
@@ -215,6 +241,12 @@ class TableState:
         # A commit takes its time before its put, which may be answered a guard later.
         return self.timestamp_ms - self.deleted_files_retention_ms - guard_ms
 
+    def follows(self, info: CommitInfo) -> bool:
+        """Return whether an entry at the next version was written on this state, byte by byte, in this log."""
+        # Entries without a chain are older than it: there is none above one that has it.
+        chained = info.chain == self.chain or (info.chain is None and not self.is_chained)
+        return info.previous == self.commit_id and chained and info.log in {self.log, info.commit_id}
+
     def check_follows(self, commit: Commit) -> None:
         """Refuse a commit that is not the next one of this log, byte by byte.
 
@@ -226,14 +258,14 @@ class TableState:
         info = commit.info
         if commit.version != self.next_version or info.previous != self.commit_id:
             raise DamagedDataError(
-                "the log does not continue the version before; an entry was replaced or lost",
+                "the log does not continue the version before; an entry was replaced or lost: restore it from a "
+                "backup, or, where the warehouse was restored while processes ran, run txntable warehouse fence-all",
                 version=commit.version,
                 expected=self.next_version,
                 previous=info.previous,
                 commit_id=self.commit_id,
             )
-        # Entries without a chain are older than it: there is none above one that has it.
-        if info.chain != self.chain and (info.chain is not None or self.is_chained):
+        if not self.follows(info):
             raise DamagedDataError(
                 "the entry below is not the one that this one was written on; restore the log from a backup",
                 version=commit.version,
@@ -255,16 +287,24 @@ class TableState:
                 case Txn():
                     self.numbers[action.app_id] = action.version
                 case Metadata():
+                    deleted_files_retention_ms(action.configuration)
                     self.metadata = action
                 case Protocol():
                     self.protocol = action
         self.stand_on(commit.version, commit.info)
 
     def stand_on(self, version: int, info: CommitInfo) -> None:
-        """Be the state at a version whose entry begins with `info`."""
-        self.version = version
-        self.commit_id, self.timestamp_ms = info.commit_id, info.timestamp_ms
+        """Be the state at a version whose entry counts and begins with `info`."""
+        self.version, self.void = version, ()
+        self.commit_id, self.log, self.slot_id = info.commit_id, info.log, info.commit_id
+        self.timestamp_ms = max(self.timestamp_ms, info.timestamp_ms)
         self.chain, self.is_chained = info.digest, info.chain is not None
+
+    def step_over(self, commit: Commit) -> None:
+        """Be the same state one version higher, whose entry is void."""
+        self.version, self.slot_id, self.chain = commit.version, commit.info.commit_id, commit.info.digest
+        self.timestamp_ms = max(self.timestamp_ms, commit.info.timestamp_ms)
+        self.void = (*self.void, commit)
 
 
 def is_same_commit(mine: Commit, found: Commit) -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from txntable.errors import OffsetOutOfRangeError
 from txntable.layout import checkpoint_path, commit_path, log_folder
-from txntable.log.actions import Commit, decode_commit, decode_commit_info
+from txntable.log.actions import Commit, decode_commit, decode_commit_info, entry_digest
 from txntable.log.checkpoint import decode_checkpoint
 from txntable.log.damage import reading
+from txntable.log.stepping_over import is_void
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore
 
@@ -47,7 +48,11 @@ def load_version(store: ObjectStore, root: str, version: int) -> TableState:
             if entry is None:
                 raise _gone(root, version)
             with reading(commit_path(root, slot)):
-                table.apply(decode_commit(slot, entry.data, commit_path(root, slot)))
+                commit = decode_commit(slot, entry.data, commit_path(root, slot))
+                if is_void(store, root, table, commit):
+                    table.step_over(commit)
+                else:
+                    table.apply(commit)
     return table
 
 
@@ -58,9 +63,10 @@ def _start(store: ObjectStore, root: str, version: int) -> TableState:
         path, entry_path = checkpoint_path(root, start), commit_path(root, start)
         checkpoint, entry = store.get_many([path, entry_path])
         if checkpoint is not None and entry is not None:
-            table = decode_checkpoint(start, checkpoint.data, path)
-            table.stand_on(start, decode_commit_info(entry.data, entry_path))
-            return table
+            table, info = decode_checkpoint(start, checkpoint.data, path), decode_commit_info(entry.data, entry_path)
+            if table.chain in {None, info.digest}:
+                table.stand_on(start, info)
+                return table
     return TableState()
 
 
@@ -94,18 +100,31 @@ def first_version_where(store: ObjectStore, root: str, head: int, holds: Callabl
     seen_below = False
     while lowest < highest:
         middle = (lowest + highest) // 2
-        entry = store.get(commit_path(root, middle))
+        commit = _counting(store, root, middle)
         # Entries are cleaned up oldest first: what is gone is below all that is there.
-        if entry is not None and holds(decode_commit(middle, entry.data, commit_path(root, middle))):
+        if commit is not None and holds(commit):
             highest = middle
         else:
-            seen_below = seen_below or entry is not None
+            seen_below = seen_below or commit is not None
             lowest = middle + 1
     if lowest > head:
         return None
     if lowest and not seen_below and store.head(commit_path(root, lowest - 1)) is None:
         raise _gone(root, lowest)
     return lowest
+
+
+def _counting(store: ObjectStore, root: str, version: int) -> Commit | None:
+    """Return the entry of a version, or the one below that counts where it is void; ``None`` when it is gone."""
+    entry = store.get(commit_path(root, version))
+    while entry is not None:
+        commit = decode_commit(version, entry.data, commit_path(root, version))
+        below = store.get(commit_path(root, version - 1)) if version else None
+        # What counts was written on the bytes below it; what is void on those of another log.
+        if below is None or commit.info.chain == entry_digest(below.data):
+            return commit
+        version, entry = version - 1, below
+    return None
 
 
 def _gone(root: str, version: int) -> OffsetOutOfRangeError:

@@ -15,6 +15,7 @@ from txntable.errors import (
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
+from txntable.layout import segment_name
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
@@ -31,7 +32,7 @@ LARGEST_COMMIT_BYTES = 32 * 1024 * 1024
 LARGEST_TRANSACTION_SEGMENTS = 50_000
 LARGEST_TRANSACTION_BYTES = 128 * 1024 * 1024
 # Of an action beside its statistics: path, partition values, tag.
-_ACTION_BYTES = 700
+_ACTION_BYTES = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,7 @@ class _Appending:
             first_timestamp_ms=segment.first_timestamp_ms,
             max_timestamp_ms=segment.max_timestamp_ms,
             appended_at_ms=now_ms,
+            digest=segment.digest,
             partition_count=segment.partition_count,
             uploaded_at_ms=segment.uploaded_at_ms,
         )
@@ -199,7 +201,7 @@ class _Appending:
         self._base_offsets.append(base)
 
     def _is_of_newest_epoch(self, producer: ProducerEpoch, partition: int) -> bool:
-        entry = self._logs.producers.get((partition, producer.producer_id))
+        entry = self._logs.producer(partition, producer.producer_id)
         return entry is None or entry.epoch == producer.epoch
 
     def _check(self, producer: ProducerEpoch, item: SequencedSegment) -> int | None:
@@ -208,13 +210,14 @@ class _Appending:
             raise InvalidRequestError("a producer with an id numbers its batches", producer_id=producer.producer_id)
         partition = item.segment.partition
         if partition not in self._entries:
-            self._entries[partition] = self._logs.producers.get((partition, producer.producer_id))
+            self._entries[partition] = self._logs.producer(partition, producer.producer_id)
         incoming = IncomingBatch(
             producer.producer_id,
             producer.epoch,
             item.first_sequence,
             item.segment.records,
             self._request.transactional,
+            segment_name(item.segment.path),
         )
         in_transaction = self._logs.in_transaction(partition, producer.producer_id)
         known = check_append(self._entries[partition], incoming, in_transaction=in_transaction)

@@ -16,9 +16,10 @@ from txntable.errors import DamagedDataError
 from txntable.log.actions import Add
 from txntable.log.damage import reading
 from txntable.log.partition_values import whole_number
+from txntable.segment_digest import check_text
 
 TAG_VERSION = ROW_FORMAT
-_REQUIRED: Fields = {"records": int, "first_timestamp": int, "max_timestamp": int}
+_REQUIRED: Fields = {"records": int, "first_timestamp": int, "max_timestamp": int, "digest": str}
 _OPTIONAL: Fields = {
     "transactional": bool,
     "first_sequence": int,
@@ -60,6 +61,8 @@ class Batch:
         Of the records, ms since 1970.
     appended_at_ms : int
         The store's time of the append: the row's modification time.
+    digest : str
+        Of the file's bytes (:mod:`txntable.segment_digest`).
     partition_count : int or None
         Of the topic when the keys were mapped; ``None``: unkeyed.
     uploaded_at_ms : int or None
@@ -79,6 +82,7 @@ class Batch:
     first_timestamp_ms: int
     max_timestamp_ms: int
     appended_at_ms: int
+    digest: str
     partition_count: int | None = None
     uploaded_at_ms: int | None = None
     decided: tuple[int, int] | None = None
@@ -120,6 +124,7 @@ def _encode_tag(batch: Batch) -> str:
         "records": batch.records,
         "first_timestamp": batch.first_timestamp_ms,
         "max_timestamp": batch.max_timestamp_ms,
+        "digest": batch.digest,
     }
     if batch.transactional:
         tag["transactional"] = True
@@ -166,6 +171,7 @@ def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | No
             first_timestamp_ms=tag["first_timestamp"],
             max_timestamp_ms=tag["max_timestamp"],
             appended_at_ms=appended_at_ms,
+            digest=check_text(tag["digest"]),
             partition_count=tag["partition_count"],
             uploaded_at_ms=tag["uploaded_at"],
             decided=None if decided is None else integers(decided, 2),

@@ -30,13 +30,10 @@ def idle_producers(logs: PartitionLogs, now_ms: int, expiration_ms: int) -> set[
     """
     if logs.settings is None or logs.settings.deleted:
         return set()
-    busy = {
-        (partition, producer_id) for (producer_id, _), opened in logs.open.items() for partition in opened.first_offsets
-    }
     return {
         key
         for key, entry in logs.producers.items()
-        if now_ms - entry.last_timestamp_ms >= expiration_ms and key not in busy
+        if now_ms - entry.last_timestamp_ms >= expiration_ms and not logs.in_transaction(*key)
     }
 
 

@@ -26,6 +26,13 @@ def per_topic(name: str, topic_id: str) -> str:
     return f"{name}/{topic_id}"
 
 
+def partition_of(name: str) -> int | None:
+    """Return the partition that a number of S bounds; ``None``: it is a topic's, or no name of ours."""
+    kind, _, rest = name.partition("/")
+    partition = rest.rpartition("/")[2]
+    return int(partition) if kind in (NEXT_OFFSET, LOG_START) and partition.isdecimal() else None
+
+
 def next_offset(numbers: Mapping[str, int], topic_id: str, partition: int) -> int:
     """Return the offset that the partition's next record or marker gets."""
     return numbers.get(per_partition(NEXT_OFFSET, topic_id, partition), 0)

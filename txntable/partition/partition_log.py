@@ -8,25 +8,27 @@ Must not do any I/O.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 
 from txntable.errors import DamagedDataError
-from txntable.log.actions import Add, Commit, Metadata, Remove
+from txntable.log.actions import Add, Commit, Metadata, Remove, Txn
+from txntable.log.overlay import Overlay
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_of
 from txntable.partition.markers import Control, Marker, marker_of
+from txntable.partition.offsets import partition_of
 from txntable.partition.producer_state import ProducerEntry, after_append, after_marker
 from txntable.partition.replay import replay
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
+from txntable.partition.unstable_offsets import TransactionKey, UnstableOffsets
 from txntable.topic import TopicSettings
 from txntable.topic_metadata import settings_of
 
 _JOURNAL_PATHS = 100_000
-
-TransactionKey = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -35,54 +37,58 @@ class OpenTransaction:
 
     Attributes
     ----------
-    batches : dict of str to Batch
+    batches : Mapping of str to Batch
         Its live segments by path.
     """
 
-    batches: dict[str, Batch] = field(default_factory=dict)
-    # It is asked for at every append: kept, and counted anew only after a removal.
-    _first_offsets: dict[int, int] | None = field(default=None, compare=False)
+    batches: MutableMapping[str, Batch] = field(default_factory=dict)
+    # By partition, ascending.
+    _bases: MutableMapping[int, list[int]] = field(default_factory=dict, compare=False)
+
+    def overlay(self) -> OpenTransaction:
+        """Return the same transaction, whose changes this one does not see."""
+        return OpenTransaction(Overlay(self.batches), Overlay(self._bases, list))
 
     @property
     def first_offsets(self) -> Mapping[int, int]:
         """Partition -> first offset of its live data there."""
-        if self._first_offsets is None:
-            self._first_offsets = {}
-            for batch in self.batches.values():
-                self._count(self._first_offsets, batch)
-        return self._first_offsets
+        return {partition: bases[0] for partition, bases in self._bases.items()}
+
+    def first_offset(self, partition: int) -> int | None:
+        """Return the first offset of its live data in a partition; ``None``: it has none there."""
+        bases = self._bases.get(partition)
+        return None if bases is None else bases[0]
 
     def add(self, batch: Batch) -> None:
         """Take one more segment of the transaction."""
+        if batch.path not in self.batches:
+            insort(self._bases.setdefault(batch.partition, []), batch.base_offset)
         self.batches[batch.path] = batch
-        if self._first_offsets is not None:
-            self._count(self._first_offsets, batch)
 
     def discard(self, path: str) -> None:
         """Take note that a segment is gone: it holds nothing back any more."""
-        self.batches.pop(path, None)
-        self._first_offsets = None
-
-    @staticmethod
-    def _count(first_offsets: dict[int, int], batch: Batch) -> None:
-        first = first_offsets.get(batch.partition, batch.base_offset)
-        first_offsets[batch.partition] = min(first, batch.base_offset)
+        batch = self.batches.pop(path, None)
+        if batch is not None:
+            bases = self._bases[batch.partition]
+            del bases[bisect_left(bases, batch.base_offset)]
+            if not bases:
+                del self._bases[batch.partition]
 
 
 class PartitionLogs:
-    """The state of all partitions of a topic; a :class:`txntable.log.delta_log.Fold`.
+    """The state of all partitions of a topic; a :class:`txntable.log.log_view.Fold`.
 
     Attributes
     ----------
     settings : TopicSettings or None
         ``None`` before the topic is created.
-    producers : dict
-        (partition, producer id) -> :class:`ProducerEntry`.
-    open : dict
+    open : Mapping
         (producer id, epoch) -> :class:`OpenTransaction`.
-    markers : dict
+    unstable : UnstableOffsets
+        Where these begin.
+    markers : Mapping
         (producer id, ended epoch) -> :class:`Marker`, as long as its row lives.
-    cleanings : dict
+    cleanings : Mapping
         Partition -> its compactions by key, the oldest first.
     """
 
@@ -92,30 +98,64 @@ class PartitionLogs:
 
     def _forget(self) -> None:
         self.settings: TopicSettings | None = None
-        self.producers: dict[tuple[int, int], ProducerEntry] = {}
-        self.open: dict[TransactionKey, OpenTransaction] = {}
-        self.markers: dict[TransactionKey, Marker] = {}
-        self.cleanings: dict[int, tuple[Cleaning, ...]] = {}
+        # By partition, then by producer id: a state entry takes the place of all of its partition's at once.
+        self._producers: MutableMapping[int, MutableMapping[int, ProducerEntry]] = {}
+        self.open: MutableMapping[TransactionKey, OpenTransaction] = {}
+        self.unstable = UnstableOffsets()
+        self.markers: MutableMapping[TransactionKey, Marker] = {}
+        self.cleanings: MutableMapping[int, tuple[Cleaning, ...]] = {}
         # (version, paths whose visibility that commit may have changed), oldest first.
         self._journal: deque[tuple[int, list[str]]] = deque()
         self._journal_paths = 0
+        # Partition -> the last version that may have moved its bounds, the latest last; complete above `_journal_from`.
+        self._journal_moved: dict[int, int] = {}
+        self._journal_from: int | None = None
 
     # -- the fold ---------------------------------------------------------------------------
 
     def restore(self, table: TableState) -> None:
         """Take everything from a state just loaded."""
         self._forget()
+        self._journal_from = table.version
         if table.metadata is not None:
             self.settings = settings_of(self.name, table.metadata)
             replayed = replay(table.files.to_table())
-            self.producers, self.markers = replayed.producers, replayed.markers
-            self.cleanings = replayed.cleanings
+            self.markers, self.cleanings = replayed.markers, replayed.cleanings
+            for (partition, producer_id), entry in replayed.producers.items():
+                self._keep(partition, producer_id, entry)
             for producer, batch in replayed.undecided:
                 self._open(producer, batch)
 
+    def overlay(self) -> PartitionLogs:
+        """Return a fold that stands where this one does and keeps to itself what it takes; its journal is its own."""
+        over = PartitionLogs(self.name)
+        over.settings = self.settings
+        over._producers = Overlay(self._producers, Overlay)
+        over.open = Overlay(self.open, OpenTransaction.overlay)
+        over.unstable = self.unstable.overlay()
+        over.markers, over.cleanings = Overlay(self.markers), Overlay(self.cleanings)
+        return over
+
+    @property
+    def producers(self) -> dict[tuple[int, int], ProducerEntry]:
+        """(partition, producer id) -> its entry, of all partitions: not for the steady state."""
+        return {(partition, one): entry for partition, all_ in self._producers.items() for one, entry in all_.items()}
+
+    def producers_of(self, partition: int) -> Mapping[int, ProducerEntry]:
+        """Return all that a partition remembers, by producer id."""
+        return self._producers.get(partition, {})
+
+    def producer(self, partition: int, producer_id: int) -> ProducerEntry | None:
+        """Return what a partition remembers of a producer."""
+        known = self._producers.get(partition)
+        return None if known is None else known.get(producer_id)
+
+    def _keep(self, partition: int, producer_id: int, entry: ProducerEntry) -> None:
+        self._producers.setdefault(partition, {})[producer_id] = entry
+
     def in_transaction(self, partition: int, producer_id: int) -> bool:
         """Return whether the producer has an open transaction with data in the partition."""
-        return any(key[0] == producer_id and partition in t.first_offsets for key, t in self.open.items())
+        return self.unstable.is_busy(partition, producer_id)
 
     def ending_of(self, batch: Batch) -> Marker | None:
         """Return the marker that ended a batch's transaction; ``None`` too when no marker decides about it."""
@@ -133,8 +173,12 @@ class PartitionLogs:
             match action:
                 case Metadata():
                     self._apply_metadata(action)
+                    # Partitions may be new, or all of them another topic's.
+                    self._journal_moved, self._journal_from = {}, commit.version
+                case Txn():
+                    self._note_moved(partition_of(action.app_id), commit.version)
                 case Remove():
-                    self._apply_remove(action, table, touched)
+                    self._apply_remove(action, table, touched, commit.version)
                 case Add() if action.partition_values["_control"] == Control.STATE.value:
                     state = state_entry_of(action.path, action.partition_values, action.tag)
                     states[state.partition] = state
@@ -152,10 +196,11 @@ class PartitionLogs:
         settings = settings_of(self.name, metadata)
         if self.settings is not None and settings.topic_id != self.settings.topic_id:
             # A re-created topic shares the log and nothing else.
-            self.producers, self.open, self.markers, self.cleanings = {}, {}, {}, {}
+            self._producers, self.open, self.markers, self.cleanings = {}, {}, {}, {}
+            self.unstable = UnstableOffsets()
         self.settings = settings
 
-    def _apply_remove(self, remove: Remove, table: TableState, touched: list[str]) -> None:
+    def _apply_remove(self, remove: Remove, table: TableState, touched: list[str], version: int) -> None:
         old = table.files.get(remove.path)
         if old is None:
             return
@@ -165,7 +210,9 @@ class PartitionLogs:
             self.markers.pop((marker.producer_id, marker.ends), None)
         elif control is None:
             touched.append(old.path)
-            self._close_removed(batch_of(old))
+            batch = batch_of(old)
+            self._close_removed(batch)
+            self._note_moved(batch.partition, version)
 
     def _close_removed(self, batch: Batch) -> None:
         """Retention may take data of an open transaction: what is gone holds nothing back."""
@@ -174,7 +221,9 @@ class PartitionLogs:
         key = (batch.producer.producer_id, batch.producer.epoch)
         transaction = self.open.get(key)
         if transaction is not None:
+            before = transaction.first_offset(batch.partition)
             transaction.discard(batch.path)
+            self._move(batch.partition, key, before, transaction.first_offset(batch.partition))
             if not transaction.batches:
                 del self.open[key]
 
@@ -190,12 +239,8 @@ class PartitionLogs:
 
     def _apply_states(self, states: Mapping[int, StateEntry]) -> None:
         """Take entries as the whole truth below their commit: a producer that one lacks has expired."""
-        if not states:
-            return
-        # Of all partitions at once: a compaction writes the entries of hundreds, for very many producers.
-        self.producers = {key: entry for key, entry in self.producers.items() if key[0] not in states}
         for partition, state in states.items():
-            self.producers.update({(partition, producer_id): entry for producer_id, entry in state.producers.items()})
+            self._producers[partition] = dict(state.producers)
             self.cleanings.pop(partition, None)
             if state.cleaned:
                 self.cleanings[partition] = state.cleaned
@@ -203,25 +248,40 @@ class PartitionLogs:
     def _apply_batch(self, batch: Batch) -> None:
         if batch.producer is None:
             return
-        key = (batch.partition, batch.producer.producer_id)
-        entry = after_append(self.producers.get(key), batch)
+        producer_id = batch.producer.producer_id
+        entry = after_append(self.producer(batch.partition, producer_id), batch)
         if entry is not None:
-            self.producers[key] = entry
-        if batch.transactional and (batch.producer.producer_id, batch.producer.epoch) not in self.markers:
+            self._keep(batch.partition, producer_id, entry)
+        if batch.transactional and (producer_id, batch.producer.epoch) not in self.markers:
             self._open(batch.producer, batch)
 
     def _open(self, producer: ProducerEpoch, batch: Batch) -> None:
-        self.open.setdefault((producer.producer_id, producer.epoch), OpenTransaction()).add(batch)
+        key = (producer.producer_id, producer.epoch)
+        transaction = self.open.setdefault(key, OpenTransaction())
+        before = transaction.first_offset(batch.partition)
+        transaction.add(batch)
+        self._move(batch.partition, key, before, transaction.first_offset(batch.partition))
+
+    def _move(self, partition: int, key: TransactionKey, before: int | None, after: int | None) -> None:
+        """Take note of where a transaction begins in a partition from now on; ``None``: it has no data there."""
+        if before == after:
+            return
+        if before is not None:
+            self.unstable.end(partition, key, before)
+        if after is not None:
+            self.unstable.begin(partition, key, after)
 
     def _apply_marker(self, marker: Marker, touched: list[str]) -> None:
         key = (marker.producer_id, marker.ends)
         for partition in marker.offsets:
-            entry = self.producers.get((partition, marker.producer_id))
-            self.producers[partition, marker.producer_id] = after_marker(entry, marker, partition)
+            entry = self.producer(partition, marker.producer_id)
+            self._keep(partition, marker.producer_id, after_marker(entry, marker, partition))
         self.markers[key] = marker
         ended = self.open.pop(key, None)
         if ended is not None:
             touched.extend(ended.batches)
+            for partition, offset in ended.first_offsets.items():
+                self.unstable.end(partition, key, offset)
 
     # -- the journal ------------------------------------------------------------------------
 
@@ -230,6 +290,24 @@ class PartitionLogs:
         self._journal_paths += len(touched)
         while self._journal_paths > _JOURNAL_PATHS and len(self._journal) > 1:
             self._journal_paths -= len(self._journal.popleft()[1])
+
+    def _note_moved(self, partition: int | None, version: int) -> None:
+        if partition is not None:
+            self._journal_moved.pop(partition, None)
+            self._journal_moved[partition] = version
+
+    def moved_since(self, version: int | None) -> list[int] | None:
+        """Return the partitions whose bounds may have moved after `version`.
+
+        Returns
+        -------
+        list of int or None
+            ``None``: not known that far back; look at all.
+        """
+        if version is None or self._journal_from is None or version < self._journal_from:
+            return None
+        latest = reversed(self._journal_moved.items())
+        return sorted(partition for partition, _ in takewhile(lambda moved: moved[1] > version, latest))
 
     def touched_since(self, version: int | None) -> set[str] | None:
         """Return the paths whose visibility may have changed after `version`.

@@ -2,7 +2,9 @@
 
 Kafka's rules with transaction version 2 (KIP-98, KIP-890), in 64 bits: sequences do not wrap.
 The last five batches of the present epoch are kept; an exact repetition of one of them is
-answered with its original offsets.  Pure values: an append is validated on a copy.
+answered with its original offsets.  Exact means the same file: Kafka goes by the numbers alone, and a
+second process that writes under one identity (a fork, a copied machine) would be told that its
+records are stored.  Pure values: an append is validated on a copy.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from txntable.errors import InvalidProducerEpochError, InvalidTxnStateError, OutOfOrderSequenceError
+from txntable.layout import segment_name
 from txntable.partition.batch import Batch
 from txntable.partition.markers import Marker
 
@@ -18,12 +21,13 @@ REMEMBERED_BATCHES = 5
 
 @dataclass(frozen=True, slots=True)
 class BatchMetadata:
-    """One remembered batch: first and last sequence, base and last offset."""
+    """One remembered batch: first and last sequence, base and last offset, and its segment's name."""
 
     first_sequence: int
     last_sequence: int
     base_offset: int
     last_offset: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,14 @@ class ProducerEntry:
 
 @dataclass(frozen=True, slots=True)
 class IncomingBatch:
-    """A batch that asks to be appended: it has no offsets yet."""
+    """A batch that asks to be appended: it has no offsets yet, but its segment's name."""
 
     producer_id: int
     epoch: int
     first_sequence: int
     records: int
     transactional: bool
+    name: str
 
     @property
     def last_sequence(self) -> int:
@@ -91,7 +96,7 @@ def check_append(entry: ProducerEntry | None, batch: IncomingBatch, *, in_transa
     InvalidProducerEpochError
         An older epoch: fenced or timed out.
     OutOfOrderSequenceError
-        A gap, an older duplicate, or a first sequence other than 0.
+        A gap, an older duplicate, a first sequence other than 0, or the numbers of another batch.
     InvalidTxnStateError
         A non-transactional batch inside an open transaction.
     """
@@ -102,7 +107,9 @@ def check_append(entry: ProducerEntry | None, batch: IncomingBatch, *, in_transa
     if batch.epoch == entry.epoch:
         for known in entry.batches:
             if (known.first_sequence, known.last_sequence) == (batch.first_sequence, batch.last_sequence):
-                return known
+                if known.name == batch.name:
+                    return known
+                raise _taken(batch, known)
     if batch.epoch < entry.epoch:
         raise InvalidProducerEpochError(
             "the partition has seen a newer epoch of this producer; abort the transaction",
@@ -122,6 +129,17 @@ def check_append(entry: ProducerEntry | None, batch: IncomingBatch, *, in_transa
     return None
 
 
+def _taken(batch: IncomingBatch, known: BatchMetadata) -> OutOfOrderSequenceError:
+    return OutOfOrderSequenceError(
+        "another batch has these sequence numbers: somebody else writes under this producer's identity; close this"
+        " producer and send its records again by a new one",
+        producer_id=batch.producer_id,
+        epoch=batch.epoch,
+        first_sequence=batch.first_sequence,
+        offset=known.base_offset,
+    )
+
+
 def _out_of_order(batch: IncomingBatch, expected: int) -> OutOfOrderSequenceError:
     return OutOfOrderSequenceError(
         "the batch does not continue the producer's sequence; abort and send again",
@@ -136,7 +154,8 @@ def after_append(entry: ProducerEntry | None, batch: Batch) -> ProducerEntry | N
     """Return the entry once `batch` is in the log (unchanged for batches without sequences)."""
     if batch.producer is None or batch.first_sequence is None or batch.last_sequence is None:
         return entry
-    metadata = BatchMetadata(batch.first_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
+    name = segment_name(batch.path)
+    metadata = BatchMetadata(batch.first_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, name)
     epoch = batch.producer.epoch
     if entry is None or entry.epoch != epoch:
         coordinator_epoch = None if entry is None else entry.coordinator_epoch

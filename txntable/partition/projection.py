@@ -10,11 +10,14 @@ streams die).
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from txntable.log.actions import Action, Add, Commit, Remove, guard_protocol, txns
+from txntable.log.partition_values import whole_number
 from txntable.log.table_state import TableState
-from txntable.partition.batch import Batch, batch_of
+from txntable.partition.batch import TAG_VERSION, Batch, batch_of
 from txntable.partition.markers import Control
 from txntable.partition.offsets import (
     DECIDED_THROUGH,
@@ -30,11 +33,12 @@ from txntable.partition.offsets import (
     per_topic,
 )
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.stable_offset import first_unstable_offsets, high_watermark
-from txntable.schema import needs_timestamp_ntz
+from txntable.partition.stable_offset import high_watermark, last_stable_offset
+from txntable.schema import PUBLIC_PARTITION_COLUMNS, needs_timestamp_ntz
 from txntable.topic_metadata import public_metadata
 
 SEGMENTS_PREFIX = "_segments/"
+_PLACE = tuple(column.name for column in PUBLIC_PARTITION_COLUMNS)
 
 
 @dataclass(slots=True)
@@ -47,7 +51,15 @@ class PublicTable:
         """Take nothing: P has no state beside the table's."""
 
     def apply(self, commit: Commit, table: TableState) -> None:
-        """Take nothing: P has no state beside the table's."""
+        """Take nothing, but refuse a row whose place nobody could read: P has no state beside the table's."""
+        for action in commit.actions:
+            if isinstance(action, Add):
+                for name in _PLACE:
+                    whole_number(action.partition_values.get(name))
+
+    def overlay(self) -> PublicTable:
+        """Return itself: there is nothing that a commit would change."""
+        return self
 
 
 def commit_position(logs: PartitionLogs, batch: Batch) -> int | None:
@@ -98,7 +110,9 @@ def project(logs: PartitionLogs, segments: TableState, public: TableState, now_m
         action = _row(logs, segments.files.get(path), public.files.get(SEGMENTS_PREFIX + path), now_ms)
         if action is not None:
             actions.append(action)
-    actions.extend(txns(_numbers(logs, segments, public, settings.topic_id)))
+    moved = logs.moved_since(reflected)
+    partitions = range(settings.partitions) if moved is None else moved
+    actions.extend(txns(_numbers(logs, segments, public, partitions)))
     return actions
 
 
@@ -119,21 +133,25 @@ def _row(logs: PartitionLogs, segment: Add | None, public: Add | None, now_ms: i
         return None
     path = SEGMENTS_PREFIX + segment.path
     # A merged segment holds nothing that streams have not seen in its sources.
-    return replace(segment, path=path, partition_values=values, data_change=batch.decided is None, tag=None)
+    tag = json.dumps({"v": TAG_VERSION, "digest": batch.digest}, separators=(",", ":"))
+    return replace(segment, path=path, partition_values=values, data_change=batch.decided is None, tag=tag)
 
 
-def _numbers(logs: PartitionLogs, segments: TableState, public: TableState, topic_id: str) -> dict[str, int]:
-    """Return what P is to say from now on: of the partitions only what it does not say already."""
+def _numbers(
+    logs: PartitionLogs, segments: TableState, public: TableState, partitions: Iterable[int]
+) -> dict[str, int]:
+    """Return what P is to say from now on: of these partitions only what it does not say already."""
+    assert logs.settings is not None  # there is something to project
+    topic_id = logs.settings.topic_id
     numbers: dict[str, int] = {}
-    unstable = first_unstable_offsets(logs)
-    for partition in range(logs.settings.partitions if logs.settings is not None else 0):
-        highest = high_watermark(segments, topic_id, partition)
+    for partition in partitions:
         start = log_start(segments.numbers, topic_id, partition)
-        stable = max(unstable.get(partition, highest), start)
         if start:
             numbers[per_partition(LOG_START, topic_id, partition)] = start
-        numbers[per_partition(HIGH_WATERMARK, topic_id, partition)] = highest
-        numbers[per_partition(LAST_STABLE, topic_id, partition)] = stable
+        numbers[per_partition(HIGH_WATERMARK, topic_id, partition)] = high_watermark(segments, topic_id, partition)
+        numbers[per_partition(LAST_STABLE, topic_id, partition)] = last_stable_offset(
+            logs, segments, topic_id, partition
+        )
     changed = {name: number for name, number in numbers.items() if public.numbers.get(name) != number}
     return {
         REFLECTS: segments.next_version - 1,

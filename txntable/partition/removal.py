@@ -19,10 +19,11 @@ from txntable.log.partition_values import partition_column
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_add, batch_of
 from txntable.partition.offsets import next_offset
-from txntable.partition.partition_log import PartitionLogs, TransactionKey
+from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.producer_state import ProducerEntry
 from txntable.partition.projection import commit_position
 from txntable.partition.state_entry import Cleaning, StateEntry, state_add
+from txntable.partition.unstable_offsets import TransactionKey
 
 # Of one commit: the others go with the next one.
 LARGEST_REMOVAL_MARKERS = 10_000
@@ -137,10 +138,14 @@ def state_entries(
     settings = logs.settings
     if settings is None or not partitions:
         return []
-    kept: dict[int, dict[int, ProducerEntry]] = {partition: {} for partition in sorted(partitions)}
-    for (partition, producer_id), entry in logs.producers.items():
-        if partition in kept and (partition, producer_id) not in forgotten:
-            kept[partition][producer_id] = entry
+    kept: dict[int, dict[int, ProducerEntry]] = {
+        partition: {
+            producer_id: entry
+            for producer_id, entry in logs.producers_of(partition).items()
+            if (partition, producer_id) not in forgotten
+        }
+        for partition in sorted(partitions)
+    }
     cleanings = {**logs.cleanings, **(cleaned or {})}
     return [
         StateEntry(p, next_offset(table.numbers, settings.topic_id, p), producers, cleanings.get(p, ()))

@@ -233,6 +233,7 @@ def _output_add(output: MergedSegment, decided: tuple[int, int], sources: Collec
         max_timestamp_ms=segment.max_timestamp_ms,
         # A stream that begins with the table as it is takes its files in this order: the oldest source's place.
         appended_at_ms=min(source.appended_at_ms for source in sources),
+        digest=segment.digest,
         uploaded_at_ms=None if ripe else segment.uploaded_at_ms,
         decided=decided,
     )

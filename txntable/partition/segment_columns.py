@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
+from txntable.log.actions import TAG
 from txntable.log.partition_values import partition_column, whole_numbers
 from txntable.log.table_state import LiveFiles
 
@@ -26,6 +27,7 @@ _WINDOW = 1024
 
 # As `txntable.statistics` writes them: the format's own columns stand last, and in no value a quote stands alone.
 _RECORDS = r'^\{"numRecords":(?P<found>[0-9]{1,18})[,}]'
+_DIGEST = r'"digest":"(?P<found>[a-z0-9]+:[0-9a-f]+)"'
 _MAX_TIMESTAMP = r'"_timestamp":"(?P<found>[^"]+)"\},"nullCount":'
 
 
@@ -49,6 +51,8 @@ class PlannedSegment:
         How many the file has; ``None``: its row in the log does not say.
     start, end : int
         The offsets wanted: from `start`, before `end`.
+    digest : str, optional
+        Of the file's bytes; ``None``: its row in the log does not say.
     """
 
     path: str
@@ -60,6 +64,7 @@ class PlannedSegment:
     records: int | None
     start: int
     end: int
+    digest: str | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -74,7 +79,8 @@ class SegmentColumns:
     Attributes
     ----------
     files : pyarrow.Table
-        In any order: `path`, relative to the table's root; `stats`, Delta's statistics; `records`, null: not said.
+        In any order: `path`, relative to the table's root; `stats`, Delta's statistics; `tags`; `records`, null: not
+        said.
     row : numpy.ndarray of int64
         Of `files`.
     partition, base_offset, last_offset, size : numpy.ndarray of int64
@@ -134,7 +140,8 @@ class SegmentColumns:
         return segment
 
     def _planned(self, rows: slice, start: int, end: int) -> list[PlannedSegment]:
-        files = self.files.select(["path", "records"]).take(pa.array(self.row[rows])).to_pydict()
+        taken = self.files.select(["path", "records", "tags"]).take(pa.array(self.row[rows]))
+        files = taken.select(["path", "records"]).to_pydict()
         columns = (
             files["path"],
             self.partition[rows].tolist(),
@@ -144,7 +151,8 @@ class SegmentColumns:
             self.size[rows].tolist(),
             files["records"],
         )
-        return list(map(PlannedSegment, *columns, repeat(start), repeat(end)))
+        digests = _said(pc.map_lookup(taken["tags"], TAG, "first"), _DIGEST).to_pylist()
+        return list(map(PlannedSegment, *columns, repeat(start), repeat(end), digests))
 
     def max_timestamps_ms(self, rows: range) -> list[int | None]:
         """Return for each row a time, ms, that no record of its segment is after; ``None``: nothing says."""
@@ -168,7 +176,7 @@ def segment_columns(rows: pa.Table, *, public: bool) -> SegmentColumns:
     DamagedDataError
         A row has no partition or offset.
     """
-    columns = ["path", "partitionValues", "size", "stats"]
+    columns = ["path", "partitionValues", "size", "stats", "tags"]
     data = rows.select(columns).combine_chunks()
     if not public:
         control = partition_column(data, "_control")
@@ -177,7 +185,9 @@ def segment_columns(rows: pa.Table, *, public: bool) -> SegmentColumns:
     names = ("_partition", "_base_offset", "_last_offset", *(("_commit",) if public else ()))
     numbers = {name: _numbers(data, name) for name in names}
     found = SegmentColumns(
-        data.select(["path", "stats"]).append_column("records", _said(data["stats"], _RECORDS).cast(pa.int64())),
+        data.select(["path", "stats", "tags"]).append_column(
+            "records", _said(data["stats"], _RECORDS).cast(pa.int64())
+        ),
         np.arange(data.num_rows),
         numbers["_partition"],
         numbers["_base_offset"],

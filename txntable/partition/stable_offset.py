@@ -18,14 +18,11 @@ def high_watermark(table: TableState, topic_id: str, partition: int) -> int:
 
 def first_unstable_offsets(logs: PartitionLogs) -> dict[int, int]:
     """Return by partition the first offset of its earliest open transaction with data there."""
-    firsts: dict[int, int] = {}
-    for transaction in logs.open.values():
-        for partition, offset in transaction.first_offsets.items():
-            firsts[partition] = min(offset, firsts.get(partition, offset))
-    return firsts
+    return logs.unstable.firsts()
 
 
 def last_stable_offset(logs: PartitionLogs, table: TableState, topic_id: str, partition: int) -> int:
     """Return the first offset that a ``read_committed`` reader must not reach (exclusive bound)."""
-    unstable = first_unstable_offsets(logs).get(partition, high_watermark(table, topic_id, partition))
-    return max(unstable, log_start(table.numbers, topic_id, partition))
+    unstable = logs.unstable.first(partition)
+    stable = high_watermark(table, topic_id, partition) if unstable is None else unstable
+    return max(stable, log_start(table.numbers, topic_id, partition))

@@ -96,7 +96,9 @@ def state_add(entry: StateEntry, modification_ms: int) -> Add:
             "coordinator_epoch": producer.coordinator_epoch,
             "last_timestamp": producer.last_timestamp_ms,
             "last_offset": producer.last_offset,
-            "batches": [[b.first_sequence, b.last_sequence, b.base_offset, b.last_offset] for b in producer.batches],
+            "batches": [
+                [b.first_sequence, b.last_sequence, b.base_offset, b.last_offset, b.name] for b in producer.batches
+            ],
         }
         for producer_id, producer in sorted(entry.producers.items())
     ]
@@ -139,7 +141,7 @@ def state_entry_of(path: str, values: Mapping[str, str | None], tag_text: str | 
         producers = {
             row["id"]: ProducerEntry(
                 row["epoch"],
-                tuple(BatchMetadata(*integers(numbers, 4)) for numbers in row["batches"]),
+                tuple(_batch(values) for values in row["batches"]),
                 row["last_timestamp"],
                 row["coordinator_epoch"],
                 row["last_offset"],
@@ -148,3 +150,10 @@ def state_entry_of(path: str, values: Mapping[str, str | None], tag_text: str | 
         }
         cleaned = tuple(Cleaning(*integers(numbers, 2)) for numbers in tag["cleaned"] or ())
         return StateEntry(whole_number(values["_partition"]), tag["through"], producers, cleaned)
+
+
+def _batch(values: object) -> BatchMetadata:
+    if not isinstance(values, list) or not values or not isinstance(values[-1], str):
+        raise ValueError("a batch without its segment's name")
+    first, last, base_offset, last_offset = integers(values[:-1], 4)
+    return BatchMetadata(first, last, base_offset, last_offset, values[-1])

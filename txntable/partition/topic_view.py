@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from coordinator.error_kinds import shown
 from txntable.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from txntable.isolation import IsolationLevel
 from txntable.layout import public_root, segments_root
@@ -121,7 +122,7 @@ class TopicView:
             raise UnknownTopicOrPartitionError(
                 "the topic has no such partition",
                 topic=self.settings.name,
-                partition=repr(partition),
+                partition=shown(partition),
                 partitions=self.settings.partitions,
             )
         return bounds

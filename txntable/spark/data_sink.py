@@ -125,7 +125,8 @@ def _opened(options: WriteOptions) -> Warehouse:
 
 def _new_producer(warehouse: Warehouse, options: WriteOptions, transactional_id: str | None = None) -> Producer:
     return warehouse.producer(
-        transactional_id or options.transactional_id, transaction_timeout_ms=options.transaction_timeout_ms
+        options.transactional_id if transactional_id is None else transactional_id,
+        transaction_timeout_ms=options.transaction_timeout_ms,
     )
 
 

@@ -99,7 +99,7 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
             batch_id=options.batch_id,
         )
     settle()
-    transactional_id = options.transactional_id or _own_id(options)
+    transactional_id = _own_id(options) if options.transactional_id is None else options.transactional_id
     warehouse = _opened(options.store)
     topic = warehouse.topic_log(options.topic)
     settings = topic.settings()

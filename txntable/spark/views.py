@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from txntable.errors import InvalidRequestError
+from txntable.layout import SNAPSHOT_VIEW, twins
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SNAPSHOT_VIEW = "txntable_snapshot"
 _COLUMNS = pa.schema(
     [
         pa.field("topic", pa.string()),
@@ -48,6 +50,32 @@ class TopicSource:
     records: DataFrame
     version: int
     merged_through: int
+
+
+def check_view_names(topics: Sequence[str], live: Sequence[str]) -> None:
+    """Return when SQL tells the views of these topics from one another, and from those of all others.
+
+    Parameters
+    ----------
+    topics : sequence of str
+        That are to become views.
+    live : sequence of str
+        All topics whose views there may be.
+
+    Raises
+    ------
+    InvalidRequestError
+        Two names differ by case only, which Spark does not see, or one is the position's view's: a query would silently
+        show the rows of another.  Read such topics by name (``warehouse.read``), or make one of them anew.
+    """
+    for topic in topics:
+        if others := twins(topic, live):
+            raise InvalidRequestError(
+                "SQL takes names for one that differ by case only; read these topics by name, or rename one",
+                topics=",".join([topic, *others]),
+            )
+        if topic.lower() == SNAPSHOT_VIEW:
+            raise InvalidRequestError("the name is that of the position's view; read the topic by name", topic=topic)
 
 
 def register_views(

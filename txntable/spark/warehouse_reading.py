@@ -17,7 +17,7 @@ from txntable.partition.offsets import merged_through
 from txntable.snapshot import Snapshot, published_position
 from txntable.spark.offset_range import Offsets, offset_ranges
 from txntable.spark.reader import scan, stream
-from txntable.spark.views import TopicSource, register_views
+from txntable.spark.views import TopicSource, check_view_names, register_views
 from txntable.topic_reader import TopicReader
 from txntable.transaction_log import TransactionLog
 
@@ -160,11 +160,12 @@ class SparkReading(ABC):
         Raises
         ------
         InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
-            As :meth:`read`.
+            As :meth:`read`; or SQL would not tell a topic's name from another's.
         """
         level = level_at(isolation_level, as_of)
         snapshot = self.snapshot(as_of)
         named = self.admin().list_topics() if topics is None else topics
+        check_view_names(named, [*named, *self.admin().topic_twins(named)])
         sources = [self._source(spark, snapshot, topic, level) for topic in named]
         published = published_position(self.transactions, self.transactions.refresh())
         register_views(spark, sources, (snapshot.position, published), prefix)

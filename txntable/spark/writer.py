@@ -43,12 +43,13 @@ _RESULT = pa.schema(
         ("max_timestamp_ms", pa.int64()),
         ("partition_count", pa.int32()),
         ("uploaded_at_ms", pa.int64()),
+        ("digest", pa.string()),
         ("refusal", pa.string()),
     ]
 )
 _RESULT_DDL = (
     "path string, partition int, records long, size long, stats string, first_timestamp_ms long, "
-    "max_timestamp_ms long, partition_count int, uploaded_at_ms long, refusal string"
+    "max_timestamp_ms long, partition_count int, uploaded_at_ms long, digest string, refusal string"
 )
 
 

@@ -25,7 +25,6 @@ _REASON_CHARACTERS = 300
 _WRONG_REGION = re.compile(r"S3 error: .*redirect without LOCATION|AuthorizationHeaderMalformed.*\bregion\b")
 _RIGHT_REGION = re.compile(r"expecting '([a-z0-9-]+)'")
 _CHECKSUM_WANTED = re.compile(r"Content-MD5 or x-amz-", re.IGNORECASE)
-_ENDED_KEYS = re.compile(r"<Code>(ExpiredToken|InvalidToken|TokenRefreshRequired)</Code>")
 
 
 def without_secrets(error: Exception) -> Exception:
@@ -74,8 +73,3 @@ def misconfiguration(text: str, url: str) -> InvalidConfigError | None:
     if _CHECKSUM_WANTED.search(text):
         return InvalidConfigError("a bucket with object lock wants checksums; set checksum_algorithm=SHA256", url=url)
     return None
-
-
-def are_ended_keys(text: str) -> bool:
-    """Return whether S3 says that the session token is no longer good, or never was."""
-    return _ENDED_KEYS.search(text) is not None

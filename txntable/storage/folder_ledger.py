@@ -8,6 +8,11 @@ was.  Two rules keep "what returned survives a power cut" true between processes
 * What this store *read* may be linked by another process and not yet synced.  A write that was
   decided on it must not survive without it, so folders read from are synced before the next
   write becomes visible (:meth:`FolderLedger.sync_seen`).
+* A folder that was there once is never made again: whoever took it away took what was in it.
+
+A sync of a folder that failed is never made good by a later one: the system may have dropped what it could not write.
+From then on nothing is synced here any more, so that no write becomes visible, and nothing is told that stands on what
+was read (:class:`FolderSyncError`).
 
 Lock-free, hence safe to fork: every update is one dict or set operation, and a lost race only
 syncs once more.  Must not know of objects.
@@ -19,8 +24,13 @@ import contextlib
 import itertools
 import os
 
+from txntable.storage.held_root import HeldRoot
 from txntable.storage.object_path import parent_of
 from txntable.storage.system_calls import SystemCalls
+
+
+class FolderSyncError(OSError):
+    """A folder could not be synced, now or earlier in this process."""
 
 
 class FolderLedger:
@@ -30,44 +40,58 @@ class FolderLedger:
     ----------
     root : str
         Absolute; made when the first object is written.
+    held : HeldRoot
+        Knows the root again.
     calls : SystemCalls
         The disk.
     durable : bool
         Whether anything is synced at all.
     """
 
-    def __init__(self, root: str, calls: SystemCalls, *, durable: bool) -> None:
+    def __init__(self, root: str, held: HeldRoot, calls: SystemCalls, *, durable: bool) -> None:
         self._root = root
+        self._held = held
         self._calls = calls
         self._durable = durable
         self._known: set[str] = set()
+        # Of these an object was read: they were there, and need not be on the disk.
+        self._met: set[str] = set()
         self._moments = itertools.count(1)
         self._seen: dict[str, int] = {}
         self._synced: dict[str, int] = {}
+        self._failure: FolderSyncError | None = None
 
     def ensure(self, folder: str) -> None:
-        """Make `folder` and those above it, each with its name on the disk."""
+        """Make `folder` and those above it that were never there, each with its name on the disk.
+
+        Raises
+        ------
+        WarehouseReplacedError
+            The root is gone, or another.
+        FileNotFoundError
+            A folder above is gone.
+        """
         if folder in self._known:
             return
         if folder:
             parent = parent_of(folder)
             self.ensure(parent)
-            with contextlib.suppress(FileExistsError):
-                self._calls.mkdir(self._place(folder))
+            if folder not in self._met:
+                self._held.check()
+                with contextlib.suppress(FileExistsError):
+                    self._calls.mkdir(self._place(folder))
             self._sync_place(self._place(parent))
         else:
             self._ensure_root()
         self._known.add(folder)
 
-    def forget(self, folder: str) -> None:
-        """Take note that `folder`, or one above it, is gone."""
-        while folder:
-            self._known.discard(folder)
-            folder = parent_of(folder)
-        self._known.discard("")
-
     def saw(self, folder: str) -> None:
         """Take note that an object in `folder` was read."""
+        if folder not in self._met:
+            met = folder
+            while met:
+                self._met.add(met)
+                met = parent_of(met)
         if self._durable:
             self._seen[folder] = next(self._moments)
 
@@ -79,7 +103,14 @@ class FolderLedger:
             self._synced[folder] = moment
 
     def sync_seen(self) -> None:
-        """Put on the disk whatever was read since it was last synced."""
+        """Put on the disk whatever was read since it was last synced.
+
+        Raises
+        ------
+        FolderSyncError
+            A sync has failed: nothing may be written on what was read.
+        """
+        self._require_sound()
         for folder, moment in list(self._seen.items()):
             if moment > self._synced.get(folder, 0):
                 with contextlib.suppress(FileNotFoundError):  # removed since: there is nothing to keep
@@ -87,6 +118,7 @@ class FolderLedger:
                     self.sync(folder)
 
     def _ensure_root(self) -> None:
+        self._held.check()
         missing: list[str] = []
         place = self._root
         while not self._exists(place):
@@ -96,6 +128,7 @@ class FolderLedger:
             with contextlib.suppress(FileExistsError):
                 self._calls.mkdir(made)
             self._sync_place(os.path.dirname(made))
+        self._held.check()
         if not missing:
             # a parent that we may not even open is one in which nobody like us made this root
             with contextlib.suppress(PermissionError):
@@ -109,12 +142,21 @@ class FolderLedger:
         return True
 
     def _sync_place(self, place: str) -> None:
-        if self._durable:
-            descriptor = self._calls.open(place, os.O_RDONLY)
-            try:
-                self._calls.fsync(descriptor)
-            finally:
-                self._calls.close(descriptor)
+        if not self._durable:
+            return
+        self._require_sound()
+        descriptor = self._calls.open(place, os.O_RDONLY)
+        try:
+            self._calls.fsync(descriptor)
+        except OSError as error:
+            self._failure = FolderSyncError(error.errno, error.strerror, place)
+            raise self._failure from error
+        finally:
+            self._calls.close(descriptor)
+
+    def _require_sound(self) -> None:
+        if self._failure is not None:
+            raise FolderSyncError(*self._failure.args, self._failure.filename)
 
     def _place(self, folder: str) -> str:
         return f"{self._root}/{folder}" if folder else self._root

@@ -5,13 +5,17 @@ fails when the name is taken) or renamed into place; then its folder is synced. 
 whole in every state the disk can be found in.  With ``durability="page-cache"`` nothing is
 synced: objects survive the death of a process, not of the machine.
 
-No lock is held, so a process may fork at any time.
+The folder is held: when another is found at its path, or none, every call fails, and no folder that was there is
+made again (:mod:`txntable.storage.held_root`).  A file is published by a link or a rename within its own folder, and
+the root is looked at after the file was begun: so it is published in the folder that was looked at, or not at all.
+
+No lock is held, so a process may fork at any time; clients, which know more than a store, may not
+(:mod:`txntable.one_process`).
 Needs a file system with hard links, shared by one machine.  Must not know what objects mean.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import itertools
 import os
@@ -21,14 +25,25 @@ from typing import BinaryIO
 
 from txntable.errors import (
     InvalidRequestError,
+    KafkaStorageError,
     StorePermissionError,
     StoreUnavailableError,
     StoreUnsuitableError,
     TxnTableError,
+    WarehouseReplacedError,
 )
-from txntable.storage.folder_ledger import FolderLedger
+from txntable.storage.folder_ledger import FolderLedger, FolderSyncError
+from txntable.storage.held_root import HeldRoot
 from txntable.storage.object_path import TEMPORARY_PREFIX, check_folder, check_path, parent_of
-from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject, StoreSpec
+from txntable.storage.object_store import (
+    ObjectMeta,
+    ObjectStore,
+    PutOutcome,
+    StoredObject,
+    StoreSpec,
+    check_whole_size,
+    name_is_taken,
+)
 from txntable.storage.object_writer import open_writer
 from txntable.storage.system_calls import FileStatus, MachineCalls, SystemCalls
 from txntable.storage.unfinished_file import UnfinishedFile
@@ -65,7 +80,8 @@ class LocalFolder(ObjectStore):
         self._durable = spec.durability == "full"
         # Two files are synced in little more time than one; unsynced, threads only wait for each other.
         self.parallel_writes = 2 if self._durable and calls is None else 1
-        self._folders = FolderLedger(self._root, self._calls, durable=self._durable)
+        self._held = HeldRoot(self._root, self._calls)
+        self._folders = FolderLedger(self._root, self._held, self._calls, durable=self._durable)
         self._numbers = itertools.count()
 
     def __repr__(self) -> str:
@@ -78,35 +94,43 @@ class LocalFolder(ObjectStore):
         """Return the object, or ``None`` when there is none."""
         try:
             descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
+            try:
+                status = self._calls.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
+                    return None
+                check_whole_size(path, status.st_size)
+                data = self._read_all(descriptor, status.st_size)
+            finally:
+                self._calls.close(descriptor)
         except _ABSENT:
+            self._check_root(path)
             return None
         except OSError as error:
             raise _failure(error, path) from error
-        try:
-            status = self._calls.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            data = self._read_all(descriptor, status.st_size)
-        except OSError as error:
-            raise _failure(error, path) from error
-        finally:
-            self._calls.close(descriptor)
+        self._check_root(path)
         self._folders.saw(parent_of(path))
         return StoredObject(data, status.st_mtime_ns // 1_000_000)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
         try:
-            with open(f"{self._root}/{check_path(path)}", "rb", buffering=0) as file:
-                return os.pread(file.fileno(), length, start)
+            descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
+            try:
+                found: bytes | None = self._calls.pread(descriptor, length, start)
+            finally:
+                self._calls.close(descriptor)
         except _ABSENT:
-            return None
+            found = None
         except OSError as error:
             raise _failure(error, path) from error
+        self._check_root(path)
+        return found
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
-        return self._meta_at(check_path(path))
+        found = self._meta_at(check_path(path))
+        self._check_root(path)
+        return found
 
     def _meta_at(self, path: str) -> ObjectMeta | None:
         try:
@@ -122,7 +146,7 @@ class LocalFolder(ObjectStore):
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
-        with self.writer(path) as file:
+        with self._open(path, self._replace) as file:
             file.write(data)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
@@ -132,20 +156,27 @@ class LocalFolder(ObjectStore):
             file = self._create_file(folder)
             try:
                 file.write(data)
-                file.seal(durable=self._durable)
-                self._folders.sync_seen()
-                created = self._link(file.place, path)
+                created = self._create(file, path)
             finally:
                 file.remove()
             if created:
-                self._folders.sync(folder)
+                self._settle_new(folder)
         except OSError as error:
             raise _failure(error, path) from error
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
+    def settle(self) -> None:
+        """Sync the folders of all that was read and may be another's, linked and not synced."""
+        try:
+            self._folders.sync_seen()
+        except OSError as error:
+            raise _failure(error, self._root) from error
+
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
-        return self._walk(check_folder(prefix))
+        folder = check_folder(prefix)
+        self._check_root(folder)
+        return self._walk(folder)
 
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted."""
@@ -153,9 +184,10 @@ class LocalFolder(ObjectStore):
         try:
             entries = self._calls.entries(f"{self._root}/{folder}" if folder else self._root)
         except _ABSENT:
-            return []
+            entries = []
         except OSError as error:
             raise _failure(error, folder) from error
+        self._check_root(folder)
         return sorted(name for name, is_folder in entries if is_folder)
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -163,20 +195,28 @@ class LocalFolder(ObjectStore):
         for path in paths:
             self._unlink(check_path(path))
         for folder in dict.fromkeys(parent_of(path) for path in paths):
-            with contextlib.suppress(*_ABSENT):
+            try:
                 self._folders.sync(folder)
+            except _ABSENT:
+                continue
+            except OSError as error:
+                raise _failure(error, folder) from error
 
     def writer(self, path: str) -> BinaryIO:
-        """Return a file to stream a new object into."""
+        """Return a file to stream a new object into; one that is there is not replaced."""
+        return self._open(path, self._create_or_raise)
+
+    def _open(self, path: str, publish: Callable[[UnfinishedFile, str], None]) -> BinaryIO:
         folder = parent_of(check_path(path))
         try:
             file = self._create_file(folder)
         except OSError as error:
             raise _failure(error, path) from error
-        return open_writer(_LocalSink(file, path, self._replace))
+        return open_writer(_LocalSink(file, path, publish))
 
     def unfinished(self) -> Iterator[ObjectMeta]:
         """Yield the files that were never linked or renamed into place, by their paths."""
+        self._check_root("")
         return self._walk("", unfinished=True)
 
     def discard(self, paths: Sequence[str]) -> None:
@@ -188,6 +228,7 @@ class LocalFolder(ObjectStore):
             self._unlink(f"{check_folder(folder)}/{name}")
 
     def _unlink(self, path: str) -> None:
+        self._check_root(path)
         try:
             self._calls.unlink(f"{self._root}/{path}")
         except _ABSENT:
@@ -196,9 +237,8 @@ class LocalFolder(ObjectStore):
             raise _failure(error, path) from error
 
     def _create_file(self, folder: str) -> UnfinishedFile:
-        retried = False
+        self._folders.ensure(folder)
         while True:
-            self._folders.ensure(folder)
             place = f"{self._root}/{folder}" if folder else self._root
             # process and number: no other living process of this machine has that name
             name = f"{TEMPORARY_PREFIX}{os.getpid()}-{next(self._numbers)}"
@@ -206,11 +246,12 @@ class LocalFolder(ObjectStore):
                 return UnfinishedFile(self._calls, f"{place}/{name}")
             except FileExistsError:
                 continue  # left behind by a dead process that had our id
-            except FileNotFoundError:
-                if retried:
-                    raise
-                retried = True
-                self._folders.forget(folder)  # someone removed the folder that we knew
+
+    def _check_root(self, path: str) -> None:
+        try:
+            self._held.check()
+        except OSError as error:
+            raise _failure(error, path) from error
 
     def _read_all(self, descriptor: int, size: int) -> bytes:
         data = self._calls.read(descriptor, size)
@@ -234,17 +275,36 @@ class LocalFolder(ObjectStore):
             raise
         return True
 
+    def _create(self, file: UnfinishedFile, path: str) -> bool:
+        file.seal(durable=self._durable)
+        self._folders.sync_seen()
+        self._held.check()
+        return self._link(file.place, path)
+
+    def _create_or_raise(self, file: UnfinishedFile, path: str) -> None:
+        if not self._create(file, path):
+            raise name_is_taken(path)
+        file.remove()
+        self._settle_new(parent_of(path))
+
     def _replace(self, file: UnfinishedFile, path: str) -> None:
         file.seal(durable=self._durable)
         self._folders.sync_seen()
+        self._held.check()
         self._calls.rename(file.place, f"{self._root}/{path}")
-        self._folders.sync(parent_of(path))
+        self._settle_new(parent_of(path))
+
+    def _settle_new(self, folder: str) -> None:
+        # Seen by whoever looks: should it not be synced here, the next write of this process waits for it.
+        self._folders.saw(folder)
+        self._folders.sync(folder)
 
     def _walk(self, folder: str, *, unfinished: bool = False) -> Iterator[ObjectMeta]:
         place = f"{self._root}/{folder}" if folder else self._root
         try:
             entries = self._calls.entries(place)
         except _ABSENT:
+            self._check_root(folder)
             return
         except OSError as error:
             raise _failure(error, folder) from error
@@ -291,8 +351,20 @@ def _meta(path: str, status: FileStatus) -> ObjectMeta:
 
 def _failure(error: OSError, path: str) -> TxnTableError:
     reason = error.strerror or str(error)
+    if isinstance(error, FolderSyncError):
+        return KafkaStorageError(
+            "the disk failed to sync a folder: what was written last may be lost; check the disk, then start anew",
+            path=path,
+            reason=reason,
+        )
     if isinstance(error, NotADirectoryError):
         return StoreUnsuitableError("a part of the path is a file and no folder; choose another place", path=path)
+    if isinstance(error, FileNotFoundError):
+        # A name that is not there is an answer to a read: it is a folder that a write did not find.
+        return WarehouseReplacedError(
+            "a folder of the warehouse is gone, and is not made again; restore it, or open the warehouse anew",
+            path=path,
+        )
     if error.errno in _REFUSED:
         return StorePermissionError("the file system refused; check the folder's owner", path=path, reason=reason)
     return StoreUnavailableError("the file system failed; mend it, then try again", path=path, reason=reason)

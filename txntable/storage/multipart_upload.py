@@ -10,11 +10,12 @@ Memory: at most 2 parts waiting, 4 in flight, one filling.
 
 from __future__ import annotations
 
-import atexit
+import functools
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
+
+from txntable.background_thread import start_in_background
 
 PART_BYTES = 8 * 1024 * 1024
 PARTS_IN_FLIGHT = 4
@@ -77,16 +78,6 @@ class _Parts:
             raise self._failure
 
 
-_open_uploads: weakref.WeakSet[_Parts] = weakref.WeakSet()
-
-
-@atexit.register
-def _discard_open_uploads() -> None:
-    # a thread that still waits inside obstore when the interpreter goes would take the process down with it
-    for parts in list(_open_uploads):
-        parts.discard()
-
-
 class MultipartUpload:
     """The sink of one streamed object.
 
@@ -141,9 +132,8 @@ class MultipartUpload:
     def _start(self) -> _Parts:
         if self._parts is None:
             self._parts = parts = _Parts()
-            _open_uploads.add(parts)
-            self._thread = threading.Thread(target=_upload, args=(self._put_parts, parts), daemon=True)
-            self._thread.start()
+            upload = functools.partial(_upload, self._put_parts, parts)
+            self._thread = start_in_background("txntable-upload", upload, parts.discard)
         return self._parts
 
 

@@ -6,6 +6,7 @@ unfinished file of :mod:`txntable.storage.local_folder` and never an object.
 
 from __future__ import annotations
 
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError
 
 TEMPORARY_PREFIX = ".unfinished-"
@@ -34,7 +35,7 @@ def check_path(path: str) -> str:
     if not refused:
         return path
     raise InvalidRequestError(
-        "a path is relative, without empty segments, '.', '..', backslash, NUL or reserved names", path=repr(path)
+        "a path is relative, without empty segments, '.', '..', backslash, NUL or reserved names", path=shown(path)
     )
 
 

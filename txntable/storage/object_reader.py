@@ -8,13 +8,21 @@ Must not know what the bytes mean.
 from __future__ import annotations
 
 import io
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
+from txntable.background_thread import PATIENCE_S
 from txntable.errors import DamagedDataError
 from txntable.storage.object_store import ObjectStore
 
 WHOLE_BYTES = 4 * 1024 * 1024
 """Objects up to this size are fetched by one request."""
 _TAIL_BYTES = 64 * 1024
+# Ranges are asked for together where less than this is between them, up to this size each, so many at a time.
+_HOLE_BYTES = 64 * 1024
+_RANGE_BYTES = 32 * 1024 * 1024
+_PARALLEL_RANGES = 8
 
 
 class ObjectReader(io.RawIOBase):
@@ -43,6 +51,43 @@ class ObjectReader(io.RawIOBase):
         self._position = 0
         # The footer is read in small pieces from the end: they come with one request.
         self._tail: bytes | None = None
+        self._held: list[tuple[int, memoryview]] = []
+        self._in_use = threading.Lock()
+
+    def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Fetch ranges, few at a time and together where they are near, and keep them instead of those held before.
+
+        Parameters
+        ----------
+        ranges : iterable of (int, int)
+            Start and length of each; none may reach beyond the object.
+        """
+        self._held = []
+        if self._size <= WHOLE_BYTES:
+            return
+        wanted: list[list[int]] = []
+        for start, length in sorted(ranges):
+            end = start + length
+            if end > self._size:
+                raise DamagedDataError("an object's own index points behind its end", path=self._path, size=self._size)
+            if wanted and start - wanted[-1][1] <= _HOLE_BYTES and end - wanted[-1][0] <= _RANGE_BYTES:
+                wanted[-1][1] = max(end, wanted[-1][1])
+            elif length:
+                wanted.append([start, end])
+        parallel = min(len(wanted), _PARALLEL_RANGES if self._store.parallel_writes > 1 else 1)
+        if parallel < 2:
+            found = [self._range(start, end - start) for start, end in wanted]
+        else:
+            with ThreadPoolExecutor(parallel) as pool:
+                found = list(pool.map(lambda one: self._range(one[0], one[1] - one[0]), wanted))
+        self._held = [(start, memoryview(data)) for (start, _), data in zip(wanted, found, strict=True)]
+
+    def at(self, start: int, length: int) -> bytes | memoryview:
+        """Return a part of the object: without a request, and a copy, where it is held."""
+        for first, data in self._held:
+            if first <= start and start + length <= first + len(data):
+                return data[start - first : start - first + length]
+        return self._range(start, length)
 
     def readable(self) -> bool:
         """Return True."""
@@ -68,13 +113,26 @@ class ObjectReader(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return the next bytes, all that was asked for where the object has them."""
-        rest = max(0, self._size - self._position)
-        wanted = rest if size is None or size < 0 else min(size, rest)
-        if not wanted:
-            return b""
-        data = self._range(self._position, wanted)
-        self._position += wanted
-        return data
+        with self._in_use:
+            if self.closed:
+                raise ValueError("the object is not read any more")
+            rest = max(0, self._size - self._position)
+            wanted = rest if size is None or size < 0 else min(size, rest)
+            if not wanted:
+                return b""
+            data = bytes(self.at(self._position, wanted))
+            self._position += wanted
+            return data
+
+    def close(self) -> None:
+        """Read no more, and wait for the request under way, for a while.
+
+        Arrow reads ahead in threads of its own.  One that comes back from here while the interpreter ends would end
+        the whole process (:mod:`txntable.background_thread`).
+        """
+        super().close()
+        if self._in_use.acquire(timeout=PATIENCE_S):
+            self._in_use.release()
 
     def _range(self, start: int, length: int) -> bytes:
         if self._size <= WHOLE_BYTES:

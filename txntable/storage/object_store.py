@@ -3,12 +3,15 @@
 Guarantees that every implementation gives, and on which everything above rests:
 
 1. **Atomic objects.** An object appears whole or not at all, and never changes except by
-   :meth:`ObjectStore.put` of the same path.  A reader never sees a part of it.
+   :meth:`ObjectStore.put` of the same path.  A reader never sees a part of it.  What is streamed is new, too.
 2. **Put-if-absent.** Of any number of racing :meth:`ObjectStore.put_if_absent` of one path,
    in any number of processes, exactly one creates the object.
 3. **Read your writes.** What was created is seen by every later get, head and list, of anyone.
 4. **Durable.** When a write returned, the object survives the death of the process and, where
    the store is opened with full durability, a power cut.
+   What can be read may be another's, linked and not yet synced: before an answer stands on what was read
+   :meth:`ObjectStore.settle` is called.  Where a sync failed, :class:`KafkaStorageError` is raised, by that write
+   and by every later one of the process.
 5. **Honest answers.** ``CREATED`` and ``EXISTS`` are facts about this request only: a lost
    answer that was tried again inside a client may say ``EXISTS`` of one's own object.  When it
    is not known whether a write happened, :class:`StoreUnavailableError` is raised.
@@ -26,7 +29,37 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import BinaryIO
 
-from txntable.errors import InvalidRequestError
+from txntable.errors import (
+    DamagedDataError,
+    InvalidRequestError,
+    KafkaStorageError,
+    StoreUnavailableError,
+    TxnTableError,
+    WarehouseReplacedError,
+)
+
+BEGINNING_BYTES = 1024
+"""What is read of an object that is looked at beside another request: who it is stands in its first line."""
+
+LARGEST_WHOLE_BYTES = 256 * 1024 * 1024
+"""What :meth:`ObjectStore.get` returns at most.  What is larger is read by ranges."""
+
+
+def check_whole_size(path: str, size: int) -> None:
+    """Refuse to read an object whole, before its bytes are read.
+
+    Raises
+    ------
+    DamagedDataError
+        It is larger than any that is read whole.
+    """
+    if size > LARGEST_WHOLE_BYTES:
+        raise DamagedDataError(
+            "an object is larger than any of its kind can be; restore it from a backup",
+            path=path,
+            bytes=size,
+            most=LARGEST_WHOLE_BYTES,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +122,18 @@ class ObjectStore(ABC):
     ----------
     spec : StoreSpec
         How another process opens it.
+    retry_timeout_ms : int
+        For how long a call is tried again while the store does not answer; short where it is this machine that fails.
     parallel_writes : int
         How many new objects a client may stream at once, by as many threads, to its gain.
+    is_remote : bool
+        Whether an endpoint answers, behind which another software may stand than when the warehouse was created.
     """
 
     spec: StoreSpec
+    retry_timeout_ms: int = 3_000
     parallel_writes: int = 1
+    is_remote: bool = False
 
     @abstractmethod
     def get(self, path: str) -> StoredObject | None:
@@ -106,6 +145,8 @@ class ObjectStore(ABC):
             No answer; try again.
         StorePermissionError
             These credentials may not.
+        DamagedDataError
+            It is larger than :data:`LARGEST_WHOLE_BYTES`; no byte of it was read, and no further request made.
         """
 
     def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
@@ -145,7 +186,58 @@ class ObjectStore(ABC):
             It is not known whether the object was created: read it (PROTOCOL.md, log rule 1).
         StorePermissionError
             These credentials may not write; nothing was written.
+        KafkaStorageError
+            A sync failed: the object may be there, and is not known to be durable.
         """
+
+    def settle(self) -> None:  # noqa: B027  most stores show nothing that is not durable
+        """Let all that this store has read survive a power cut, before an answer stands on it.
+
+        Raises
+        ------
+        StoreUnavailableError
+            It is not known to be durable; try again.
+        KafkaStorageError
+            A sync failed in this process: nothing that it reads counts as written.
+        """
+
+    def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
+        """Put if absent, and look at another object beside it: remote stores ask both at once.
+
+        Parameters
+        ----------
+        path, data
+            As for :meth:`put_if_absent`.
+        below : str
+            The other object.
+
+        Returns
+        -------
+        tuple
+            The put's answer, and the first :data:`BEGINNING_BYTES` of the other object, ``None`` when there is none.
+
+        Raises
+        ------
+        StoreUnavailableError
+            One of the two has no answer: it is not known whether the object was created.
+        StorePermissionError
+            These credentials may not write; nothing was written.
+        """
+        outcome = self.put_if_absent(path, data)
+        return outcome, self._beginning_beside(below)
+
+    def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
+        """Return :meth:`get_many`'s objects, and the beginning of another; remote stores ask for all at once."""
+        return self.get_many(paths), self.get_range(below, 0, BEGINNING_BYTES)
+
+    def _beginning_beside(self, path: str) -> bytes | None:
+        try:
+            return self.get_range(path, 0, BEGINNING_BYTES)
+        except (KafkaStorageError, StoreUnavailableError, WarehouseReplacedError):
+            raise
+        except TxnTableError as error:
+            # Of the put beside it that would be a definite no.
+            raise StoreUnavailableError("the object beside a put can not be read; try again", path=path) from error
 
     @abstractmethod
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
@@ -173,7 +265,9 @@ class ObjectStore(ABC):
         """Return a file to stream a new object into, in bounded memory.
 
         The object appears, durable, when ``close()`` returns.  As a context manager an
-        exception inside discards it instead.
+        exception inside discards it instead.  Its path must be one that nothing else ever gets: an object that is
+        there already is damage, and is not replaced.  (A remote store does not see it of an object that goes in
+        parts, from 8 MiB on: obstore completes such an upload without a condition.)
         """
 
     def unfinished(self) -> Iterator[ObjectMeta]:
@@ -198,3 +292,10 @@ class ObjectStore(ABC):
         """
         if paths:
             raise InvalidRequestError("this store shows no unfinished files; delete objects", path=paths[0])
+
+
+def name_is_taken(path: str) -> DamagedDataError:
+    """Return what is raised where something has the name of an object that is written once."""
+    return DamagedDataError(
+        "something has the name of a new file, which nothing else is given; it was not replaced: write again", path=path
+    )

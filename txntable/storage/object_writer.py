@@ -2,16 +2,20 @@
 
 Owns when an object appears: :meth:`ObjectWriter.close` publishes; an exception inside ``with``,
 :meth:`ObjectWriter.discard` and garbage collection do not.  The collector must not: Python
-closes forgotten files, which would publish half an object.  Must not know where bytes go.
+closes forgotten files, which would publish half an object.  After a fork both processes have the
+file: only the one that made it publishes or discards.  Must not know where bytes go.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, cast
+
+from txntable.one_process import check_own, is_own
 
 _BUFFERED_BYTES = 1024 * 1024
 
@@ -43,6 +47,7 @@ class ObjectWriter(io.RawIOBase):
 
     def __init__(self, sink: ObjectSink) -> None:
         super().__init__()
+        self._made_in = os.getpid()
         self._sink = sink
         self._blocks: list[bytes] = []
         self._buffered = 0
@@ -66,6 +71,7 @@ class ObjectWriter(io.RawIOBase):
         """
         if self.closed:
             raise ValueError("write to closed file")
+        check_own("an object being written", self._made_in)
         block = data if isinstance(data, bytes) else bytes(memoryview(data).cast("B"))
         self._blocks.append(block)
         self._buffered += len(block)
@@ -85,6 +91,7 @@ class ObjectWriter(io.RawIOBase):
         if self.closed:
             return
         try:
+            check_own("an object being written", self._made_in)
             self._drain()
             self._sink.publish()
         except BaseException:
@@ -98,7 +105,8 @@ class ObjectWriter(io.RawIOBase):
             return
         super().close()
         self._blocks.clear()
-        self._sink.discard()
+        if is_own(self._made_in):
+            self._sink.discard()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

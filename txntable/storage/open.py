@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import ObjectStore, StoreSpec
@@ -30,6 +31,8 @@ def open_store(spec: StoreSpec) -> ObjectStore:
     StorePermissionError
         There are no credentials at all.
     """
+    if not isinstance(spec.url, str) or not spec.url or "\0" in spec.url:
+        raise InvalidRequestError("a warehouse is at a url or in a folder; give one", url=shown(spec.url))
     url = spec.url.rstrip("/") or "/"
     parts = urlsplit(url)
     if parts.scheme not in {"", "file"}:

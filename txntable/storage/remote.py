@@ -1,8 +1,7 @@
 """Objects in S3, Google Cloud Storage, Azure or (for trying out) memory, through obstore.
 
-There are two clients.  One sends a failed request again (``retries`` says when); the other never
-does, and sends the put-if-absents: a hidden second attempt would meet its own object and answer
-``EXISTS``.
+Each request is made again here (``retries`` says when and for how long) but the put-if-absents: a hidden second attempt
+would meet its own object and answer ``EXISTS``.  obstore itself sends nothing twice but the parts of an upload.
 S3's 409 (another conditional write is under way) arrives here as ``EXISTS`` too; the log reads
 the slot before it believes either.
 
@@ -32,21 +31,32 @@ from obstore.exceptions import (
 
 from txntable.environment import SystemEnvironment
 from txntable.errors import (
-    IllegalStateError,
     StorePermissionError,
     StoreUnavailableError,
     TxnTableError,
     WarehouseNotFoundError,
 )
+from txntable.one_process import check_own
 from txntable.storage.credentials import key_failure_in
-from txntable.storage.failure_words import are_ended_keys, misconfiguration, short_reason, without_secrets
+from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
 from txntable.storage.multipart_upload import PART_BYTES, PARTS_IN_FLIGHT, MultipartUpload
 from txntable.storage.object_path import check_folder, check_path
-from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject, StoreSpec
+from txntable.storage.object_store import (
+    BEGINNING_BYTES,
+    ObjectMeta,
+    ObjectStore,
+    PutOutcome,
+    StoredObject,
+    StoreSpec,
+    check_whole_size,
+    name_is_taken,
+)
 from txntable.storage.object_writer import open_writer
 from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
-from txntable.storage.retries import Attempts
+from txntable.storage.request_rate import RequestRate
+from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
+from txntable.storage.store_errors import error_code, meaning_of
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
 _PARALLEL_GETS = 8
@@ -86,9 +96,12 @@ class RemoteStore(ObjectStore):
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec
         self._clients = connect(spec)
+        self.retry_timeout_ms = self._clients.retry_timeout_ms
         self._environment = SystemEnvironment()
+        self._rate = RequestRate(self._environment)
         self._process = os.getpid()
         self._is_s3 = kind_of(spec.url) == "s3"
+        self.is_remote = kind_of(spec.url) != "memory"
         self._in_order = kind_of(spec.url) in _LISTED_IN_ORDER and "--x-s3" not in spec.url  # S3 Express: any order
 
     def __repr__(self) -> str:
@@ -99,25 +112,51 @@ class RemoteStore(ObjectStore):
 
     def get(self, path: str) -> StoredObject | None:
         """Return the object, or ``None`` when there is none."""
+        return self._answered(partial(self._get, check_path(path)), path)
 
-        def request() -> StoredObject | None:
-            result = obstore.get(self._retrying(), path)
+    def _get(self, path: str) -> StoredObject | None:
+        def request() -> StoredObject:
+            result = obstore.get(self._client(), path)
+            # Of the answer's head: the body is not asked for unless somebody wants it.
+            check_whole_size(path, result.meta["size"])
             return StoredObject(result.bytes().to_bytes(), _milliseconds(result.meta["last_modified"]))
 
-        return self._unless_absent(request, check_path(path))
+        return self._present(request)
 
     def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
         """Return the objects in the order of `paths`, asking for eight at a time."""
         if len(paths) < 2:
             return [self.get(path) for path in paths]
-        with ThreadPoolExecutor(min(_PARALLEL_GETS, len(paths))) as pool:
-            return list(pool.map(self.get, paths))
+        found: dict[str, StoredObject | None] = {}
+        missing = [check_path(path) for path in dict.fromkeys(paths)]
+        attempts = self._attempts()
+        # Tried again and waited for in the calling thread: an interrupt ends it.
+        while missing:
+            with ThreadPoolExecutor(min(_PARALLEL_GETS, len(missing))) as pool:
+                answers = dict(zip(missing, pool.map(self._tried_get, missing), strict=True))
+            failures = {path: answer for path, answer in answers.items() if isinstance(answer, Exception)}
+            found |= {path: answer for path, answer in answers.items() if not isinstance(answer, Exception)}
+            self._wait_after(failures, attempts)
+            missing = list(failures)
+        return [found[path] for path in paths]
+
+    def _tried_get(self, path: str) -> StoredObject | Exception | None:
+        try:
+            return self._once(partial(self._get, path))
+        except _FAILURES as error:
+            return error
+
+    def _wait_after(self, failures: dict[str, Exception], attempts: Attempts) -> None:
+        lasting = next((path for path, error in failures.items() if not passes(str(error))), None)
+        if failures and (lasting is not None or not attempts.wait()):
+            path = lasting or next(iter(failures))
+            raise self._failure(failures[path], path, attempts) from without_secrets(failures[path])
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
         try:
             return self._unless_absent(
-                lambda: obstore.get_range(self._retrying(), path, start=start, length=length).to_bytes(),
+                lambda: obstore.get_range(self._client(), path, start=start, length=length).to_bytes(),
                 check_path(path),
             )
         except StoreUnavailableError:
@@ -129,7 +168,7 @@ class RemoteStore(ObjectStore):
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
-        return self._unless_absent(lambda: _meta(obstore.head(self._retrying(), path)), check_path(path))
+        return self._unless_absent(lambda: _meta(obstore.head(self._client(), path)), check_path(path))
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object by one request."""
@@ -138,15 +177,35 @@ class RemoteStore(ObjectStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create an object unless there is one; never sent again."""
         check_path(path)
-        self._check_process()
         attempts = self._attempts()
         try:
-            obstore.put(self._clients.single, path, data, mode="create", use_multipart=False)
+            self._once(lambda: obstore.put(self._client(), path, data, mode="create", use_multipart=False))
         except _EXISTS:
             return PutOutcome.EXISTS
         except _FAILURES as error:
             raise self._failure(error, path, attempts) from without_secrets(error)
         return PutOutcome.CREATED
+
+    def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
+        """Put if absent, never sent again, and look at another object at the same time."""
+        with ThreadPoolExecutor(1) as pool:
+            beside = pool.submit(self._tried_beginning, check_path(below))
+            outcome, found = self.put_if_absent(path, data), beside.result()
+        return outcome, self._beginning_beside(below) if isinstance(found, Exception) else found
+
+    def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
+        """Return the objects in the order of `paths`, and the beginning of another, asked for at the same time."""
+        with ThreadPoolExecutor(1) as pool:
+            beside = pool.submit(self._tried_beginning, check_path(below))
+            entries, found = self.get_many(paths), beside.result()
+        return entries, self.get_range(below, 0, BEGINNING_BYTES) if isinstance(found, Exception) else found
+
+    def _tried_beginning(self, path: str) -> bytes | Exception | None:
+        request = partial(obstore.get_range, self._client(), path, start=0, length=BEGINNING_BYTES)
+        try:
+            return self._once(lambda: self._present(lambda: request().to_bytes()))
+        except (*_FAILURES, TxnTableError) as error:
+            return error
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
@@ -157,20 +216,23 @@ class RemoteStore(ObjectStore):
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted; one LIST with a delimiter."""
         folder = check_folder(prefix)
-        found = self._answered(lambda: obstore.list_with_delimiter(self._retrying(), folder or None), folder)
+        found = self._answered(lambda: obstore.list_with_delimiter(self._client(), folder or None), folder)
         return sorted(str(path).rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects by one request each, so that the order holds; an absent one is no error."""
         for path in paths:
-            self._unless_absent(partial(obstore.delete, self._retrying(), path), check_path(path))
+            self._unless_absent(partial(obstore.delete, self._client(), path), check_path(path))
 
     def delete_unordered(self, paths: Sequence[str]) -> None:
         """Delete objects by as few requests as the store allows; an absent one is no error."""
         checked = [check_path(path) for path in paths]
         try:
-            obstore.delete(self._retrying(), checked)
-        except _FAILURES:
+            self._answered(partial(obstore.delete, self._client(), checked), checked[0] if checked else "")
+        except TxnTableError as error:
+            # What was tried for its whole time is not begun anew, object by object.
+            if passes(str(error.__cause__)):
+                raise
             # Some stores call an absent one an error, some know no bulk request; whatever else it was shows again.
             self.delete(checked)
 
@@ -179,7 +241,7 @@ class RemoteStore(ObjectStore):
         check_path(path)
         self._check_process()
         return open_writer(
-            MultipartUpload(lambda data: self._put_whole(path, data), lambda parts: self._put_parts(path, parts))
+            MultipartUpload(lambda data: self._create_whole(path, data), lambda parts: self._put_parts(path, parts))
         )
 
     def unfinished(self) -> Iterator[ObjectMeta]:
@@ -198,20 +260,37 @@ class RemoteStore(ObjectStore):
             abort_uploads(self.spec, paths)
 
     def _put_whole(self, path: str, data: bytes) -> None:
-        self._answered(lambda: obstore.put(self._retrying(), path, data, use_multipart=False), path)
+        self._answered(lambda: obstore.put(self._client(), path, data, use_multipart=False), path)
+
+    def _create_whole(self, path: str, data: bytes) -> None:
+        """Put an object that is not there yet; what an attempt before this one has put is."""
+
+        def request() -> None:
+            try:
+                obstore.put(self._client(), path, data, mode="create", use_multipart=False)
+            except _EXISTS:
+                found = self.get(path)
+                if found is None:
+                    raise  # another attempt of ours is under way
+                if found.data != data:
+                    raise name_is_taken(path) from None
+
+        with ending_within(self._environment, self.retry_timeout_ms):
+            self._answered(request, path)
 
     def _put_parts(self, path: str, parts: Iterator[bytes]) -> None:
         put = partial(obstore.put, chunk_size=PART_BYTES, max_concurrency=PARTS_IN_FLIGHT, use_multipart=True)
         attempts, mark = self._attempts(), {_MARK: self._environment.new_id()}
         try:
-            put(self._retrying(), path, parts, attributes=mark)
+            self._check_process()
+            put(self._clients.parts, path, parts, attributes=mark)
         except _FAILURES as error:
             # The answer to a completion may be lost; the second one, or the abort, then meets no upload any more.
             if not self._has_mark(path, mark):
                 raise self._failure(error, path, attempts) from without_secrets(error)
 
     def _has_mark(self, path: str, mark: dict[str, str]) -> bool:
-        request = partial(obstore.get, self._retrying(), path, options={"head": True})
+        request = partial(obstore.get, self._client(), path, options={"head": True})
         try:
             found = self._unless_absent(request, path)
         except TxnTableError:
@@ -222,7 +301,8 @@ class RemoteStore(ObjectStore):
         attempts, last = self._attempts(), None
         while True:
             try:
-                for chunk in obstore.list(self._retrying(), folder or None, offset=last, chunk_size=1000):
+                self._rate.wait()
+                for chunk in obstore.list(self._client(), folder or None, offset=last, chunk_size=1000):
                     for meta in map(_meta, chunk):
                         last = meta.path
                         yield meta
@@ -231,40 +311,52 @@ class RemoteStore(ObjectStore):
                 return
             except _FAILURES as error:
                 # Where the order is any, what has not been listed yet has no name to go on from.
-                if not ((self._in_order or last is None) and attempts.again(error)):
+                self._heed(error)
+                if not ((self._in_order or last is None) and passes(str(error)) and attempts.wait()):
                     raise self._failure(error, folder, attempts) from without_secrets(error)
 
     def _unless_absent(self, request: Callable[[], _T], path: str) -> _T | None:
-        def ask() -> _T | None:
-            try:
-                return request()
-            except FileNotFoundError as error:
-                self._check_bucket(error)
-                return None
+        return self._answered(lambda: self._present(request), path)
 
-        return self._answered(ask, path)
+    def _present(self, request: Callable[[], _T]) -> _T | None:
+        try:
+            return request()
+        except FileNotFoundError as error:
+            self._check_bucket(error)
+            return None
 
     def _answered(self, request: Callable[[], _T], path: str) -> _T:
         attempts = self._attempts()
         while True:
             try:
-                return request()
+                return self._once(request)
             except _FAILURES as error:
-                if not attempts.again(error):
+                if not (passes(str(error)) and attempts.wait()):
                     raise self._failure(error, path, attempts) from without_secrets(error)
 
-    def _attempts(self) -> Attempts:
-        return Attempts(self._clients.max_retries, self._environment)
+    def _once(self, request: Callable[[], _T]) -> _T:
+        self._rate.wait()
+        try:
+            answer = request()
+        except _FAILURES as error:
+            self._heed(error)
+            raise
+        self._rate.went_well()
+        return answer
 
-    def _retrying(self) -> Any:
+    def _heed(self, error: Exception) -> None:
+        if asks_for_less(str(error)):
+            self._rate.halve()
+
+    def _attempts(self) -> Attempts:
+        return Attempts(self.retry_timeout_ms, self._environment)
+
+    def _client(self) -> Any:
         self._check_process()
-        return self._clients.retrying
+        return self._clients.single
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise IllegalStateError(
-                "a store does not survive a fork; open it in the new process, or start that by spawn", url=self.spec.url
-            )
+        check_own(f"the store {self.spec.url}", self._process)
 
     def _check_bucket(self, error: Exception) -> None:
         if _NO_BUCKET.search(str(error)):
@@ -285,16 +377,17 @@ class RemoteStore(ObjectStore):
         misconfigured = misconfiguration(text, self.spec.url)
         if misconfigured is not None:
             return misconfigured
-        if are_ended_keys(text):
-            return StorePermissionError("the AWS session token is not valid any more; get another", reason=reason)
+        code = error_code(text)
+        known = meaning_of(code)
+        if known is not None and known[0] is not StoreUnavailableError:
+            return known[0](known[1], path=path, code=code, reason=reason)
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(text):
             action = missing_s3_action(text) if kind_of(self.spec.url) == "s3" else None
             return StorePermissionError(
                 "the store refused these credentials; grant them the action", path=path, action=action, reason=reason
             )
-        return StoreUnavailableError(
-            "the store gave no usable answer; try again", path=path, reason=reason, tried_for_ms=attempts.tried_for_ms
-        )
+        says = "the store gave no usable answer; try again" if known is None else known[1]
+        return StoreUnavailableError(says, path=path, reason=reason, tried_for_ms=attempts.tried_for_ms)
 
 
 def _meta(found: Any) -> ObjectMeta:

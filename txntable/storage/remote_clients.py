@@ -38,17 +38,17 @@ class Clients:
 
     Attributes
     ----------
-    retrying : object
-        Sends a failed request again.
     single : object
-        Never does.
-    max_retries : int
-        How often the first one does.
+        Makes each request once.
+    parts : object
+        Sends a failed request again by itself: for uploads in parts.
+    retry_timeout_ms : int
+        For how long.
     """
 
-    retrying: Any
     single: Any
-    max_retries: int = 0
+    parts: Any
+    retry_timeout_ms: int
 
 
 def connect(spec: StoreSpec) -> Clients:
@@ -67,7 +67,7 @@ def connect(spec: StoreSpec) -> Clients:
     settings = parse_options(kind, spec.options)
     if kind == "memory":
         memory = _memory_stores.setdefault(spec.url, MemoryStore())
-        return Clients(memory, memory)
+        return Clients(memory, memory, settings.retry_timeout_ms)
     if kind == "s3":
         arguments = _s3_arguments(settings, urlsplit(spec.url).netloc)
     else:
@@ -77,9 +77,9 @@ def connect(spec: StoreSpec) -> Clients:
         }
     try:
         return Clients(
-            from_url(spec.url, retry_config=obstore_retries(settings.max_retries), **arguments),  # type: ignore[call-overload]
             from_url(spec.url, retry_config=obstore_retries(0), **arguments),  # type: ignore[call-overload]
-            settings.max_retries,
+            from_url(spec.url, retry_config=obstore_retries(settings.retry_timeout_ms), **arguments),  # type: ignore[call-overload]
+            settings.retry_timeout_ms,
         )
     except (BaseError, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from txntable.errors import InvalidConfigError
+from txntable.storage.retries import DEFAULT_RETRY_TIMEOUT_MS
 
 _CLIENT_OPTIONS = frozenset(
     {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "read_timeout", "root_certificate"}
@@ -51,7 +52,7 @@ _ADDRESSING = {"path": "false", "virtual": "true"}
 _FLAGS = frozenset(
     {"allow_http", "allow_invalid_certificates", "request_payer", "skip_signature", "virtual_hosted_style_request"}
 )
-_DURATIONS = frozenset({"timeout", "connect_timeout", "read_timeout"})
+_DURATIONS = frozenset({"timeout", "connect_timeout", "read_timeout", "retry_timeout"})
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _KMS = frozenset({"aws:kms", "aws:kms:dsse"})
@@ -69,19 +70,18 @@ class ClientSettings:
     client : Mapping[str, str]
         Timeouts, proxies: obstore's ``client_options``.  ``timeout`` is one attempt's, from the connection to the last
         byte (``30s`` unless given), ``connect_timeout`` the connection's (``5s``).
-    max_retries : int
-        How often a request that failed is sent again, put-if-absents excepted, which the logs send again themselves;
-        :mod:`txntable.storage.retries` says after which failures and how long it waits.  Nothing is sent again once
-        two minutes have passed since it was sent first, and one ``timeout``.  Where failures of both kinds that are
-        told apart there take turns, each counts by itself.
+    retry_timeout_ms : int
+        For how long a call is tried again whose request failed (``120s`` unless given); 0: not at all.
+        :mod:`txntable.storage.retries` says after which failures, and how long it waits.  An attempt that is under way
+        then still has its ``timeout``.
     """
 
     store: Mapping[str, str]
     client: Mapping[str, str]
-    max_retries: int = 8
+    retry_timeout_ms: int = DEFAULT_RETRY_TIMEOUT_MS
 
     def __repr__(self) -> str:
-        return f"ClientSettings({sorted(self.store)}, {sorted(self.client)}, max_retries={self.max_retries})"
+        return f"ClientSettings({sorted(self.store)}, {sorted(self.client)}, retry_timeout_ms={self.retry_timeout_ms})"
 
     def flag(self, name: str) -> bool:
         """Return whether the option `name` is given and true."""
@@ -89,8 +89,7 @@ class ClientSettings:
 
     def seconds(self, name: str) -> float | None:
         """Return the duration that the option `name` gives, in seconds."""
-        found = _DURATION.fullmatch(self.client.get(name, ""))
-        return None if found is None else int(found[1]) * _SECONDS[found[2] or "s"]
+        return _seconds(self.client.get(name, ""))
 
 
 def parse_options(kind: str, options: Mapping[str, str]) -> ClientSettings:
@@ -111,21 +110,23 @@ def parse_options(kind: str, options: Mapping[str, str]) -> ClientSettings:
     """
     store: dict[str, str] = {}
     client: dict[str, str] = {}
-    retries = ClientSettings({}, {}).max_retries
+    retry_timeout_ms = DEFAULT_RETRY_TIMEOUT_MS
+    met: set[str] = set()
     for given, text in options.items():
         name, value = _normal(given, _canonical(kind, given), str(text))
         target = client if name in _CLIENT_OPTIONS else store
-        if name in target:
+        if name in met:
             raise InvalidConfigError("a storage option is given twice; leave one out", option=given, same_as=name)
-        if name == "max_retries":
-            retries = _whole_number(given, value)
+        met.add(name)
+        if name == "retry_timeout":
+            retry_timeout_ms = round((_seconds(value) or 0) * 1000)
         elif name in _CLIENT_OPTIONS or name in _KNOWN[kind]:
             target[name] = value
         else:
             raise _unknown(kind, given, name)
     if kind == "s3":
         _complete_encryption(store)
-    return ClientSettings(store, client, retries)
+    return ClientSettings(store, client, retry_timeout_ms)
 
 
 def _canonical(kind: str, given: str) -> str:
@@ -157,6 +158,11 @@ def _normal(given: str, name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
+def _seconds(value: str) -> float | None:
+    found = _DURATION.fullmatch(value)
+    return None if found is None else int(found[1]) * _SECONDS[found[2] or "s"]
+
+
 def _truth(given: str, value: str) -> bool:
     if value.lower() not in _TRUTHS:
         raise InvalidConfigError("a storage option must be true or false", option=given)
@@ -178,14 +184,8 @@ def _complete_encryption(store: dict[str, str]) -> None:
         raise InvalidConfigError("a KMS key goes with aws:kms; leave one out", option="sse_kms_key_id", encryption=kind)
 
 
-def _whole_number(given: str, value: str) -> int:
-    if not value.strip().isdecimal():
-        raise InvalidConfigError("a storage option must be a whole number", option=given)
-    return int(value)
-
-
 def _unknown(kind: str, given: str, name: str) -> InvalidConfigError:
-    known = sorted(_KNOWN[kind] | _CLIENT_OPTIONS | {"max_retries"})
+    known = sorted(_KNOWN[kind] | _CLIENT_OPTIONS | {"retry_timeout"})
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return InvalidConfigError(
         "there is no such storage option; correct its name",

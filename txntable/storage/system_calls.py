@@ -24,6 +24,16 @@ class FileStatus(Protocol):
         ...
 
     @property
+    def st_dev(self) -> int:
+        """The device that it is on."""
+        ...
+
+    @property
+    def st_ino(self) -> int:
+        """Its number on that device: no other's while it exists or is open."""
+        ...
+
+    @property
     def st_mtime_ns(self) -> int:
         """When the content was last written, in ns since 1970."""
         ...
@@ -38,6 +48,10 @@ class SystemCalls(Protocol):
 
     def read(self, descriptor: int, size: int) -> bytes:
         """Read up to `size` bytes."""
+        ...
+
+    def pread(self, descriptor: int, size: int, start: int) -> bytes:
+        """Read up to `size` bytes from `start` on."""
         ...
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
@@ -85,6 +99,7 @@ class MachineCalls:
     """The real ones."""
 
     read = staticmethod(os.read)
+    pread = staticmethod(os.pread)
     write = staticmethod(os.write)
     fsync = staticmethod(os.fsync)
     close = staticmethod(os.close)

@@ -57,6 +57,7 @@ class UnfinishedFile:
 
     def remove(self) -> None:
         """Take the name away, if it is still there."""
-        self.seal(durable=False)
+        with contextlib.suppress(OSError):
+            self.seal(durable=False)
         with contextlib.suppress(OSError):
             self._calls.unlink(self.place)

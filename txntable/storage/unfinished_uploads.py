@@ -18,22 +18,13 @@ from botocore.exceptions import BotoCoreError, ClientError  # noqa: TID251
 from txntable.errors import InvalidRequestError, StorePermissionError, StoreUnavailableError
 from txntable.storage.aws_session import s3_client
 from txntable.storage.object_store import ObjectMeta, StoreSpec
+from txntable.storage.store_errors import meaning_of
 
 _ID = "?uploadId="
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _GONE = "NoSuchUpload"
-_REFUSED = frozenset(
-    {
-        "AccessDenied",
-        "AllAccessDisabled",
-        "403",
-        "ExpiredToken",
-        "InvalidAccessKeyId",
-        "InvalidToken",
-        "SignatureDoesNotMatch",
-    }
-)
+_REFUSED = frozenset({"AccessDenied", "403"})
 
 
 def unfinished_uploads(spec: StoreSpec) -> Iterator[ObjectMeta]:
@@ -124,6 +115,9 @@ def _told(spec: StoreSpec, action: str) -> Iterator[None]:
             raise StorePermissionError(
                 "the store refused these credentials; grant them the action", url=spec.url, action=action
             ) from error
+        known = meaning_of(code)
+        if known is not None:
+            raise known[0](known[1], url=spec.url, code=code) from error
         raise StoreUnavailableError("the store gave no usable answer; try again", url=spec.url, reason=code) from error
     except BotoCoreError as error:
         raise StoreUnavailableError(

@@ -66,12 +66,15 @@ class Step:
     outcome : str, optional
         What was answered: ``ok``, ``none``, ``created``, ``exists``, or an error's name; ``None``
         while it is being done.
+    looks_beside : bool
+        Whether the beginning of another object was read in the same step: one more GET.
     """
 
     number: int
     operation: Operation
     path: str
     outcome: str | None = None
+    looks_beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

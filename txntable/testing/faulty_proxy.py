@@ -2,7 +2,8 @@
 
 Owns the order of events at a request: it is noted, a rule is looked for, then the request reaches the server or not,
 and its answer the client or not.  Nothing here waits for a time: an answer that is held back is let go by the next
-request, or by :meth:`FaultyServer.heal`.  Must not know of warehouses.
+request, or by :meth:`FaultyServer.heal`; a request that was failed and is still under way arrives when
+:meth:`FaultyServer.deliver` says so.  Must not know of warehouses.
 """
 
 from __future__ import annotations
@@ -64,12 +65,15 @@ class HttpFault(Enum):
     TRUNCATED = "done, and half of the answer's body is sent"
     SLOW = "done, and answered when the next request comes"
     LATE = "done when the next request has been answered"
+    HELD = "answered 500 InternalError, and done when it is delivered"
+    HELD_RESET = "the connection is lost, and done when it is delivered"
     PARTIAL = "a bulk delete: done but for its first object"
 
 
 _ANSWERS = {
     HttpFault.ERROR_500: ("500 Internal Server Error", "InternalError"),
     HttpFault.LOST_500: ("500 Internal Server Error", "InternalError"),
+    HttpFault.HELD: ("500 Internal Server Error", "InternalError"),
     HttpFault.SLOW_DOWN: ("503 Slow Down", "SlowDown"),
     HttpFault.CONFLICT: ("409 Conflict", "ConditionalRequestConflict"),
     HttpFault.DENIED: ("403 Forbidden", "AccessDenied"),
@@ -83,6 +87,8 @@ _DONE = frozenset(
     {HttpFault.LOST_500, HttpFault.LOST_412, HttpFault.RESET_AFTER, HttpFault.TRUNCATED}
     | {HttpFault.SLOW, HttpFault.LATE}
 )
+_LOST = frozenset({HttpFault.RESET_BEFORE, HttpFault.RESET_AFTER, HttpFault.HELD_RESET})
+_HELD = frozenset({HttpFault.HELD, HttpFault.HELD_RESET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,16 @@ class _FaultLayer:
         self._met: list[int] = []
         self._arrived: list[threading.Event] = []
         self._answered: list[threading.Event] = []
+        self._held: list[tuple[dict[str, Any], bytes]] = []
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def deliver(self, most: int | None) -> list[str]:
+        with self._lock:
+            going, self._held = self._held[:most], self._held[len(self._held[:most]) :]
+        return [self._pass_on({**environ, "wsgi.input": io.BytesIO(body)})[0] for environ, body in going]
 
     def follow(self, plan: Sequence[HttpRule], *, forget: bool = True) -> None:
         with self._lock:
@@ -149,6 +165,9 @@ class _FaultLayer:
             environ["wsgi.input"] = io.BytesIO(body)
         request = _request(environ)
         fault = self._fault_of(request)
+        if fault in _HELD:
+            with self._lock:
+                self._held.append((dict(environ), environ["wsgi.input"].read()))
         self._let_go(self._arrived)
         if fault is HttpFault.LATE:
             self._hold(self._answered)
@@ -157,7 +176,7 @@ class _FaultLayer:
             self._hold(self._arrived)
         if fault is not HttpFault.LATE:
             self._let_go(self._answered)
-        if fault in {HttpFault.RESET_BEFORE, HttpFault.RESET_AFTER}:
+        if fault in _LOST:
             _lose_connection(environ["werkzeug.socket"])
         start_response(status, headers)
         return [body[: len(body) // 2] if fault is HttpFault.TRUNCATED else body]
@@ -245,6 +264,26 @@ class FaultyServer(LockedMotoServer):
     def heal(self) -> None:
         """Let everything go well again, and what is held back be answered."""
         self._layer.follow(())
+
+    @property
+    def held(self) -> int:
+        """Return how many requests were failed, and wait for :meth:`deliver`."""
+        return self._layer.held
+
+    def deliver(self, most: int | None = None) -> list[str]:
+        """Do what was held, the oldest first, as if the network had only now let it through.
+
+        Parameters
+        ----------
+        most : int, optional
+            So many of them; default: all.
+
+        Returns
+        -------
+        list of str
+            What the server said, to nobody.
+        """
+        return self._layer.deliver(most)
 
     def stop_failing(self) -> None:
         """Let everything go well again, and go on noting requests."""

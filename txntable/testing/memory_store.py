@@ -12,7 +12,15 @@ from itertools import islice, takewhile
 from typing import BinaryIO
 
 from txntable.storage.object_path import check_folder, check_path
-from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject, StoreSpec
+from txntable.storage.object_store import (
+    ObjectMeta,
+    ObjectStore,
+    PutOutcome,
+    StoredObject,
+    StoreSpec,
+    check_whole_size,
+    name_is_taken,
+)
 from txntable.storage.object_writer import BufferedSink, open_writer
 from txntable.testing.manual_environment import ManualEnvironment, StoreTime
 
@@ -114,7 +122,15 @@ class MemoryStore(ObjectStore):
 
     def get(self, path: str) -> StoredObject | None:
         """Return the object, or ``None`` when there is none."""
-        return self.objects.get(check_path(path))
+        found = self.objects.get(check_path(path))
+        if found is not None:
+            check_whole_size(path, len(found.data))
+        return found
+
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
+        """Return a part of an object, or ``None`` when there is no object."""
+        found = self.objects.get(check_path(path))
+        return None if found is None else found.data[start : start + length]
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
@@ -142,4 +158,8 @@ class MemoryStore(ObjectStore):
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into."""
         check_path(path)
-        return open_writer(BufferedSink(lambda data: self.objects.put(path, data)))
+        return open_writer(BufferedSink(lambda data: self._create(path, data)))
+
+    def _create(self, path: str, data: bytes) -> None:
+        if not self.objects.put_if_absent(path, data):
+            raise name_is_taken(path)

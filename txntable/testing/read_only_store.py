@@ -21,6 +21,7 @@ class ReadOnlyStore(ObjectStore):
     def __init__(self, inner: ObjectStore) -> None:
         self._inner = inner
         self.spec = inner.spec
+        self.retry_timeout_ms = inner.retry_timeout_ms
 
     def get(self, path: str) -> StoredObject | None:
         """Return the object, or ``None`` when there is none."""
@@ -33,6 +34,10 @@ class ReadOnlyStore(ObjectStore):
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
         return self._inner.get_range(path, start, length)
+
+    def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
+        """Return the objects, and the beginning of another."""
+        return self._inner.get_above(paths, below)
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""

@@ -2,20 +2,24 @@
 
 One :class:`SteppingStore` is one process's door; several over the same inner store are several
 processes.  Owns the order of events at a step: land what is late, tell the scheduler, then the
-fault.  Streams make their object in one step, when they are closed.  Not for several threads.
+fault.  Streams make their object in one step, when they are closed; what is looked at beside a request is a part of
+its step, right after it.  Not for several threads.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
-from txntable.errors import InvalidRequestError, StoreUnavailableError, TxnTableError
-from txntable.storage.object_store import ObjectMeta, ObjectStore, PutOutcome, StoredObject
+from txntable.environment import Environment
+from txntable.errors import DamagedDataError, InvalidRequestError, StoreUnavailableError, TxnTableError
+from txntable.storage.object_store import BEGINNING_BYTES, ObjectMeta, ObjectStore, PutOutcome, StoredObject
 from txntable.storage.object_writer import BufferedSink, open_writer
+from txntable.storage.retries import Attempts
 from txntable.testing.fault_plan import (
     ONLY_PUT_IF_ABSENT,
     ONLY_WRITES,
@@ -63,6 +67,8 @@ class SteppingStore(ObjectStore):
     ----------
     plan, on_step, forecast
         As given; may be changed at any time.
+    retries : Environment or None
+        Set, a step that fails is tried again as a remote store's door does it, for ``retry_timeout_ms``, by this clock.
     steps : list of Step
         All steps so far.
     killed : bool
@@ -78,6 +84,9 @@ class SteppingStore(ObjectStore):
         forecast: Forecast | None = None,
     ) -> None:
         self.spec = inner.spec
+        self.is_remote = inner.is_remote
+        self.retry_timeout_ms = inner.retry_timeout_ms
+        self.retries: Environment | None = None
         self.steps: list[Step] = []
         self.killed = False
         self._inner = inner
@@ -90,7 +99,8 @@ class SteppingStore(ObjectStore):
     @property
     def requests(self) -> Counter[str]:
         """Return how many GET, HEAD, LIST, PUT and DELETE were made."""
-        return Counter(_REQUEST_KINDS.get(step.operation, step.operation.name) for step in self.steps)
+        made = Counter(_REQUEST_KINDS.get(step.operation, step.operation.name) for step in self.steps)
+        return made + Counter(GET=sum(step.looks_beside for step in self.steps))
 
     @property
     def late(self) -> int:
@@ -113,7 +123,7 @@ class SteppingStore(ObjectStore):
         due = self._late if number is None else [self._late[number]]
         self._late = [write for write in self._late if write not in due]
         for write in due:
-            write.apply()
+            _land(write)
         return [write.step for write in due]
 
     def kill(self) -> None:
@@ -140,6 +150,23 @@ class SteppingStore(ObjectStore):
         """Create an object unless there is one."""
         return self._step(Operation.PUT_IF_ABSENT, path, partial(self._inner.put_if_absent, path, data))
 
+    def settle(self) -> None:
+        """Let the inner store settle what was read: no request."""
+        self._inner.settle()
+
+    def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
+        """Create an object unless there is one, and look at another in the same step."""
+        return self.put_if_absent(path, data), self._look_beside(below)
+
+    def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
+        """Return the objects, a step each, and the beginning of another in the last of these."""
+        return self.get_many(paths), self._look_beside(below)
+
+    def _look_beside(self, path: str) -> bytes | None:
+        self._check_alive()
+        self.steps[-1] = replace(self.steps[-1], looks_beside=True)
+        return self._inner.get_range(path, 0, BEGINNING_BYTES)
+
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, as they are at the call."""
         found: tuple[ObjectMeta, ...] = self._step(Operation.LIST, prefix, lambda: tuple(self._inner.list(prefix)))
@@ -165,12 +192,29 @@ class SteppingStore(ObjectStore):
         """Return a file to stream a new object into; its close is the step."""
         self._check_alive()
 
+        def write(data: bytes) -> None:
+            found = None if self.retries is None else self._inner.get(path)
+            # As a remote store's door: what an attempt before this one has put is there already.
+            if found is None or found.data != data:
+                _write(self._inner, path, data)
+
         def publish(data: bytes) -> None:
-            self._step(Operation.WRITE, path, partial(_write, self._inner, path, data))
+            self._step(Operation.WRITE, path, partial(write, data))
 
         return open_writer(BufferedSink(publish))
 
     def _step(self, operation: Operation, path: str, apply: Callable[[], _T]) -> _T:
+        if self.retries is None or operation is Operation.PUT_IF_ABSENT:
+            return self._one_step(operation, path, apply)
+        attempts = Attempts(self.retry_timeout_ms, self.retries)
+        while True:
+            try:
+                return self._one_step(operation, path, apply)
+            except StoreUnavailableError:
+                if not attempts.wait():
+                    raise
+
+    def _one_step(self, operation: Operation, path: str, apply: Callable[[], _T]) -> _T:
         self._check_alive()
         step = Step(len(self.steps) + 1, operation, path)
         self.steps.append(step)
@@ -245,10 +289,10 @@ class SteppingStore(ObjectStore):
         due = [write for write in self._late if write.rule.lands_at is not None and write.rule.lands_at <= step.number]
         self._late = [write for write in self._late if write not in due]
         for write in due:
-            write.apply()
+            _land(write)
 
     def _record(self, step: Step, outcome: str) -> None:
-        self.steps[step.number - 1] = Step(step.number, step.operation, step.path, outcome)
+        self.steps[step.number - 1] = replace(step, outcome=outcome)
 
     def _check_alive(self) -> None:
         if self.killed:
@@ -257,6 +301,12 @@ class SteppingStore(ObjectStore):
     def _die(self) -> None:
         self.killed = True
         raise ProcessKilled
+
+
+def _land(write: _Late) -> None:
+    # Nobody hears the answer: a new file whose name is taken by then is refused, and that is all.
+    with suppress(DamagedDataError):
+        write.apply()
 
 
 @dataclass(frozen=True, slots=True)

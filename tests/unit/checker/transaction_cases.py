@@ -133,6 +133,23 @@ def the_client_was_told_committed_and_aborted(story: Story) -> None:
     story.ends("t1", commit=False)
 
 
+@flagged(15)
+def a_token_passed_for_a_committed_ones_after_a_later_transaction_and_it_is_aborted(story: Story) -> None:
+    story.sends("a@t0:0", "t1", owner=ONE)
+    story.commits("t2", "b@t0:2", owner=TWO)
+    story.ends("t1", commit=True)
+    story.shows(decisions=(decision(ONE, False, 5), decision(TWO, True, 7)))
+
+
+@passes(15)
+def a_token_passed_for_a_committed_ones_after_a_later_transaction_and_it_is_committed(story: Story) -> None:
+    story.sends("a@t0:0", "t1", owner=ONE)
+    story.ends("t1", commit=True, outcome=INFO)
+    story.commits("t2", "b@t0:2", owner=TWO)
+    story.ends("t1", commit=True)
+    story.shows(decisions=(decision(ONE, True, 5), decision(TWO, True, 7)))
+
+
 @passes(15)
 def the_client_was_told_committed_and_all_of_it_may_be_gone(story: Story) -> None:
     story.has(scratch=frozenset({"s"}), compacted=frozenset({"c"}))

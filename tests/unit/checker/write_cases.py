@@ -305,12 +305,28 @@ def a_commit_of_unknown_outcome_is_in_the_log(story: Story) -> None:
     story.shows(whole=True, decisions=(decision(ONE, True, 5),))
 
 
-@passes(28)
-def a_commit_of_unknown_outcome_was_asked_for_again_and_refused(story: Story) -> None:
+@flagged(28)
+def a_commit_of_unknown_outcome_was_asked_for_again_and_refused_and_it_is_committed(story: Story) -> None:
     story.commits("t1", "a@t0:0", owner=ONE, outcome=INFO)
+    story.commits("t2", "b@t0:2", owner=TWO)
     story.ends("t1", commit=True, owner=ONE, outcome=FAIL)
     story.polls("c1", "a@t0:0")
-    story.shows(whole=True, decisions=(decision(ONE, True, 5),))
+    story.shows(whole=True, decisions=(decision(ONE, True, 5), decision(TWO, True, 7)))
+
+
+@passes(28)
+def a_commit_of_unknown_outcome_was_asked_for_again_after_a_later_one_and_is_unknown(story: Story) -> None:
+    story.commits("t1", "a@t0:0", owner=ONE, outcome=INFO)
+    story.commits("t2", "b@t0:2", owner=TWO)
+    story.ends("t1", commit=True, owner=ONE, outcome=INFO)
+    story.shows(whole=True, decisions=(decision(ONE, True, 5), decision(TWO, True, 7)))
+
+
+@passes(28)
+def a_commit_of_unknown_outcome_was_asked_for_again_and_refused_and_it_is_aborted(story: Story) -> None:
+    story.commits("t1", "a@t0:0", owner=ONE, outcome=INFO)
+    story.ends("t1", commit=True, owner=ONE, outcome=FAIL)
+    story.shows(whole=True, decisions=(decision(ONE, False, 5),))
 
 
 @passes(28)

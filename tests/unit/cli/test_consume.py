@@ -283,7 +283,7 @@ def test_interruption_ends_it_cleanly_after_what_was_printed(
 
     result = runner.invoke(application, ["consume", filled, "--partition", "1", "--from-beginning", "--follow"])
 
-    assert (result.stdout, result.stderr, result.exit_code) == ("other\n", "", 0)
+    assert (result.stdout, result.stderr, result.exit_code) == ("other\n", "interrupted\n", 130)
 
 
 def test_closed_pipe_ends_it_without_a_trace(warehouse: Warehouse, topic: str) -> None:

@@ -14,6 +14,16 @@ from typer.testing import CliRunner
 
 from tests.simulation.site import Site
 from tests.unit.cli.conftest import Call
+from tests.unit.cli.group_consuming import (
+    TOPIC,
+    committed,
+    consume,
+    consume_interrupted,
+    interrupt_after,
+    members,
+    polled,
+    send,
+)
 from txntable.cli import consume_run
 from txntable.cli.main import application
 from txntable.client.consumer import Consumer
@@ -21,48 +31,10 @@ from txntable.client.group_client import GroupClient
 from txntable.client.records import TopicPartition
 from txntable.warehouse import Warehouse
 
-TOPIC = "numbers"
-
 
 @pytest.fixture(autouse=True)
 def topic(warehouse: Warehouse) -> None:
     warehouse.admin().create_topic(TOPIC)
-
-
-def send(warehouse: Warehouse, *values: str, partition: int = 0) -> None:
-    with warehouse.producer() as producer:
-        for value in values:
-            producer.send(TOPIC, value=value.encode(), partition=partition)
-
-
-def committed(warehouse: Warehouse) -> dict[int, int]:
-    found = warehouse.admin().list_consumer_group_offsets("g")
-    return {each.partition: offset.offset for each, offset in found.items() if offset is not None}
-
-
-def members(warehouse: Warehouse) -> int:
-    (group,) = warehouse.admin().describe_consumer_groups(["g"]).values()
-    return len(group.members)
-
-
-def consume(call: Call, *options: str) -> list[str]:
-    result = call("consume", TOPIC, "--group", "g", *options)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout.splitlines()
-
-
-def interrupt_after(monkeypatch: pytest.MonkeyPatch, polls: int, *, inside: bool = False) -> None:
-    """Let the next poll after some be interrupted; `inside`: when it has moved the positions already."""
-    poll, made = Consumer.poll, iter(range(polls + 1))
-
-    def interrupted(self: Consumer, timeout_ms: float, max_records: int) -> object:
-        last = next(made) == polls
-        found = None if last and not inside else poll(self, timeout_ms, max_records)
-        if last:
-            raise KeyboardInterrupt
-        return found
-
-    monkeypatch.setattr(Consumer, "poll", interrupted)
 
 
 # -- going on -------------------------------------------------------------------------------
@@ -166,8 +138,8 @@ def test_partition_that_goes_to_another_member_is_committed_before(warehouse: Wa
     with consumer:
         run = consume_run.ConsumeRun(consumer, warehouse.context.environment)
         consumer.subscribe([TOPIC], listener=run)
-        run._print(consumer.poll(), lambda record: b"line")
-        assert committed(warehouse) == {}
+        run._print(polled(consumer, run), lambda record: b"line")
+        assert committed(warehouse) == {0: 0}
 
         consumer.unsubscribe()
 
@@ -180,12 +152,12 @@ def test_partition_that_was_lost_is_not_committed(warehouse: Warehouse) -> None:
     with consumer:
         run = consume_run.ConsumeRun(consumer, warehouse.context.environment)
         consumer.subscribe([TOPIC], listener=run)
-        run._print(consumer.poll(), lambda record: b"line")
+        run._print(polled(consumer, run), lambda record: b"line")
 
         run.on_partitions_lost([TopicPartition(TOPIC, 0)])
         run._flush()
 
-    assert committed(warehouse) == {}
+    assert committed(warehouse) == {0: 0}
 
 
 def expel_before(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, call_of_poll: int) -> None:
@@ -206,7 +178,7 @@ def test_member_that_is_one_no_more_says_so_and_prints_again_what_is_not_committ
     send(warehouse, "one", "two", "three")
     monkeypatch.setattr(consume_run, "_POLL_RECORDS", 1)
     monkeypatch.setattr(consume_run, "COMMIT_INTERVAL_MS", 0)
-    expel_before(monkeypatch, warehouse, 2)
+    expel_before(monkeypatch, warehouse, 3)
 
     result = call("consume", TOPIC, "--group", "g", "--follow", "--from-beginning", "--max-messages", "4")
 
@@ -221,7 +193,7 @@ def test_last_commit_that_is_refused_is_an_error(
 ) -> None:
     send(warehouse, "one", "two")
     monkeypatch.setattr(consume_run, "_POLL_RECORDS", 1)
-    expel_before(monkeypatch, warehouse, 2)
+    expel_before(monkeypatch, warehouse, 3)
 
     result = call("consume", TOPIC, "--group", "g")
 
@@ -239,8 +211,8 @@ def test_interruption_commits_what_was_printed_and_no_more(
     send(warehouse, "one", "two", "three")
     monkeypatch.setattr(consume_run, "_POLL_RECORDS", 2)
     with monkeypatch.context() as during:
-        interrupt_after(during, 1, inside=inside)
-        assert consume(call, "--follow", "--from-beginning") == ["one", "two"]
+        interrupt_after(during, 2, inside=inside)
+        assert consume_interrupted(call, "--follow", "--from-beginning") == ["one", "two"]
 
     assert (committed(warehouse), members(warehouse)) == ({0: 2}, 0)
     assert consume(call) == ["three"]
@@ -259,7 +231,7 @@ def test_interruption_between_two_lines_commits_the_lines_before(
     poll = Consumer.poll
     with monkeypatch.context() as during:
         during.setattr(Consumer, "poll", lambda *args: {p: Interrupted(r) for p, r in poll(*args).items()})
-        assert consume(call) == ["one", "two"]
+        assert consume_interrupted(call) == ["one", "two"]
 
     assert committed(warehouse) == {0: 2}
 
@@ -282,7 +254,7 @@ def test_followed_records_are_committed_now_and_then(
 
     runner.invoke(application, ["consume", TOPIC, "--group", "g"])
 
-    assert seen[:2] == [{}, {0: 1} if interval_ms == 0 else {}]
+    assert seen[:3] == [{}, {0: 0}, {0: 1 if interval_ms == 0 else 0}]
     assert committed(warehouse) == {0: 2}
 
 
@@ -299,7 +271,7 @@ def test_closed_pipe_commits_nothing_that_nobody_has_read(warehouse: Warehouse) 
 
     assert (process.stderr.read(), process.wait()) == (b"", 0)
     process.stderr.close()
-    assert (committed(warehouse), members(warehouse)) == ({}, 0)
+    assert (committed(warehouse), members(warehouse)) == ({0: 0}, 0)
 
 
 def test_lines_that_the_output_did_not_take_are_not_committed(
@@ -314,16 +286,16 @@ def test_lines_that_the_output_did_not_take_are_not_committed(
     with consumer:
         run = consume_run.ConsumeRun(consumer, warehouse.context.environment)
         consumer.subscribe([TOPIC], listener=run)
-        found = consumer.poll()
+        found = polled(consumer, run)
         with monkeypatch.context() as during:
-            during.setattr(sys, "stdout", SimpleNamespace(buffer=Closed()))
+            during.setattr(sys, "stdout", SimpleNamespace(buffer=Closed(), isatty=lambda: False))
             with pytest.raises(BrokenPipeError):
                 run._print(found, lambda record: b"line")
 
-    assert committed(warehouse) == {}
+    assert committed(warehouse) == {0: 0}
 
 
-@pytest.mark.parametrize(("group", "waits_ms"), [(None, [9_000, 9_000]), ("g", [5_000, 5_000, 4_000])])
+@pytest.mark.parametrize(("group", "waits_ms"), [(None, [9_000, 9_000]), ("g", [5_000, 4_000, 5_000, 4_000])])
 def test_silence_counts_from_the_last_record_and_a_group_looks_up_often_enough_to_commit(
     monkeypatch: pytest.MonkeyPatch, group: str | None, waits_ms: list[float]
 ) -> None:

@@ -62,8 +62,9 @@ def test_run_ends_well_when_it_is_interrupted_and_tells_what_it_did(
 
     result = call("transactions", "run")
 
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "coordinator_epoch=1 published_topics=1\n"
+    assert (result.exit_code, result.stdout) == (128 + number, "")
+    assert result.stderr.splitlines()[0] == "coordinator_epoch=1 published_topics=1"
+    assert result.stderr.splitlines()[1:] == ["interrupted" if number == signal.SIGINT else "terminated"]
     assert signal.getsignal(number) is before
 
 
@@ -78,7 +79,7 @@ def test_run_says_nothing_of_a_round_in_which_nothing_was_done(call: Call, monke
 
     result = call("transactions", "run", "--interval-ms", "1")
 
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert (result.exit_code, result.stdout, result.stderr) == (143, "", "terminated\n")
 
 
 def test_run_fails_when_another_job_takes_the_lease_over(

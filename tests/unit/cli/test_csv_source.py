@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
+from typing import BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -126,3 +127,22 @@ def test_row_is_refused_when_it_is_longer_than_a_block(monkeypatch: pytest.Monke
 
     with pytest.raises(SchemaMismatchError, match="longer than a block"):
         rows(f"id,note\n1,{'x' * 200}\n", RecordFormat.CSV, topic(NULLABLE))
+
+
+def test_nothing_of_arrow_is_in_the_input_any_more_when_a_row_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[csv_source._Input] = []
+
+    class Noted(csv_source._Input):
+        def __init__(self, stream: BinaryIO) -> None:
+            super().__init__(stream)
+            made.append(self)
+
+    monkeypatch.setattr(csv_source, "_Input", Noted)
+    data = "id,note\n" + "1,x\n" * 10 + "no number,x\n" + "1,x\n" * 1_000_000
+
+    with pytest.raises(SchemaMismatchError):
+        rows(data, RecordFormat.CSV, topic(NULLABLE))
+
+    (source,) = made
+    assert not source._in_use.locked()
+    assert source.readinto(bytearray(10)) == 0

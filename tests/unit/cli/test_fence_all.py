@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.unit.cli.conftest import Call
+from txntable.errors import WarehouseReplacedError
 from txntable.warehouse import Warehouse
 
 
@@ -35,7 +38,9 @@ def test_execution_forgets_every_id(call: Call, warehouse: Warehouse) -> None:
     result = call("warehouse", "fence-all", "--execute")
 
     assert result.exit_code == 0
-    assert warehouse.admin().list_transactions() == []
+    assert Warehouse.open(warehouse.url).admin().list_transactions() == []
+    with pytest.raises(WarehouseReplacedError):
+        warehouse.admin().list_transactions()
 
 
 def test_prepared_transaction_is_left_and_told_by_the_exit_code(call: Call, warehouse: Warehouse) -> None:

@@ -73,8 +73,9 @@ def test_describe_counts_lag_to_where_committed_reading_ends(call: Call, orders:
     producer.send("orders", b"open", partition=0)
     producer.flush()
 
-    (row,) = answer(call, "describe", "--group", "g", "--offsets", "--verbose")
+    row, other = answer(call, "describe", "--group", "g", "--offsets", "--verbose")
 
+    assert (other["partition"], other["current_offset"], other["log_end_offset"], other["lag"]) == (1, None, 5, None)
     assert (row["current_offset"], row["log_end_offset"], row["lag"]) == (2, 5, 3)
     assert (row["consumer_id"], row["metadata"]) == (None, "note")
 

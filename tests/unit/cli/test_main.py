@@ -174,3 +174,22 @@ def test_command_that_lacks_a_library_says_how_to_get_it(
     assert result.exit_code == 1
     assert result.stderr.startswith("error: MISSING_DEPENDENCY")
     assert "pip install 'txntable[spark,demo]'" in result.stderr
+
+
+def test_alter_is_a_dry_run_until_it_is_told_to_execute_and_says_what_it_means(
+    call_anywhere: Call, tmp_path: Path
+) -> None:
+    place = ("--warehouse", str(tmp_path / "new"))
+    assert call_anywhere("warehouse", "create", *place).exit_code == 0
+    words = ("warehouse", "alter", *place, "--set", "snapshot_retention_ms=60000", "--output", "json")
+
+    tried, done = call_anywhere(*words), call_anywhere(*words, "--execute")
+
+    for result, executed in ((tried, False), (done, True)):
+        assert result.exit_code == 0
+        assert "snapshot_retention_ms: the next compaction goes by it" in result.stderr
+        (row,) = json.loads(result.stdout)
+        assert (row["value"], row["new_value"], row["executed"]) == (3_600_000, 60_000, executed)
+    refused = call_anywhere("warehouse", "alter", *place, "--set", "vacuum_retention_ms=1")
+    assert (refused.exit_code, refused.stderr.startswith("error: INVALID_CONFIG")) == (1, True)
+    assert call_anywhere("warehouse", "alter", *place).exit_code == 2

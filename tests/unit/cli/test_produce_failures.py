@@ -257,3 +257,14 @@ def test_failure_also_says_when_the_transaction_could_not_be_aborted(
     assert result.stderr.startswith("error: INVALID_REQUEST the input broke off")
     assert "the transaction could not be aborted, its timeout will end it" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_empty_transactional_id_is_refused_before_anything_is_read(
+    run: Produce, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(produce, "read_records", lambda *_: pytest.fail("it was read"))
+
+    result = run(topic, "--transactional-id", "", data="a\n")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "INVALID_CONFIG" in result.stderr

@@ -12,7 +12,9 @@ from txntable.client.producer import Producer
 from txntable.errors import (
     InvalidConfigError,
     InvalidRequestError,
+    MissingKeyError,
     SchemaMismatchError,
+    TransactionAbortableError,
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
@@ -173,7 +175,7 @@ def without_key(producer: Producer, *, many: bool, partition: int | None = None)
 
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("partition", [None, 0])
-def test_record_without_a_key_is_refused_when_the_topic_is_compacted_and_the_transaction_goes_on(
+def test_record_without_a_key_is_refused_when_the_topic_is_compacted_and_spoils_the_transaction(
     many: bool, partition: int | None
 ) -> None:
     warehouse = compacted()
@@ -182,12 +184,14 @@ def test_record_without_a_key_is_refused_when_the_topic_is_compacted_and_the_tra
     producer.begin_transaction()
     producer.send("c", row={"account": "bob", "day": 1, "amount": 1})
 
-    with pytest.raises(SchemaMismatchError, match="compacted") as refused:
+    with pytest.raises(MissingKeyError, match="compacted") as refused:
         without_key(producer, many=many, partition=partition)
-    producer.commit_transaction()
+    with pytest.raises(TransactionAbortableError, match="INVALID_RECORD"):
+        producer.commit_transaction()
+    producer.abort_transaction()
 
     assert (refused.value.code, refused.value.facts["column"]) == ("INVALID_RECORD", "account")
-    assert warehouse.read_arrow("c").read_all()["account"].to_pylist() == ["bob"]
+    assert warehouse.read_arrow("c").read_all().num_rows == 0
 
 
 def test_record_without_a_key_column_of_its_own_is_refused_too() -> None:

@@ -28,7 +28,7 @@ def test_range_is_pinned_by_the_call(site: Site) -> None:
     send(producer, "later")
 
     assert [row["value"] for row in records.read_all().to_pylist()] == [b"a", b"b"]
-    assert consumer.ranges() == {FIRST: (0, 2)}
+    assert consumer.ranges() == {FIRST: (0, 2), SECOND: (0, 0)}
     assert consumer.position(FIRST) == 2
 
 
@@ -107,6 +107,16 @@ def test_beginning_at_the_end_is_there_to_be_committed_so_that_the_next_run_begi
     assert read(member(site, auto_offset_reset="latest")) == ["new"]
 
 
+def test_partition_in_which_nothing_was_is_committed_so_that_another_policy_misses_nothing(site: Site) -> None:
+    first = member(site)
+    assert read(first) == []
+    first.commit()
+    first.close()
+    send(site.open().producer(), "new")
+
+    assert read(member(site, auto_offset_reset="latest")) == ["new"]
+
+
 def test_committed_offset_that_is_beyond_the_end_is_reset(site: Site) -> None:
     send(site.open().producer(), "a")
     consumer = member(site)
@@ -154,6 +164,7 @@ def test_several_topics_are_read_one_by_one_and_committed_together(site: Site) -
         each: offset.offset for each, offset in consumer.committed(list(consumer.assignment())).items() if offset
     } == {
         ("raw", 0): 1,
+        ("raw", 1): 0,
         ("u", 0): 1,
     }
 

@@ -61,11 +61,14 @@ _KINDS = {
     },
     "close": {
         "CORRUPT_MESSAGE",
+        "INCONSISTENT_CLUSTER_ID",
         "INVALID_PRODUCER_ID_MAPPING",
         "INVALID_TRANSACTION_TIMEOUT",
         "INVALID_TXN_STATE",
+        "KAFKA_STORAGE_ERROR",
         "PRODUCER_FENCED",
         "TRANSACTION_COORDINATOR_FENCED",
+        "TRANSACTION_OUTCOME_UNKNOWN",
         "UNSUPPORTED_VERSION",
     },
 }
@@ -75,7 +78,7 @@ def kinds_below(kind: type[TxnTableError]) -> list[type[TxnTableError]]:
     return [kind, *(found for below in kind.__subclasses__() for found in kinds_below(below))]
 
 
-_ERRORS = {kind.code: kind for kind in kinds_below(TxnTableError) if kind.__module__ == errors.TxnTableError.__module__}
+_ERRORS = {kind.code: kind for kind in kinds_below(TxnTableError) if kind.__module__.startswith("coordinator.")}
 
 
 def in_transaction() -> ClientStatus:

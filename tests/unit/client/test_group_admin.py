@@ -321,3 +321,34 @@ def test_looking_at_groups_writes_nothing(site: Site) -> None:
 
     written = [step.path for step in warehouse.store.steps if step.operation in WRITES]
     assert set(written) <= {"system/clock"}
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 1_500])
+def test_stable_offset_is_waited_for_no_longer_than_the_timeout_says(site: Site, timeout_ms: int) -> None:
+    """Bug: a prepared transaction held every caller for a minute, whatever it could afford."""
+    site.open().admin().alter_consumer_group_offsets("g", {IN: 5})
+    sent(site.open(), 9).prepare_transaction()
+    warehouse = site.open()
+    began = warehouse.context.environment.instant()
+
+    with pytest.raises(UnstableOffsetCommitError):
+        warehouse.admin().list_consumer_group_offsets("g", require_stable=True, timeout_ms=timeout_ms)
+
+    assert timeout_ms <= warehouse.context.environment.since_ms(began) <= timeout_ms + 1
+
+
+def test_stable_offset_of_a_decided_transaction_needs_no_time(site: Site) -> None:
+    producer = sent(site.open(), 9)
+    warehouse = site.open()
+    site.advance_ms(60_001)
+
+    found = warehouse.admin().list_consumer_group_offsets("g", [IN], require_stable=True, timeout_ms=0)
+
+    assert found == {IN: None}, "timed out by who asked"
+    assert producer.state == "IN_TRANSACTION"
+
+
+@pytest.mark.parametrize("timeout_ms", [-1, 1.5, True, None, "1"])
+def test_timeout_that_is_none_is_refused(site: Site, timeout_ms: int) -> None:
+    with pytest.raises(InvalidRequestError, match="timeout"):
+        site.open().admin().list_consumer_group_offsets("g", timeout_ms=timeout_ms)

@@ -11,6 +11,7 @@ from tests.unit.client.consuming import offsets, poll_all, send, values
 from tests.unit.client.members import BEAT_MS, RAW, Told, copier, member, numbers, offset_of, settle
 from txntable.client.rebalance_listener import ConsumerRebalanceListener
 from txntable.client.records import TopicPartition
+from txntable.client.subscription import Subscription
 from txntable.errors import OffsetOutOfRangeError, StaleMemberEpochError
 
 FIRST, SECOND = RAW
@@ -207,3 +208,61 @@ def test_beginning_at_the_end_is_committed_too_so_that_a_restart_loses_nothing(s
     send(site.open().producer(), "meanwhile")
 
     assert poll_all(member(site, auto_offset_reset="latest")) == ["meanwhile"]
+
+
+# -- partitions that returned nothing -------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["commit", "close", "auto commit"])
+def test_commit_speaks_of_all_partitions_also_of_those_that_returned_nothing(site: Site, how: str) -> None:
+    send(site.open().producer(), "a", "b")
+    send(site.open().producer(), "c", partition=1)
+    consumer = member(site, enable_auto_commit=how != "commit")
+
+    assert values(consumer.poll(max_records=1)) == ["a"]
+    if how == "commit":
+        consumer.commit()
+    elif how == "close":
+        consumer.close()
+    else:
+        consumer.pause(*RAW)
+        site.advance_ms(5_000)
+        consumer.poll()
+
+    other = member(site, subscribed=False)
+    assert (offset_of(other, FIRST), offset_of(other, SECOND)) == (1, 0)
+
+
+def test_positions_are_known_after_a_poll_also_where_reading_is_paused(site: Site) -> None:
+    send(site.open().producer(), "a", "b")
+    consumer = member(site, auto_offset_reset="latest")
+    assert consumer.positions() == {}
+
+    consumer.poll()
+    consumer.pause(*RAW)
+    send(site.open().producer(), "c")
+
+    assert consumer.positions() == {FIRST: 2, SECOND: 0}
+    consumer.resume(*RAW)
+    assert poll_all(consumer) == ["c"]
+
+
+def test_interruption_between_two_positions_moves_neither(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for partition in (0, 1):
+        send(site.open().producer(), f"in {partition}", partition=partition)
+    consumer = member(site)
+    move, calls = Subscription.move, iter((True, False))
+
+    def interrupted(self: Subscription, partition: TopicPartition, offset: int) -> None:
+        if not next(calls):
+            raise KeyboardInterrupt
+        move(self, partition, offset)
+
+    with monkeypatch.context() as during:
+        during.setattr(Subscription, "move", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.poll()
+    consumer.commit()
+
+    assert (offset_of(consumer, FIRST), offset_of(consumer, SECOND)) == (0, 0)
+    assert sorted(poll_all(consumer)) == ["in 0", "in 1"]

@@ -53,3 +53,13 @@ def test_settings_that_contradict_each_other_are_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(InvalidConfigError, match=remedy):
         site.open().producer(**settings)
+
+
+@pytest.mark.parametrize("transactional_id", ["", "\ud800", "x" * 32_768, 7])
+def test_transactional_id_that_is_none_is_refused_when_the_producer_is_made(site: Site, transactional_id: str) -> None:
+    """Bug: it was refused by init_transactions, after a program had read its input."""
+    warehouse = site.open()
+    for make in (warehouse.producer, lambda name: warehouse.batch_writer(name, lambda *_: None)):
+        with pytest.raises(InvalidConfigError, match="leave transactional_id out") as refused:
+            make(transactional_id)
+        assert refused.value.facts["setting"] == "transactional_id"

@@ -11,8 +11,8 @@ from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started
 from txntable.client.producer import Producer
 from txntable.errors import (
     CommitStateUnknownError,
+    InvalidConfigError,
     InvalidProducerEpochError,
-    InvalidRequestError,
     ProducerFencedError,
     StoreUnavailableError,
     TxnTableError,
@@ -62,7 +62,7 @@ def test_producers_without_an_id_get_ids_of_their_own_under_epoch_zero(site: Sit
 def test_empty_transactional_id_is_an_invalid_request_and_takes_nothing(site: Site) -> None:
     before = transaction_log_entries(site)
 
-    with pytest.raises(InvalidRequestError, match="transactional id"):
+    with pytest.raises(InvalidConfigError, match="transactional id"):
         site.open().producer("").init_transactions()
 
     assert transaction_log_entries(site) == before

@@ -6,16 +6,22 @@ import json
 
 import pytest
 
+from coordinator import past_decisions
 from tests.simulation.site import TWO_COLUMNS, Site
+from tests.unit.client.coordinating import SETTINGS, run_once
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started, unreachable
 from txntable.client.producer import Producer
 from txntable.client.records import TopicPartition
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
+    InvalidPidMappingError,
+    InvalidProducerEpochError,
     InvalidTxnStateError,
+    ProducerFencedError,
     StorePermissionError,
     StoreUnavailableError,
+    TransactionOutcomeUnknownError,
     UnknownTopicOrPartitionError,
 )
 from txntable.log.actions import Add
@@ -291,3 +297,76 @@ def test_commit_stays_unknown_when_credentials_end_before_its_second_try(site: S
     producer.commit_transaction()
 
     assert accounts(site, "u") == ["x"]
+
+
+# -- commits asked again after others' transactions ----------------------------------------------
+
+
+def _unsure(site: Site, warehouse: Warehouse, *, applied: bool, batch_id: str | None = None) -> Producer:
+    """A producer whose commit was not answered."""
+    producer = started(warehouse)
+    producer.begin_transaction(batch_id)
+    producer.send("u", row=row("mine"))
+    producer.flush()
+    lose_answers(warehouse, applied=applied)
+    with pytest.raises((CommitStateUnknownError, StoreUnavailableError)):
+        producer.commit_transaction()
+    door(warehouse).plan = ()
+    return producer
+
+
+def _another_commits(site: Site, times: int = 1) -> None:
+    for number in range(times):
+        with started(site.open()) as producer, producer.transaction() as txn:
+            txn.send("u", row=row(f"other {number}"))
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_commit_that_happened_is_told_so_after_other_processes_transactions(site: Site, times: int) -> None:
+    """Bug: it was told that it was fenced, although its records were there: who sends them again doubles them."""
+    producer = _unsure(site, site.open(), applied=True)
+    _another_commits(site, times)
+
+    producer.commit_transaction()
+
+    assert accounts(site, "u") == ["mine", *(f"other {number}" for number in range(times))]
+    producer.begin_transaction()
+    producer.send("u", row=row("zombie"))
+    with pytest.raises(InvalidProducerEpochError):
+        producer.flush()
+
+
+def test_commit_that_did_not_happen_is_fenced_after_another_processs_transaction(site: Site) -> None:
+    producer = _unsure(site, site.open(), applied=False)
+    _another_commits(site)
+
+    with pytest.raises(ProducerFencedError):
+        producer.commit_transaction()
+
+    assert accounts(site, "u") == ["other 0"]
+
+
+@pytest.mark.parametrize("gone", ["forgotten", "expired"])
+@pytest.mark.parametrize("applied", [True, False])
+@pytest.mark.parametrize("batch_id", ["run", None])
+def test_commit_asked_again_when_its_decision_is_not_kept_is_unknown_unless_its_batch_id_tells(
+    site: Site, monkeypatch: pytest.MonkeyPatch, gone: str, applied: bool, batch_id: str | None
+) -> None:
+    monkeypatch.setattr(past_decisions, "LONGEST_TEXT", 1)
+    producer = _unsure(site, site.open(), applied=applied, batch_id=batch_id)
+    if gone == "expired":
+        if not applied:
+            site.open().admin().abort_transaction("etl")
+        site.open().complete()
+        site.advance_ms(SETTINGS.transactional_id_expiration_ms)
+        assert run_once(site).expired_transactional_ids == 1
+    _another_commits(site, 2)
+
+    if applied and batch_id:
+        producer.commit_transaction()
+    else:
+        definite = InvalidPidMappingError if gone == "expired" else ProducerFencedError
+        with pytest.raises(definite if batch_id else TransactionOutcomeUnknownError):
+            producer.commit_transaction()
+
+    assert accounts(site, "u")[: int(applied)] == ["mine"] * applied

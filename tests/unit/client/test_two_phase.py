@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import Site
+from tests.unit.client.coordinating import SETTINGS, run_once
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started
 from txntable.client.producer import Producer
 from txntable.errors import (
@@ -15,6 +16,7 @@ from txntable.errors import (
     InvalidRequestError,
     InvalidTxnStateError,
     StoreUnavailableError,
+    TransactionOutcomeUnknownError,
 )
 from txntable.testing.fault_plan import Fault, on
 
@@ -54,6 +56,41 @@ def test_completion_without_the_token_aborts(site: Site, token: str | None) -> N
     heir.complete_transaction(token)
 
     assert accounts(site, "u") == ["x"] * (token is not None)
+
+
+@pytest.mark.parametrize("took_over", [True, False])
+def test_completion_leaves_alone_what_another_process_has_prepared_since(site: Site, took_over: bool) -> None:
+    """Bug: it asked for an abort, and was told that its committed transaction had been decided otherwise."""
+    producer = started(site.open())
+    token = prepared(producer)
+    if not took_over:
+        producer.complete_transaction(token)
+    late = heir_of(site)
+    if took_over:
+        late_heir = heir_of(site)
+        late_heir.complete_transaction(token)
+    next_one = started(site.open())
+    next_token = prepared(next_one)
+
+    late.complete_transaction(token)
+
+    next_one.complete_transaction(next_token)
+    assert accounts(site, "u") == ["x", "x"]
+
+
+def test_completion_by_who_lost_the_id_commits_what_another_process_has_prepared_and_committed_outside(
+    site: Site,
+) -> None:
+    """Bug: it asked under its own epoch, and was told that the transaction had been decided otherwise."""
+    late = heir_of(site)
+    token = prepared(started(site.open()), "monday")
+
+    late.complete_transaction(token)
+
+    assert accounts(site, "u") == ["x"]
+    assert site.open().producer("etl").is_committed("monday")
+    with pytest.raises(InvalidProducerEpochError):
+        prepared(late)
 
 
 @pytest.mark.parametrize(("call", "seen"), [("commit_transaction", ["x"]), ("abort_transaction", [])])
@@ -174,18 +211,63 @@ def test_heir_whose_begin_was_not_answered_begins_again(site: Site) -> None:
     assert accounts(site, "u") == ["x", "heir"]
 
 
-def test_token_from_before_the_id_expired_does_not_stop_its_owner(site: Site) -> None:
+def test_id_with_tokens_outlives_the_expiration_of_ids_so_that_they_are_answered(site: Site) -> None:
     producer = started(site.open())
     token = prepared(producer)
     producer.complete_transaction(token)
-    site.advance_ms(8 * 86_400_000)
-    assert site.open().coordinator().run_once().expired_transactional_ids == 1
+    site.advance_ms(SETTINGS.batch_retention_ms - 1)
+    assert run_once(site).expired_transactional_ids == 0
 
+    heir_of(site).complete_transaction(token)
+
+
+def test_token_from_before_the_id_expired_is_answered_by_unknown_never_by_silence(site: Site) -> None:
+    """Bug: a transaction that an admin had aborted, committed outside, was passed over once the id had expired."""
+    token = prepared(started(site.open()))
+    site.open().admin().abort_transaction("etl")
+    site.advance_ms(SETTINGS.batch_retention_ms)
+    assert run_once(site).expired_transactional_ids == 1
+
+    with pytest.raises(TransactionOutcomeUnknownError, match="look whether its records are there"):
+        heir_of(site).complete_transaction(token)
     heir = heir_of(site)
-    heir.complete_transaction(token)
     heir.complete_transaction(None)
 
     assert heir.state == "READY"
+
+
+@pytest.mark.parametrize("later", ["commit", "abort", "init", "prepare"])
+@pytest.mark.parametrize("times", [1, 3])
+def test_token_of_an_aborted_transaction_is_told_however_much_came_later(site: Site, later: str, times: int) -> None:
+    """Bug: one later transaction of the id was enough, and the difference was passed over in silence."""
+    token = prepared(started(site.open()))
+    site.open().admin().abort_transaction("etl")
+    for _ in range(times):
+        producer = started(site.open())
+        if later == "prepare":
+            producer.complete_transaction(prepared(producer))
+        elif later != "init":
+            producer.begin_transaction()
+            producer.send("u", row=row("later"))
+            producer.flush()
+            getattr(producer, f"{later}_transaction")()
+
+    with pytest.raises(InvalidTxnStateError, match="aborted although"):
+        heir_of(site).complete_transaction(token)
+
+
+def test_token_of_a_committed_transaction_is_recognised_however_much_came_later(site: Site) -> None:
+    producer = started(site.open())
+    tokens = []
+    for _ in range(3):
+        tokens.append(prepared(producer))
+        producer.complete_transaction(tokens[-1])
+    prepared(producer)
+
+    for token in tokens:
+        heir_of(site).complete_transaction(token)
+
+    assert accounts(site, "u") == ["x"] * 3, "the last one was not committed outside"
 
 
 def test_completion_after_init_does_nothing_when_nothing_was_prepared(site: Site) -> None:

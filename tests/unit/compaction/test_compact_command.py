@@ -163,7 +163,7 @@ def test_what_is_done_is_registered_when_a_run_is_interrupted(
 
     result = call(warehouse, *arguments)
 
-    assert result.exit_code == 0
+    assert result.exit_code == 128 + number
     assert [segments(warehouse, topic) for topic in TOPICS] == [4, 6]
     assert signal.getsignal(number) is before
 
@@ -193,8 +193,8 @@ def test_job_goes_on_until_it_is_stopped_and_tells_of_what_it_did_only(
 
     result = call(warehouse, "--interval-ms", "1")
 
-    assert (result.exit_code, result.stdout, len(done)) == (0, "", 3)
-    told = [line.split()[:3] for line in result.stderr.splitlines()]
+    assert (result.exit_code, result.stdout, len(done)) == (143, "", 3)
+    told = [line.split()[:3] for line in result.stderr.removesuffix("terminated\n").splitlines()]
     assert told == [[f"topic={topic}", "merged_segments=6", "written_segments=2"] for topic in TOPICS]
 
 
@@ -204,7 +204,7 @@ def test_job_goes_on_when_a_segment_is_damaged(warehouse: Warehouse, monkeypatch
 
     result = call(warehouse, "--interval-ms", "1")
 
-    assert (result.exit_code, len(done)) == (0, 2)
+    assert (result.exit_code, len(done)) == (143, 2)
     told = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert [line.rpartition(" topic=")[2] for line in told] == ["orders", "orders"]
     assert [segments(warehouse, topic) for topic in TOPICS] == [4, 2]
@@ -224,7 +224,7 @@ def test_job_goes_on_when_the_store_does_not_answer(warehouse: Warehouse, monkey
 
     result = call(warehouse, "--interval-ms", "1")
 
-    assert (result.exit_code, len(calls)) == (0, 2)
+    assert (result.exit_code, len(calls)) == (143, 2)
     assert result.stderr.startswith("error: STORE_UNAVAILABLE")
 
 

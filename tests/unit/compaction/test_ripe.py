@@ -8,7 +8,7 @@ import pytest
 
 from compaction.ripe import RipeTopic, Stretch, before, ripe_segments
 from tests.unit.log.world import World
-from tests.unit.partition.history import TOPIC_ID, History, topic_settings
+from tests.unit.partition.history import DIGEST, TOPIC_ID, History, topic_settings
 from txntable.log.actions import Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
@@ -148,7 +148,7 @@ def test_row_that_carries_its_decision_is_old_unless_it_says_that_it_was_written
     history: History, decided: tuple[int, int], uploaded_at_ms: int | None, found: list[int]
 ) -> None:
     """A deletion of records writes the rest of a segment anew, however young its decision is."""
-    batch = Batch("p00000/m.parquet", 0, 0, 4, 3, None, False, None, 1, 2, 7, uploaded_at_ms=uploaded_at_ms)
+    batch = Batch("p00000/m.parquet", 0, 0, 4, 3, None, False, None, 1, 2, 7, DIGEST, uploaded_at_ms=uploaded_at_ms)
     with_row(history, replace(batch, decided=decided))
 
     assert bases(history, 0, 500)[0] == found

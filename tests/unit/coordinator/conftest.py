@@ -9,6 +9,7 @@ import pytest
 
 from coordinator.decision import Decision, Outcome
 from coordinator.enrolment import EnrolledTopic
+from coordinator.past_decisions import PastDecisions
 from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_state import TransactionState
 
@@ -36,6 +37,8 @@ def _a_row(state: TransactionState, **changes: object) -> TransactionMetadata:
         started_position=10 if busy else None,
         decision=None if outcome is None else Decision(4, outcome, 11),
         token="t" if state is TransactionState.PREPARED else None,
+        prepared_epoch=5 if state is TransactionState.PREPARED else None,
+        past=PastDecisions.parse("" if outcome is None else "N4"),
     )
     return replace(row, **changes)  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from coordinator import errors
+from coordinator.error_kinds import shown
 
 
 def _kinds(kind: type[errors.TxnTableError]) -> list[type[errors.TxnTableError]]:
@@ -21,6 +22,22 @@ def test_message_ends_with_its_facts_and_leaves_out_what_is_none() -> None:
 
     assert str(error) == "a newer producer has the id: close this one epoch=4"
     assert error.facts == {"epoch": 4}
+
+
+class Silent:
+    """Does not tell what it is."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("x", "'x'"), (10**5_000, "<a int that can not be shown>"), (Silent(), "<a Silent that ")],
+    ids=["text", "long number", "silent"],
+)
+def test_value_that_was_not_acceptable_is_shown_without_an_error_of_its_own(value: object, told: str) -> None:
+    assert shown(value).startswith(told)
 
 
 @pytest.mark.parametrize("kind", _KINDS)

@@ -264,6 +264,7 @@ def test_leaving_twice_or_never_joined_writes_nothing(log: GroupLog, member_id: 
         ({"m1": 5_000, "m2": 1_001}, 11_001, ()),
         ({"m1": 5_000, "m2": 0}, 11_001, ("m2",)),
         ({"m1": 5_000, "stranger": 1}, 15_001, ("m1", "m2")),
+        ({"m1": 10_000_000_000}, 11_001, ("m1", "m2")),
     ],
 )
 def test_member_is_expelled_when_it_was_silent_for_longer_than_its_session(

@@ -12,15 +12,18 @@ from coordinator.errors import (
     BatchAlreadyCommittedError,
     InvalidRequestError,
     InvalidTxnStateError,
+    TransactionOutcomeUnknownError,
     TxnTableError,
 )
+from coordinator.past_decisions import PastDecisions
 from coordinator.prepared_token import PreparedToken, settle
 from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import PrepareRequest
+from coordinator.transaction_request import PrepareRequest, ProducerIdentity
 from coordinator.transaction_shard import prepare
 from coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
+HOLDER = ProducerIdentity(7, 5)
 NEVER, BEFORE, NOW, LATER = None, "7:4:ab", "7:5:cd", "7:6:ef"
 
 
@@ -42,38 +45,80 @@ def test_prepared_transaction_ends_as_the_outside_database_did(
 ) -> None:
     row = a_row(S.PREPARED, token=NOW, decision=Decision(4, Outcome.COMMIT, 9))
 
-    assert settle(row, token) is outcome
+    assert settle(row, token, HOLDER) is outcome
 
 
-@pytest.mark.parametrize(
-    ("state", "token"),
-    [(S.EMPTY, NEVER), (S.COMPLETE_COMMIT, BEFORE), (S.COMPLETE_COMMIT, "7:3:00"), (S.COMPLETE_ABORT, "7:3:00")],
-)
+@pytest.mark.parametrize("token", [BEFORE, NEVER])
+@pytest.mark.parametrize("asks", [ProducerIdentity(7, 4), ProducerIdentity(6, 5)])
+def test_what_another_process_has_prepared_since_is_left_to_it(
+    a_row: RowBuilder, token: str | None, asks: ProducerIdentity
+) -> None:
+    """Bug: who had lost the id asked for an abort, and was told that the two sides differ."""
+    row = a_row(S.PREPARED, token=NOW, decision=Decision(4, Outcome.COMMIT, 9))
+
+    assert settle(row, token, asks) is None
+
+
+@pytest.mark.parametrize(("state", "token"), [(S.EMPTY, NEVER), (S.COMPLETE_COMMIT, BEFORE)])
 def test_nothing_is_to_be_done_when_nothing_is_prepared_and_the_token_fits(
     a_row: RowBuilder, state: S, token: str | None
 ) -> None:
-    assert settle(a_row(state), token) is None
+    assert settle(a_row(state), token, HOLDER) is None
 
 
-@pytest.mark.parametrize(("state", "outcome"), [(S.EMPTY, None), (S.PREPARED, Outcome.ABORT)])
-def test_token_from_before_the_id_expired_is_an_earlier_one(
-    a_row: RowBuilder, state: S, outcome: Outcome | None
+# Epochs 0 to 4 of a row at epoch 5; the last decision is that of 4.
+_C, _A, _N = Decision(4, Outcome.COMMIT, 9), Decision(4, Outcome.ABORT, 9), None
+
+
+@pytest.mark.parametrize(
+    ("past", "last", "epoch", "expected"),
+    [
+        ("C4", _C, 0, None),
+        ("C4", _A, 3, None),
+        ("AC3", _C, 0, "aborted"),
+        ("C3A", _C, 3, "aborted"),
+        ("C3N", _C, 3, "not prepared"),
+        ("CN2C", _A, 3, None),
+        ("", _N, 4, "not prepared"),
+        ("", _C, 3, "nobody knows"),
+        ("CA", _C, 1, "nobody knows"),
+        ("CA", _C, 2, None),
+    ],
+)
+def test_token_of_an_earlier_transaction_is_told_how_that_ended_after_later_ones(
+    a_row: RowBuilder, past: str, last: Decision | None, epoch: int, expected: str | None
 ) -> None:
-    """Bug: who came back after the expiry could never complete, and so never begin, again."""
+    """Bug: of all transactions but the last one every token passed for a committed one's."""
+    token = f"7:{epoch}:00"
+    for state, outcome in ((S.EMPTY, None), (S.PREPARED, Outcome.ABORT)):
+        row = a_row(state, past=PastDecisions.parse(past), decision=last, token=None if outcome is None else NOW)
+        if expected is None:
+            assert settle(row, token, HOLDER) is outcome
+            continue
+        error = TransactionOutcomeUnknownError if expected == "nobody knows" else InvalidTxnStateError
+        with pytest.raises(error, match=expected):
+            settle(row, token, HOLDER)
+
+
+@pytest.mark.parametrize("producer_id", [6, 8])
+@pytest.mark.parametrize("state", [S.EMPTY, S.PREPARED])
+def test_token_of_another_producer_id_of_the_same_transactional_id_is_answered_by_unknown(
+    a_row: RowBuilder, state: S, producer_id: int
+) -> None:
+    """Of before the id expired, or of before a restore: nothing is kept of it, and silence would be a guess."""
     row = a_row(state, token=NOW) if state is S.PREPARED else a_row(state)
 
-    assert settle(row, str(PreparedToken.new(row.transactional_id, 6, 9, "00"))) is outcome
+    with pytest.raises(TransactionOutcomeUnknownError):
+        settle(row, str(PreparedToken.new(row.transactional_id, producer_id, 9, "00")), HOLDER)
 
 
-@pytest.mark.parametrize(("transactional_id", "producer_id"), [("other", 6), ("etl", 8)])
-def test_token_of_another_id_or_of_a_producer_id_not_given_yet_is_refused(
-    a_row: RowBuilder, transactional_id: str, producer_id: int
-) -> None:
+@pytest.mark.parametrize("producer_id", [6, 8])
+def test_token_of_another_id_is_refused(a_row: RowBuilder, producer_id: int) -> None:
     row = a_row(S.PREPARED, token=NOW)
     assert row.transactional_id == "etl"
 
     with pytest.raises(InvalidRequestError, match="another producer id"):
-        settle(row, str(PreparedToken.new(transactional_id, producer_id, 5, "00")))
+        settle(row, str(PreparedToken.new("other", producer_id, 5, "00")), HOLDER)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +138,7 @@ def test_token_that_contradicts_the_row_is_told(
     a_row: RowBuilder, row: dict, token: str, error: type[TxnTableError]
 ) -> None:
     with pytest.raises(error):
-        settle(a_row(**row), token)
+        settle(a_row(**row), token, HOLDER)
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.ONGOING])

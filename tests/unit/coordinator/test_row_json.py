@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
-from coordinator.row_json import check_name, decode_object, decode_row, encode_key, encode_row
+from coordinator.row_json import (
+    check_name,
+    check_number,
+    check_text,
+    decode_object,
+    decode_row,
+    encode_key,
+    encode_row,
+)
 
 
 def test_row_reads_as_written_without_what_is_none() -> None:
@@ -58,3 +66,25 @@ def test_name_is_returned_when_it_is_valid_unicode() -> None:
 def test_name_is_refused_when_empty_or_no_unicode(name: object) -> None:
     with pytest.raises(InvalidRequestError, match="a group must be"):
         check_name(name, "a group")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["", "naïve 🙂\0"])
+def test_text_is_returned_when_it_is_valid_unicode_or_empty(text: str) -> None:
+    assert check_text(text, "metadata") == text
+
+
+@pytest.mark.parametrize("text", ["\udfff", None, 3, b"x"])
+def test_text_is_refused_when_it_can_not_be_stored(text: object) -> None:
+    with pytest.raises(InvalidRequestError, match="metadata must be"):
+        check_text(text, "metadata")
+
+
+@pytest.mark.parametrize(("value", "lowest"), [(0, 0), (2**63 - 1, 0), (-1, -1)])
+def test_number_is_returned_when_it_can_be_stored(value: int, lowest: int) -> None:
+    assert check_number(value, "an offset", lowest) == value
+
+
+@pytest.mark.parametrize("value", [-1, 2**63, True, 1.0, "1", None], ids=str)
+def test_number_is_refused_when_it_is_out_of_bounds_or_no_integer(value: object) -> None:
+    with pytest.raises(InvalidRequestError, match="an offset is an integer from 0 to"):
+        check_number(value, "an offset")

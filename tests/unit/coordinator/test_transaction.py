@@ -18,6 +18,7 @@ from coordinator.errors import (
     InvalidTxnStateError,
     UnsupportedFormatError,
 )
+from coordinator.past_decisions import PastDecisions
 from coordinator.transaction import TransactionMetadata, first_row, transaction_key
 from coordinator.transaction_state import TransactionState as S
 
@@ -33,13 +34,14 @@ def test_row_reads_as_written_in_every_state(a_row: RowBuilder, state: S) -> Non
 
 
 def test_row_has_this_spelling(a_row: RowBuilder) -> None:
-    row = a_row(S.PREPARED, decision=Decision(4, Outcome.COMMIT, 9, batch_id="run"), batch_id=3)
+    decision, past = Decision(4, Outcome.COMMIT, 9, batch_id="run"), PastDecisions.parse("C2NA")
+    row = a_row(S.PREPARED, decision=decision, past=past, batch_id=3)
 
     assert row.to_json() == (
         '{"v":1,"transactional_id":"etl","producer_id":7,"producer_epoch":5,"timeout_ms":60000,"state":"PREPARED",'
         '"partitions":{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa":{"name":"flights","partitions":"0-1"}},"groups":["g"],'
-        '"started_position":10,"decision":{"epoch":4,"outcome":"COMMIT","position":9,"batch_id":"run"},"token":"t",'
-        '"batch_id":3,"position":11}'
+        '"started_position":10,"decision":{"epoch":4,"outcome":"COMMIT","position":9,"batch_id":"run"},"past":"C2NA",'
+        '"prepared_epoch":5,"token":"t","batch_id":3,"position":11}'
     )
     assert TransactionMetadata.from_json(row.to_json()) == row
 

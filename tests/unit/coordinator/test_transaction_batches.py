@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator.batch_memory import BatchId, BatchMemory, BatchRow
-from coordinator.decision import Decision, Outcome
+from coordinator.decision import Decision, Outcome, PastDecision
 from coordinator.errors import (
     BatchAlreadyCommittedError,
     BatchOutOfOrderError,
@@ -33,7 +33,7 @@ def _end(outcome: Outcome = COMMIT, epoch: int = 5, **changes: object) -> EndReq
     return replace(EndRequest(7, epoch, outcome, _SLOT), **changes)  # type: ignore[arg-type]
 
 
-def _committed(transition: Transition[Decision]) -> TransactionMetadata:
+def _committed(transition: Transition[Decision | PastDecision]) -> TransactionMetadata:
     assert transition.row is not None
     return transition.row
 
@@ -94,12 +94,12 @@ def test_abort_of_a_batch_remembers_nothing_so_that_the_run_can_be_done_again(a_
     aborted = end(a_row(S.ONGOING), _end(ABORT, batch_id="run"))
 
     assert aborted.batch_row is None
-    assert aborted.answer.batch_id == "run"
+    assert aborted.answer == Decision(5, ABORT, _SLOT, "run")
 
 
 def test_batch_of_a_prepared_transaction_is_committed_by_who_does_not_know_it(a_row: RowBuilder) -> None:
     row = a_row(S.PREPARED, batch_id="run")
-    found = carried_batch(row, None)
+    found = carried_batch(row, ProducerIdentity(7, 5), None)
 
     transition = end(row, _end(token="t", batch_id=found))
 
@@ -115,7 +115,7 @@ def test_commit_of_a_prepared_batch_is_refused_under_another_because_its_memory_
 
     with pytest.raises(InvalidRequestError, match="carried='run'"):
         end(row, _end(token="t", batch_id=batch_id))
-    assert end(row, _end(ABORT, token="t")).answer.batch_id == "run"
+    assert end(row, _end(ABORT, token="t")).answer == Decision(5, ABORT, _SLOT, "run")
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,10 @@ def test_commit_of_a_prepared_batch_is_refused_under_another_because_its_memory_
 def test_batch_that_a_prepared_transaction_carries_goes_before_the_callers(
     a_row: RowBuilder, carried: BatchId | None, known: BatchId | None, found: BatchId | None
 ) -> None:
-    assert carried_batch(a_row(S.PREPARED, batch_id=carried), known) == found
-    assert carried_batch(None, known) == known
+    row, mine, older = a_row(S.PREPARED, batch_id=carried), ProducerIdentity(7, 5), ProducerIdentity(7, 4)
+
+    assert carried_batch(row, mine, known) == found
+    assert carried_batch(row, older, known) == carried_batch(None, mine, known) == known
 
 
 def test_end_and_prepare_are_refused_when_the_batch_id_is_none() -> None:
@@ -146,7 +148,13 @@ def test_prepare_stores_the_token_and_the_batch_also_when_the_transaction_is_emp
 
     started = 10 if state is S.ONGOING else _SLOT
     assert transition.row == replace(
-        row, state=S.PREPARED, token="t", batch_id="run", started_position=started, position=_SLOT
+        row,
+        state=S.PREPARED,
+        token="t",
+        prepared_epoch=5,
+        batch_id="run",
+        started_position=started,
+        position=_SLOT,
     )
     assert transition.answer == ProducerIdentity(7, 5, "t")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.decision import Decision, Outcome
+from coordinator.decision import Decision, Outcome, PastDecision
 from coordinator.enrolment import EnrolledTopic
 from coordinator.errors import (
     ConcurrentTransactionsError,
@@ -29,6 +29,7 @@ from coordinator.transaction_request import (
 )
 from coordinator.transaction_shard import end, enrol, init_producer
 from coordinator.transaction_state import TransactionState as S
+from tests.unit.coordinator.pasts import past_at_five
 
 RowBuilder = Callable[..., TransactionMetadata]
 COMMIT, ABORT = Outcome.COMMIT, Outcome.ABORT
@@ -49,7 +50,7 @@ def _end(outcome: Outcome = COMMIT, epoch: int = 5, **changes: object) -> EndReq
     return replace(EndRequest(7, epoch, outcome, _SLOT), **changes)  # type: ignore[arg-type]
 
 
-def _committed(transition: Transition[Decision]) -> TransactionMetadata:
+def _committed(transition: Transition[Decision | PastDecision]) -> TransactionMetadata:
     assert transition.row is not None
     return transition.row
 
@@ -83,7 +84,9 @@ def test_init_aborts_an_ongoing_transaction_and_fences_its_producer(a_row: RowBu
 
     decision = Decision(5, ABORT, _SLOT)
     assert transition.answer == decision
-    assert transition.row == replace(row, state=S.PREPARE_ABORT, producer_epoch=6, decision=decision, position=_SLOT)
+    assert transition.row == replace(
+        row, state=S.PREPARE_ABORT, producer_epoch=6, decision=decision, past=past_at_five(row), position=_SLOT
+    )
 
 
 @pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
@@ -233,7 +236,9 @@ def test_end_answers_as_the_retry_matrix_says(
         assert transition == Transition(None, row.decision)
     else:
         decision = Decision(5, outcome, _SLOT)
-        decided = replace(row, state=expected, producer_epoch=6, decision=decision, position=_SLOT)
+        decided = replace(
+            row, state=expected, producer_epoch=6, decision=decision, past=past_at_five(row), position=_SLOT
+        )
         assert transition == Transition(decided, decision)
 
 

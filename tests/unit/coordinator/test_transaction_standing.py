@@ -13,6 +13,7 @@ from coordinator.transaction import TransactionMetadata
 from coordinator.transaction_request import Transition
 from coordinator.transaction_standing import OpenEpoch, Standing, standing_of, terminate_epoch
 from coordinator.transaction_state import TransactionState as S
+from tests.unit.coordinator.pasts import past_at_five
 
 RowBuilder = Callable[..., TransactionMetadata]
 ENROLLED, OTHER = "a" * 32, "b" * 32
@@ -69,7 +70,9 @@ def test_terminate_epoch_raises_exactly_the_epoch_that_it_names(
         return
     decision = Decision(5, Outcome.ABORT, _SLOT)
     following = S.PREPARE_ABORT if state.is_open else S.COMPLETE_ABORT
-    aborted = replace(row, state=following, producer_epoch=6, decision=decision, token=None, position=_SLOT)
+    aborted = replace(
+        row, state=following, producer_epoch=6, decision=decision, past=past_at_five(row), token=None, position=_SLOT
+    )
     assert transition == Transition(aborted, decision)
 
 

@@ -14,6 +14,7 @@ from coordinator.transaction_request import EndRequest, Transition
 from coordinator.transaction_shard import end
 from coordinator.transaction_state import TransactionState as S
 from coordinator.transaction_upkeep import complete, expire, terminate, time_out
+from tests.unit.coordinator.pasts import past_at_five
 
 RowBuilder = Callable[..., TransactionMetadata]
 _STATES = [state for state in S if state is not S.DEAD]
@@ -31,7 +32,9 @@ def test_time_out_aborts_only_an_ongoing_transaction_whose_timeout_has_passed(
 
     if state is S.ONGOING and passed:
         decision = Decision(5, Outcome.ABORT, _SLOT)
-        aborted = replace(row, state=S.PREPARE_ABORT, producer_epoch=6, decision=decision, position=_SLOT)
+        aborted = replace(
+            row, state=S.PREPARE_ABORT, producer_epoch=6, decision=decision, past=past_at_five(row), position=_SLOT
+        )
         assert transition == Transition(aborted, decision)
     else:
         assert transition == Transition(None, None)
@@ -57,7 +60,15 @@ def test_terminate_aborts_only_an_open_transaction_prepared_or_not(a_row: RowBui
     transition = terminate(row, _SLOT)
 
     decision = Decision(5, Outcome.ABORT, _SLOT)
-    aborted = replace(row, state=S.PREPARE_ABORT, producer_epoch=6, decision=decision, token=None, position=_SLOT)
+    aborted = replace(
+        row,
+        state=S.PREPARE_ABORT,
+        producer_epoch=6,
+        decision=decision,
+        past=past_at_five(row),
+        token=None,
+        position=_SLOT,
+    )
     assert transition == Transition(aborted, decision)
 
 

@@ -32,7 +32,7 @@ def intruder(value: int):
         assert found is not None
         version = int(path[-25:-5])
         previous = decode_commit(version - 1, found.data, below).info
-        info = CommitInfo("intruder", previous.commit_id, previous.timestamp_ms + 1, "INTRUDE")
+        info = CommitInfo("intruder", previous.commit_id, previous.timestamp_ms + 1, "INTRUDE", previous.log)
         store.put_if_absent(path, encode_commit(Commit(version, info, (Txn("counter", value),)), "another"))
 
     return write
@@ -100,7 +100,7 @@ def test_commit_is_unknown_when_the_store_can_not_be_reached() -> None:
 
 def test_commit_decides_on_its_own_late_landing_when_called_again_after_unknown() -> None:
     world, _ = world_with_log()
-    process = world.process(*[on(PUT, slot(1), Fault.LATE_LANDING, occurrence=n, lands_at=99) for n in range(1, 7)])
+    process = world.process(*[on(PUT, slot(1), Fault.LATE_LANDING, occurrence=n, lands_at=99) for n in range(1, 30)])
     assert process.count() == Unknown(1)
 
     process.store.land()
@@ -294,7 +294,7 @@ def test_log_is_refused_when_an_entry_is_damaged_or_foreign(damage: bytes, error
 
 def test_log_is_refused_when_it_has_an_unknown_action() -> None:
     world, first = world_with_log()
-    info = CommitInfo("x", first.log.table.commit_id, 1, "X")
+    info = CommitInfo("x", first.log.table.commit_id, 1, "X", first.log.table.log)
     data = encode_commit(Commit(1, info, ()), "x") + b'{"domainMetadata":{"domain":"d"}}\n'
     world.objects.put(slot(1), data)
 
@@ -304,7 +304,7 @@ def test_log_is_refused_when_it_has_an_unknown_action() -> None:
 
 def test_log_is_refused_when_it_needs_a_newer_client() -> None:
     world, first = world_with_log()
-    info = CommitInfo("x", first.log.table.commit_id, 1, "X")
+    info = CommitInfo("x", first.log.table.commit_id, 1, "X", first.log.table.log)
     protocol = encode_commit(Commit(1, info, (creation()[0],)), "x").replace(b"exclusiveWriter", b"exclusiveWriter9")
     world.objects.put(slot(1), protocol)
 
@@ -314,7 +314,7 @@ def test_log_is_refused_when_it_needs_a_newer_client() -> None:
 
 def test_log_is_refused_when_an_entry_does_not_follow_the_one_below() -> None:
     world, first = world_with_log()
-    data = encode_commit(Commit(1, CommitInfo("x", "another", 1, "X"), ()), "x")
+    data = encode_commit(Commit(1, CommitInfo("x", "another", 1, "X", first.log.table.log), ()), "x")
     world.objects.put(slot(1), data)
 
     with pytest.raises(DamagedDataError, match="does not continue"):

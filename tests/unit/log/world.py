@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from txntable.log.actions import Action, Add, Commit, Metadata, Txn, guard_protocol
+from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
+from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Txn, guard_protocol
+from txntable.log.checkpoint import encode_checkpoint, encode_hint
 from txntable.log.cleanup import clean_up
-from txntable.log.delta_log import DeltaLog, LogContext
+from txntable.log.delta_log import DeltaLog
+from txntable.log.entry_encoding import encode_commit
+from txntable.log.log_view import LogContext
 from txntable.log.outcome import Committed, Outcome
 from txntable.log.table_state import TableState
-from txntable.storage.object_store import ObjectStore
+from txntable.storage.object_store import ObjectStore, PutOutcome
 from txntable.storage.store_clock import StoreClock
 from txntable.testing.fault_plan import Rule
 from txntable.testing.manual_environment import ManualEnvironment, StoreTime
@@ -30,6 +35,10 @@ class Nothing:
 
     def apply(self, commit: Commit, table: TableState) -> None:
         """Keep nothing."""
+
+    def overlay(self) -> Nothing:
+        """Return itself: it keeps nothing."""
+        return self
 
 
 @dataclass
@@ -104,6 +113,24 @@ def creation() -> Sequence[Action]:
 def file(path: str, size: int = 1) -> Add:
     """A live file."""
     return Add(path, {}, size, 0, True, '{"numRecords":1}', '{"v":1}')
+
+
+def plant(log: DeltaLog[Any], *actions: Action) -> None:
+    """Put actions at the next slot as a foreign hand does: what our own writers would not write."""
+    table = log.refresh()
+    info = CommitInfo("foreign", table.commit_id, table.timestamp_ms + 1, "PLANT", table.log, table.chain)
+    data = encode_commit(Commit(table.next_version, info, actions), "foreign")
+    assert log.context.store.put_if_absent(commit_path(log.root, table.next_version), data) is PutOutcome.CREATED
+
+
+def plant_checkpoint(log: DeltaLog[Any], *adds: Add) -> None:
+    """Put a checkpoint of the newest version with files in it that no entry has."""
+    table = log.refresh().overlay()
+    for add in adds:
+        table.files.put(add)
+    version = table.next_version - 1
+    log.context.store.put(checkpoint_path(log.root, version), encode_checkpoint(table))
+    log.context.store.put(last_checkpoint_path(log.root), encode_hint(version, len(table.files)))
 
 
 def slot(version: int) -> str:

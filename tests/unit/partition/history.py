@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -28,6 +28,7 @@ from txntable.topic_log import TopicLog
 
 TOPIC_ID = "a" * 32
 RETENTION_MS = 30 * 86_400_000
+DIGEST = f"sha256:{0:064x}"
 
 
 steps = st.lists(
@@ -56,6 +57,7 @@ class History:
     time_ms: int = 5
     tick_ms: int = 0
     names: int = 0
+    merges: int = 0
     segments: dict[str, tuple[ProducerEpoch | None, bool]] = field(default_factory=dict)
     # Of each segment: its partition and its offsets; of merged and settled ones also the highest decision inside.
     records: dict[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
@@ -82,7 +84,9 @@ class History:
         """An uploaded segment."""
         self.names += 1
         path = f"p{partition:05d}/{TOPIC_ID}-n-{self.names}.parquet"
-        return StagedSegment(path, partition, records, 100, f'{{"numRecords":{records}}}', 1, 2, None, self.time_ms)
+        return StagedSegment(
+            path, partition, records, 100, f'{{"numRecords":{records}}}', 1, 2, None, self.time_ms, DIGEST
+        )
 
     def append(self, producer: ProducerEpoch | None, parts: Sequence[tuple[int, int]], *, transactional: bool) -> None:
         """Append segments of (partition, records); the next sequences of the producer."""
@@ -176,7 +180,11 @@ class History:
         stay = there[-kept:] if kept else []
         if not stay:
             return Rewrite(partition, tuple(sources), (), left_out_for=self.position)
-        staged = self.staged(partition, len(stay))
+        # Numbered apart: what producers append has the same names with compactions as without.
+        self.merges += 1
+        merged = self.staged(partition, len(stay))
+        self.names -= 1
+        staged = replace(merged, path=merged.path.replace("-n-", f"-m{self.merges}-"))
         self._left[staged.path] = frozenset(stay)
         left_out_for = self.position if len(stay) < len(there) else 0
         output = MergedSegment(staged, stay[0], stay[-1])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.partition.history import DIGEST
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log.actions import Add
 from txntable.partition.batch import Batch, batch_add, batch_of
@@ -14,7 +15,7 @@ from txntable.partition.markers import Control, Marker, marker_add, marker_of
 from txntable.partition.state_entry import StateEntry, state_add, state_entry_of
 
 TOPIC_ID = "a" * 32
-BATCH = batch_add(Batch("p00000/x.parquet", 0, 10, 12, 3, None, False, None, 1, 1, 1, decided=(1, 2)), 10, None)
+BATCH = batch_add(Batch("p00000/x.parquet", 0, 10, 12, 3, None, False, None, 1, 1, 1, DIGEST, decided=(1, 2)), 10, None)
 MARKER = marker_add(TOPIC_ID, Marker("m", 1, 0, Control.COMMIT, 5, 1, 0, {0: 13}), 1)
 STATE = state_add(StateEntry(0, 10, {}), 1)
 

@@ -17,7 +17,7 @@ from txntable.segment import StagedSegment
 
 
 def staged(number: int, stats: str = "{}") -> StagedSegment:
-    return StagedSegment(f"p00000/{number}.parquet", 0, 1, 100, stats, 1, 2, None, 3)
+    return StagedSegment(f"p00000/{number}.parquet", 0, 1, 100, stats, 1, 2, None, 3, f"sha256:{number % 2**64:064x}")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_segments_are_split_by_number_and_by_size_in_order(count: int, stats: in
     ("taken", "one_more"),
     [
         ([staged(number) for number in range(LARGEST_TRANSACTION_SEGMENTS)], staged(-1)),
-        ([staged(number, "x" * (LARGEST_TRANSACTION_BYTES // 8 - 700)) for number in range(8)], staged(-1, "")),
+        ([staged(number, "x" * (LARGEST_TRANSACTION_BYTES // 8 - 800)) for number in range(8)], staged(-1, "")),
     ],
     ids=["segments", "bytes of actions"],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.partition.history import DIGEST
 from txntable.errors import TxnTableError
 from txntable.partition.batch import Batch, ProducerEpoch
 from txntable.partition.markers import Control, Marker
@@ -16,37 +17,40 @@ from txntable.partition.producer_state import (
     check_append,
 )
 
-ONE = BatchMetadata(0, 4, 10, 14)
-TWO = BatchMetadata(5, 9, 15, 19)
+ONE = BatchMetadata(0, 4, 10, 14, "a")
+TWO = BatchMetadata(5, 9, 15, 19, "b")
 KNOWN = ProducerEntry(3, (ONE, TWO), last_offset=19)
 MARKED = ProducerEntry(4, last_offset=20)
 
 
 @pytest.mark.parametrize(
-    ("entry", "epoch", "first", "records", "transactional", "in_transaction", "expected"),
+    ("entry", "name", "epoch", "first", "records", "transactional", "in_transaction", "expected"),
     [
-        (None, 0, 0, 5, True, False, None),
-        (None, 0, 3, 5, False, False, None),
-        (None, 0, 3, 5, True, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-        (KNOWN, 3, 10, 5, False, False, None),
-        (KNOWN, 3, 0, 5, False, False, ONE),
-        (KNOWN, 3, 5, 5, False, False, TWO),
-        (KNOWN, 3, 5, 4, False, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-        (KNOWN, 3, 11, 1, False, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-        (KNOWN, 3, 2, 5, False, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-        (KNOWN, 2, 10, 5, False, False, "INVALID_PRODUCER_EPOCH"),
-        (KNOWN, 2, 0, 5, False, False, "INVALID_PRODUCER_EPOCH"),
-        (KNOWN, 4, 0, 5, True, False, None),
-        (KNOWN, 4, 10, 5, True, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-        (MARKED, 4, 0, 1, True, False, None),
-        (MARKED, 4, 1, 1, True, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
-        (MARKED, 3, 0, 1, True, False, "INVALID_PRODUCER_EPOCH"),
-        (KNOWN, 3, 10, 1, True, True, None),
-        (KNOWN, 3, 10, 1, False, True, "INVALID_TXN_STATE"),
+        (None, "c", 0, 0, 5, True, False, None),
+        (None, "c", 0, 3, 5, False, False, None),
+        (None, "c", 0, 3, 5, True, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (KNOWN, "c", 3, 10, 5, False, False, None),
+        (KNOWN, "a", 3, 0, 5, False, False, ONE),
+        (KNOWN, "b", 3, 5, 5, False, False, TWO),
+        (KNOWN, "c", 3, 5, 5, False, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (KNOWN, "a", 3, 5, 5, True, True, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (KNOWN, "c", 3, 5, 4, False, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (KNOWN, "c", 3, 11, 1, False, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (KNOWN, "c", 3, 2, 5, False, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (KNOWN, "c", 2, 10, 5, False, False, "INVALID_PRODUCER_EPOCH"),
+        (KNOWN, "c", 2, 0, 5, False, False, "INVALID_PRODUCER_EPOCH"),
+        (KNOWN, "c", 4, 0, 5, True, False, None),
+        (KNOWN, "c", 4, 10, 5, True, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (MARKED, "c", 4, 0, 1, True, False, None),
+        (MARKED, "c", 4, 1, 1, True, False, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (MARKED, "c", 3, 0, 1, True, False, "INVALID_PRODUCER_EPOCH"),
+        (KNOWN, "c", 3, 10, 1, True, True, None),
+        (KNOWN, "c", 3, 10, 1, False, True, "INVALID_TXN_STATE"),
     ],
 )
 def test_batch_is_answered_by_epoch_and_sequence(  # noqa: PLR0913  the columns of the table
     entry: ProducerEntry | None,
+    name: str,
     epoch: int,
     first: int,
     records: int,
@@ -54,7 +58,7 @@ def test_batch_is_answered_by_epoch_and_sequence(  # noqa: PLR0913  the columns 
     in_transaction: bool,
     expected: BatchMetadata | str | None,
 ) -> None:
-    batch = IncomingBatch(1, epoch, first, records, transactional)
+    batch = IncomingBatch(1, epoch, first, records, transactional, name)
     try:
         found: object = check_append(entry, batch, in_transaction=in_transaction)
     except TxnTableError as error:
@@ -63,7 +67,7 @@ def test_batch_is_answered_by_epoch_and_sequence(  # noqa: PLR0913  the columns 
 
 
 def appended(entry: ProducerEntry | None, epoch: int, first: int, base: int) -> ProducerEntry:
-    batch = Batch("x", 0, base, base, 1, ProducerEpoch(1, epoch), True, first, 5, 6, 50)
+    batch = Batch("x", 0, base, base, 1, ProducerEpoch(1, epoch), True, first, 5, 6, 50, DIGEST)
     following = after_append(entry, batch)
     assert following is not None
     return following
@@ -96,4 +100,4 @@ def test_marker_of_an_earlier_epoch_changes_nothing() -> None:
 
 
 def test_batch_without_sequence_leaves_no_trace() -> None:
-    assert after_append(None, Batch("x", 0, 0, 0, 1, None, False, None, 5, 6, 50)) is None
+    assert after_append(None, Batch("x", 0, 0, 0, 1, None, False, None, 5, 6, 50, DIGEST)) is None

@@ -60,6 +60,7 @@ def test_merged_row_has_the_offsets_of_its_records_the_decisions_inside_and_nobo
         first_timestamp_ms=output.segment.first_timestamp_ms,
         max_timestamp_ms=output.segment.max_timestamp_ms,
         appended_at_ms=25,
+        digest=output.segment.digest,
         decided=(0, 3),
     )
     assert not add.data_change

@@ -164,6 +164,10 @@ def test_batch_sent_again_after_it_was_merged_away_is_answered_with_its_first_of
 
     assert path not in logs.table.files
     assert (again.actions, again.base_offsets) == ((), (0,))
+    other = replace(request, segments=(SequencedSegment(history.staged(2, 3), 0),))
+    assert refusal(lambda: decide_append(logs.fold, logs.table, other, history.time_ms)) == (
+        "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    )
 
 
 def test_zombie_of_a_transaction_whose_rows_and_marker_are_gone_is_refused(site: Site) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.log.world import World
-from tests.unit.partition.history import RETENTION_MS, TOPIC_ID, History, refusal, topic_settings
-from txntable.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
+from tests.unit.log.world import World, plant
+from tests.unit.partition.history import DIGEST, RETENTION_MS, TOPIC_ID, History, refusal, topic_settings
+from txntable.errors import DamagedDataError, InvalidRequestError, TxnTableError, UnsupportedFormatError
 from txntable.log.actions import Action, Add, Remove
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
@@ -25,11 +25,11 @@ from txntable.topic_creation import decide_deletion
 from txntable.topic_log import TopicLog
 
 ANN = ProducerEpoch(7, 3)
-BATCH = Batch("p00000/x.parquet", 0, 10, 14, 5, ANN, True, 20, 1, 2, 50, partition_count=3, uploaded_at_ms=4)
+BATCH = Batch("p00000/x.parquet", 0, 10, 14, 5, ANN, True, 20, 1, 2, 50, DIGEST, partition_count=3, uploaded_at_ms=4)
 PLAIN = replace(BATCH, producer=None, transactional=False, first_sequence=None, partition_count=None)
 MERGED = replace(PLAIN, uploaded_at_ms=None, decided=(3, 9))
 MARKER = Marker("markers/m", 7, 3, Control.COMMIT, 9, 77, 2, {0: 30, 2: 5})
-STATE = StateEntry(1, 40, {7: ProducerEntry(3, (BatchMetadata(0, 4, 10, 14),), 50, 2, 14), 9: ProducerEntry(0)})
+STATE = StateEntry(1, 40, {7: ProducerEntry(3, (BatchMetadata(0, 4, 10, 14, "ab"),), 50, 2, 14), 9: ProducerEntry(0)})
 
 
 def add_of(row: Batch | Marker | StateEntry) -> Add:
@@ -123,8 +123,20 @@ def write(history: History, add: Add) -> None:
 def test_row_that_can_not_be_read_is_refused_by_who_follows_the_log(
     history: History, add: Add, error: type[TxnTableError]
 ) -> None:
+    plant(history.topic.segments, add)
+
     with pytest.raises(error):
+        history.topic.segments.refresh()
+
+
+@pytest.mark.parametrize(("add", "error"), _REFUSED)
+def test_row_that_can_not_be_read_is_not_written(history: History, add: Add, error: type[TxnTableError]) -> None:
+    with pytest.raises(InvalidRequestError, match="nothing was written") as refused:
         write(history, add)
+
+    assert isinstance(refused.value.__cause__, error)
+    assert history.topic.segments.refresh().version == 0
+    write(history, add_of(BATCH))
 
 
 @pytest.mark.parametrize(("add", "error"), [*_REFUSED, (None, DamagedDataError)])

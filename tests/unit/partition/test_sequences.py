@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.log.world import World
-from tests.unit.partition.history import TOPIC_ID, History, refusal, topic_settings
+from tests.unit.partition.history import DIGEST, TOPIC_ID, History, refusal, topic_settings
 from txntable.partition.append import AppendDecision, AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import Batch, ProducerEpoch
 from txntable.partition.markers import Control
@@ -54,40 +54,49 @@ def append(history: History, request: AppendRequest) -> tuple[int, ...]:
 # -- duplicates ---------------------------------------------------------------------------------
 
 
-def test_batch_sent_again_with_another_payload_is_answered_with_the_first_offset(history: History) -> None:
-    """As in Kafka: first and last sequence name a batch, nobody compares what is in it."""
-    assert append(history, a_request(history, ANN, (0, 0, 3))) == (0,)
+def test_batch_sent_again_is_answered_with_the_first_offset_and_another_of_its_numbers_is_out_of_order(
+    history: History,
+) -> None:
+    """Kafka answers both: who was copied with its identity would be told that what nobody has is stored."""
+    request = a_request(history, ANN, (0, 0, 3))
+    assert append(history, request) == (0,)
 
-    again = decided(history, a_request(history, ANN, (0, 0, 3)))
+    again = decided(history, request)
 
     assert (again.base_offsets, again.actions) == ((0,), ())
+    other = a_request(history, ANN, (0, 0, 3))
+    assert refusal(lambda: decided(history, other)) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
 
 def test_append_of_many_partitions_sent_again_is_answered_partition_by_partition(history: History) -> None:
     append(history, a_request(history, BOB, (1, 0, 4)))
-    parts = [(0, 0, 2), (1, 0, 3), (0, 2, 1)]
-    first = append(history, a_request(history, ANN, *parts))
+    request = a_request(history, ANN, (0, 0, 2), (1, 0, 3), (0, 2, 1))
+    first = append(history, request)
 
-    again = decided(history, a_request(history, ANN, *parts))
+    again = decided(history, request)
 
     assert again.base_offsets == first == (0, 4, 2)
     assert again.actions == ()
 
 
 def test_append_that_is_new_in_part_writes_only_the_new_part(history: History) -> None:
-    append(history, a_request(history, ANN, (0, 0, 2)))
+    old = a_request(history, ANN, (0, 0, 2))
+    append(history, old)
+    new = a_request(history, ANN, (0, 2, 5))
 
-    grown = a_request(history, ANN, (0, 0, 2), (0, 2, 5))
-
-    assert append(history, grown) == (0, 2)
-    assert history.topic.segments.fold.producers[0, 7].batches == (BatchMetadata(0, 1, 0, 1), BatchMetadata(2, 6, 2, 6))
+    assert append(history, replace(old, segments=(*old.segments, *new.segments))) == (0, 2)
+    assert history.topic.segments.fold.producers[0, 7].batches == (
+        BatchMetadata(0, 1, 0, 1, "1"),
+        BatchMetadata(2, 6, 2, 6, "2"),
+    )
 
 
 def test_duplicates_of_several_producers_in_one_partition_are_told_apart(history: History) -> None:
     sent = [(ANN, 0), (BOB, 0), (ANN, 1), (BOB, 1), (ProducerEpoch(9, 0), 0)]
-    offsets = [append(history, a_request(history, producer, (0, first, 1))) for producer, first in sent]
+    requests = [a_request(history, producer, (0, first, 1)) for producer, first in sent]
+    offsets = [append(history, request) for request in requests]
 
-    again = [decided(history, a_request(history, producer, (0, first, 1))) for producer, first in sent]
+    again = [decided(history, request) for request in requests]
 
     assert [answer.base_offsets for answer in again] == offsets == [(number,) for number in range(5)]
     assert all(answer.actions == () for answer in again)
@@ -99,7 +108,9 @@ def test_only_the_last_five_batches_are_answered_and_older_or_overlapping_ones_a
 ) -> None:
     for number in range(6):
         append(history, a_request(history, ANN, (0, number, 1)))
-    request = a_request(history, ANN, (0, first, records))
+    # Of the same name, and not live: as a batch that was merged away since.
+    staged = replace(history.staged(0, records), path=f"p00000/gone-{first + 1}.parquet")
+    request = AppendRequest(TOPIC_ID, ANN, False, (SequencedSegment(staged, first),))
 
     if answer is None:
         assert refusal(lambda: decided(history, request)) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
@@ -177,8 +188,8 @@ def test_batch_of_a_producer_without_a_sequence_is_refused(history: History) -> 
     [(LAST_INT, None), (LAST_INT + 1, "OUT_OF_ORDER_SEQUENCE_NUMBER"), (0, "OUT_OF_ORDER_SEQUENCE_NUMBER")],
 )
 def test_sequences_go_on_where_kafkas_begin_again(first: int, expected: str | None) -> None:
-    entry = ProducerEntry(0, (BatchMetadata(LAST_INT - 5, LAST_INT - 1, 0, 4),))
-    batch = IncomingBatch(7, 0, first, 10, False)
+    entry = ProducerEntry(0, (BatchMetadata(LAST_INT - 5, LAST_INT - 1, 0, 4, "a"),))
+    batch = IncomingBatch(7, 0, first, 10, False, "b")
 
     assert refusal(lambda: check_append(entry, batch, in_transaction=False)) == expected
     assert batch.last_sequence == first + 9
@@ -187,18 +198,18 @@ def test_sequences_go_on_where_kafkas_begin_again(first: int, expected: str | No
 def test_epochs_go_on_where_kafkas_are_exhausted() -> None:
     entry = ProducerEntry(2**15 - 1)
 
-    assert refusal(lambda: check_append(entry, IncomingBatch(7, 2**15, 0, 1, True), in_transaction=False)) is None
+    assert refusal(lambda: check_append(entry, IncomingBatch(7, 2**15, 0, 1, True, "b"), in_transaction=False)) is None
 
 
 def test_replay_takes_what_the_log_holds_and_checks_nothing() -> None:
     """What is in the log was accepted; the batches below may be gone."""
-    batch = Batch("x", 0, 90, 94, 5, ANN, False, 40, 5, 6, 50)
+    batch = Batch("x", 0, 90, 94, 5, ANN, False, 40, 5, 6, 50, DIGEST)
 
     first = after_append(None, batch)
     then = after_append(first, replace(batch, base_offset=100, last_offset=104, first_sequence=70))
 
     assert then is not None
-    assert then.batches == (BatchMetadata(40, 44, 90, 94), BatchMetadata(70, 74, 100, 104))
+    assert then.batches == (BatchMetadata(40, 44, 90, 94, "x"), BatchMetadata(70, 74, 100, 104, "x"))
 
 
 def test_marker_that_ends_a_later_epoch_than_the_last_batch_raises_the_entry_to_it(history: History) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from txntable.errors import DamagedDataError
 from txntable.partition.producer_state import BatchMetadata, ProducerEntry
 from txntable.partition.state_entry import (
     MOST_CLEANINGS,
@@ -18,7 +21,7 @@ from txntable.partition.state_entry import (
 )
 
 CLEANED = (Cleaning(10, 100), Cleaning(20, 200), Cleaning(30, 300))
-PRODUCERS = {7: ProducerEntry(3, (BatchMetadata(0, 4, 10, 14),), 50, 2, 14), 9: ProducerEntry(0)}
+PRODUCERS = {7: ProducerEntry(3, (BatchMetadata(0, 4, 10, 14, "ab"),), 50, 2, 14), 9: ProducerEntry(0)}
 
 
 @pytest.mark.parametrize("cleaned", [(), CLEANED[:1], CLEANED])
@@ -28,6 +31,16 @@ def test_state_entry_is_read_as_written_with_its_cleanings(cleaned: tuple[Cleani
     add = state_add(entry, 6)
 
     assert state_entry_of(add.path, add.partition_values, add.tag) == entry
+
+
+@pytest.mark.parametrize("batch", [[0, 4, 10, 14], [0, 4, 10, 14, 7], [], "ab", [0, 4, 10, "ab"]])
+def test_batch_without_its_segments_name_or_a_number_is_refused(batch: object) -> None:
+    add = state_add(StateEntry(1, 40, PRODUCERS), 6)
+    tag = json.loads(add.tag or "")
+    tag["producers"][0]["batches"] = [batch]
+
+    with pytest.raises(DamagedDataError):
+        state_entry_of(add.path, add.partition_values, json.dumps(tag))
 
 
 def test_state_entry_without_cleanings_is_written_as_before_there_were_any() -> None:

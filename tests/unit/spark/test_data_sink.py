@@ -144,7 +144,9 @@ def test_more_segments_than_one_commit_takes_become_visible_by_one_decision(ware
     topic_id = warehouse.topic_log("t").settings().topic_id
     now_ms = warehouse.context.clock.now_ms()
     many = tuple(
-        StagedSegment(f"p00000/{topic_id}-0-0-{number:032x}.parquet", 0, 1, 100, "{}", 1, 1, None, now_ms)
+        StagedSegment(
+            f"p00000/{topic_id}-0-0-{number:032x}.parquet", 0, 1, 100, "{}", 1, 1, None, now_ms, f"sha256:{number:064x}"
+        )
         for number in range(10_001)
     )
 

@@ -63,7 +63,7 @@ class StubbedS3:
 
     def spec(self, **options: str) -> StoreSpec:
         keys = {"aws_access_key_id": "KEY-NAME", "aws_secret_access_key": "KEY-SECRET", "aws_region": "us-east-1"}
-        endpoint = {"aws_endpoint_url": self.url, "aws_allow_http": "true", "max_retries": "0"}
+        endpoint = {"aws_endpoint_url": self.url, "aws_allow_http": "true", "retry_timeout": "0"}
         return StoreSpec("s3://bucket/prefix", {**keys, **endpoint, **options})
 
 

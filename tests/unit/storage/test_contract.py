@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from txntable.errors import InvalidRequestError
-from txntable.storage.object_store import ObjectStore, PutOutcome
+from txntable.errors import DamagedDataError, InvalidRequestError
+from txntable.storage.object_store import BEGINNING_BYTES, ObjectStore, PutOutcome
 
 
 def paths(store: ObjectStore, prefix: str = "") -> list[str]:
@@ -155,6 +155,19 @@ def test_writer_makes_the_object_appear_whole_when_closed(store, size):
     assert store.head("w/big").size == size
 
 
+def test_writer_replaces_nothing_that_is_there(store):
+    store.put("w/a", b"first")
+    file = store.writer("w/a")
+    file.write(b"second")
+
+    with pytest.raises(DamagedDataError, match="was not replaced"):
+        file.close()
+
+    assert store.get("w/a").data == b"first"
+    assert paths(store) == ["w/a"]
+    assert list(store.unfinished()) == []
+
+
 @pytest.mark.parametrize("size", [10, 20_000_000])
 @pytest.mark.parametrize("how", ["exception", "collected"])
 def test_writer_leaves_nothing_when_given_up(store, size, how):
@@ -183,3 +196,24 @@ def test_writer_takes_a_parquet_file_from_pyarrow(store):
         pq.write_table(table, file)
 
     assert pq.read_table(pa.BufferReader(store.get("t.parquet").data)) == table
+
+
+@pytest.mark.parametrize("size", [1, BEGINNING_BYTES, 3 * BEGINNING_BYTES])
+def test_put_next_puts_and_returns_the_beginning_of_the_other_object(store, size):
+    below = bytes(number % 251 for number in range(size))
+    store.put("a/0", below)
+
+    assert store.put_next("a/1", b"1", "a/0") == (PutOutcome.CREATED, below[:BEGINNING_BYTES])
+    assert store.put_next("a/1", b"2", "a/0") == (PutOutcome.EXISTS, below[:BEGINNING_BYTES])
+    assert store.put_next("a/3", b"3", "a/2") == (PutOutcome.CREATED, None)
+    assert [store.get(f"a/{number}").data for number in (1, 3)] == [b"1", b"3"]
+
+
+def test_get_above_returns_the_objects_and_the_beginning_of_the_other_one(store):
+    store.put("a/0", b"0")
+    store.put("a/1", b"1")
+
+    (one, two), below = store.get_above(["a/1", "a/2"], "a/0")
+
+    assert (one.data, two, below) == (b"1", None, b"0")
+    assert store.get_above(["a/2"], "a/3") == ([None], None)

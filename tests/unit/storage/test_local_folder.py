@@ -12,7 +12,13 @@ from typing import Any, NoReturn
 
 import pytest
 
-from txntable.errors import InvalidRequestError, StorePermissionError, StoreUnavailableError, StoreUnsuitableError
+from txntable.errors import (
+    InvalidRequestError,
+    StorePermissionError,
+    StoreUnavailableError,
+    StoreUnsuitableError,
+    WarehouseReplacedError,
+)
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoreSpec
 from txntable.storage.system_calls import MachineCalls, SystemCalls
@@ -92,12 +98,96 @@ def test_left_unfinished_file_is_neither_listed_nor_opened_again(spec):
         assert file.read() == b"1"
 
 
-def test_write_makes_the_folder_again_when_it_was_removed(spec):
-    store = local(spec)
-    store.put_if_absent("a/b/one", b"1")
-    shutil.rmtree(spec.url)
+CALLS = ["get", "get_range", "head", "list", "folders", "put", "put_if_absent", "writer", "delete", "unfinished"]
 
-    assert store.put_if_absent("a/b/one", b"1") is PutOutcome.CREATED
+
+def call(store: ObjectStore, operation: str) -> None:
+    match operation:
+        case "get_range":
+            store.get_range("a/b", 0, 1)
+        case "folders":
+            store.folders("a")
+        case "unfinished":
+            list(store.unfinished())
+        case _:
+            act(store, operation)
+
+
+@pytest.mark.parametrize("operation", CALLS)
+@pytest.mark.parametrize("replaced_by", ["nothing", "an empty folder", "another store"])
+def test_every_call_is_refused_and_creates_nothing_when_the_root_is_gone_or_another(spec, operation, replaced_by):
+    store = local(spec)
+    store.put("a/b", b"data")
+    os.rename(spec.url, f"{spec.url}.moved")
+    if replaced_by == "an empty folder":
+        os.mkdir(spec.url)
+    elif replaced_by == "another store":
+        local(spec).put("a/b", b"another's")
+    before = names(spec.url)
+
+    with pytest.raises(WarehouseReplacedError):
+        call(store, operation)
+
+    assert names(spec.url) == before
+    assert os.path.exists(spec.url) == (replaced_by != "nothing")
+
+
+def test_root_that_was_deleted_and_made_again_is_another_also_where_inodes_are_used_again(spec):
+    store = local(spec)
+    store.put("a/b", b"data")
+    for _ in range(20):
+        shutil.rmtree(spec.url)
+        os.mkdir(spec.url)
+        with pytest.raises(WarehouseReplacedError):
+            store.put("a/b", b"data")
+
+
+def test_calls_go_on_when_the_root_is_back(spec):
+    store = local(spec)
+    store.put("a/b", b"data")
+    os.rename(spec.url, f"{spec.url}.moved")
+    with pytest.raises(WarehouseReplacedError):
+        store.get("a/b")
+    os.rename(f"{spec.url}.moved", spec.url)
+
+    assert store.put_if_absent("a/c", b"data") is PutOutcome.CREATED
+    assert store.get("a/b").data == b"data"
+
+
+@pytest.mark.parametrize("opened_by", ["a write", "a read"])
+@pytest.mark.parametrize("operation", ["put", "put_if_absent", "writer"])
+def test_write_is_refused_when_a_folder_that_was_there_is_gone(spec, opened_by, operation):
+    store = local(spec)
+    store.put("a/b", b"data")
+    store.put("c", b"data")
+    if opened_by == "a read":
+        store = local(spec)
+        store.get("a/b")
+    shutil.rmtree(f"{spec.url}/a")
+
+    with pytest.raises(WarehouseReplacedError, match="is not made again"):
+        act(store, operation)
+
+    assert not os.path.exists(f"{spec.url}/a")
+
+
+@pytest.mark.parametrize("operation", ["put", "put_if_absent", "writer"])
+def test_nothing_is_published_when_the_root_is_replaced_while_the_file_is_written(spec, operation):
+    class Replacing(MachineCalls):
+        def write(self, descriptor: int, data: bytes | memoryview) -> int:  # type: ignore[override]
+            if not os.path.exists(f"{spec.url}.moved"):
+                os.rename(spec.url, f"{spec.url}.moved")
+                local(spec).put("a/x", b"another's")
+            return os.write(descriptor, data)
+
+    local(spec).put("a/b0", b"data")
+    store = local(spec, Replacing())
+
+    with pytest.raises(WarehouseReplacedError):
+        act(store, operation)
+
+    assert "b" not in names(spec.url)
+    assert "b" not in names(f"{spec.url}.moved")
 
 
 def test_get_and_head_return_none_when_path_is_a_folder_or_runs_through_a_file(spec):
@@ -139,11 +229,9 @@ def test_files_get_the_usual_permissions(spec):
         ("put", "rename"),
         ("put_if_absent", "open"),
         ("put_if_absent", "write"),
-        ("put_if_absent", "fsync"),
         ("put_if_absent", "link"),
         ("writer", "open"),
         ("writer", "write"),
-        ("writer", "fsync"),
         ("delete", "unlink"),
     ],
 )
@@ -183,11 +271,6 @@ def test_objects_are_whole_when_the_disk_takes_and_gives_less_than_asked(spec):
     store.put_if_absent("a", b"0123456789")
 
     assert store.get("a").data == b"0123456789"
-
-
-def test_write_gives_up_when_the_folder_can_not_be_made_again(spec):
-    with pytest.raises(StoreUnavailableError):
-        LocalFolder(spec, FailingCalls("open", errno.ENOENT)).put("a/b", b"")
 
 
 def test_reprs_name_the_folder(spec):

@@ -116,3 +116,49 @@ def test_store_that_can_not_be_reached_says_so_and_reading_goes_on_after_it() ->
         reader.read(10)
 
     assert reader.read(10) == SMALL[:10]
+
+
+def test_ranges_that_are_held_cost_one_request_where_they_are_near_and_none_afterwards() -> None:
+    reader, door = opened(LARGE)
+    ranges = [(1_000_000, 500), (0, 100), (200, 300), (1_000_600, 10), (7, 0)]
+
+    reader.hold(ranges)
+    assert len(door.steps) == 2
+    for start, length in ranges:
+        assert bytes(reader.at(start, length)) == LARGE[start : start + length]
+        reader.seek(start)
+        assert reader.read(length) == LARGE[start : start + length]
+    assert len(door.steps) == 2
+    reader.hold([(2_000_000, 10)])
+    assert bytes(reader.at(0, 100)) == LARGE[:100]
+
+    assert len(door.steps) == 4, "others are held no more"
+
+
+def test_ranges_of_a_store_that_answers_in_parallel_are_asked_for_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryStore, "parallel_writes", 16)
+    store = MemoryStore()
+    store.put("o", LARGE)
+    reader = ObjectReader(store, "o", len(LARGE))
+    ranges = [(at, 50) for at in range(0, 3_000_000, 500_000)]
+
+    reader.hold(ranges)
+
+    assert [bytes(reader.at(*each)) for each in ranges] == [LARGE[at : at + length] for at, length in ranges]
+
+
+def test_range_behind_the_end_is_damage_and_not_asked_for() -> None:
+    reader, door = opened(LARGE)
+
+    with pytest.raises(DamagedDataError, match="behind its end"):
+        reader.hold([(len(LARGE) - 10, 11)])
+
+    assert door.steps == []
+
+
+def test_small_object_is_held_whole_anyway() -> None:
+    reader, door = opened(SMALL)
+
+    reader.hold([(0, 10)])
+
+    assert (bytes(reader.at(3, 5)), len(door.steps)) == (SMALL[3:8], 1)

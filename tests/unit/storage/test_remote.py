@@ -38,7 +38,7 @@ def test_put_if_absent_is_sent_once_when_the_store_fails(stubbed_s3, status):
     stubbed_s3.answer["status"] = status
 
     with pytest.raises(StoreUnavailableError):
-        RemoteStore(stubbed_s3.spec(max_retries="5")).put_if_absent("a", b"")
+        RemoteStore(stubbed_s3.spec(retry_timeout="5s")).put_if_absent("a", b"")
 
     assert stubbed_s3.requests == [("PUT", "/bucket/prefix/a")]
 
@@ -47,7 +47,7 @@ def test_get_is_sent_again_when_the_store_fails(stubbed_s3):
     stubbed_s3.answer["status"] = 500
 
     with pytest.raises(StoreUnavailableError):
-        RemoteStore(stubbed_s3.spec(max_retries="1")).get("a")
+        RemoteStore(stubbed_s3.spec(retry_timeout="10ms")).get("a")
 
     assert len(stubbed_s3.requests) == 2
 
@@ -119,7 +119,7 @@ def test_secrets_are_in_no_repr_and_no_error(stubbed_s3):
         ("az://c", {"azure_storage_acount_name": "SECRET"}, "account_name"),
         ("s3://b", {"bucket": "SECRET"}, None),
         ("s3://b", {"region": "SECRET", "AWS_REGION": "SECRET"}, None),
-        ("s3://b", {"max_retries": "SECRET"}, None),
+        ("s3://b", {"retry_timeout": "SECRET"}, None),
     ],
 )
 def test_opening_is_refused_when_an_option_is_unusable(url, options, nearest):
@@ -266,7 +266,7 @@ def test_every_write_carries_a_checksum_when_that_is_said(stubbed_s3):
 )
 def test_put_if_absent_carries_the_condition_of_each_cloud(stubbed_s3, url, options, condition):
     address = {name: value or stubbed_s3.url for name, value in options.items()}
-    store = RemoteStore(StoreSpec(url, {**address, "allow_http": "true", "max_retries": "0"}))
+    store = RemoteStore(StoreSpec(url, {**address, "allow_http": "true", "retry_timeout": "0"}))
 
     stubbed_s3.answer["status"] = 201
     created = store.put_if_absent("a", b"")

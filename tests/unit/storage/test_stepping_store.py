@@ -277,7 +277,8 @@ def test_every_call_is_one_step_and_counts_as_its_request():
 
     store.put("a", b"")
     store.put_if_absent("b", b"")
-    do(store, Operation.WRITE)
+    with store.writer("w") as file:
+        file.write(b"mine")
     store.get_many(["a", "b", "none"])
     store.head("a")
     list(store.list(""))

@@ -55,7 +55,7 @@ def test_duration_is_read_with_and_without_its_unit(given, meant, seconds):
     [
         {"timeout": "SECRET"},
         {"timeout": "-3s"},
-        {"max_retries": "SECRET"},
+        {"retry_timeout": "SECRET"},
         {"skip_signature": "SECRET"},
         {"request_payer": "SECRET"},
         {"addressing_style": "SECRET"},
@@ -80,4 +80,4 @@ def test_options_are_refused_without_telling_their_values(options):
 def test_settings_print_names_and_no_values():
     settings = parse_options("s3", {"aws_secret_access_key": "SECRET", "proxy_url": "http://u:SECRET@p"})
 
-    assert repr(settings) == "ClientSettings(['secret_access_key'], ['proxy_url'], max_retries=8)"
+    assert repr(settings) == "ClientSettings(['secret_access_key'], ['proxy_url'], retry_timeout_ms=120000)"

@@ -1,0 +1,378 @@
+"""One view of one Delta log: opened from cold, then followed at its tail (PROTOCOL.md §4.2, §4.3).
+
+Invariants
+----------
+* A view older than the guard is never probed, and no answer is believed that came after the view had grown older
+  than it (log rule 3).
+* What can not be folded leaves no view behind: the next call opens the log anew.
+* What came is believed when the entry that it stands on is still there (log rule 13); what other incarnations of the
+  log have left is stepped over (§4.6).
+
+Must not know what the table holds: a :class:`txntable.log.fold.Fold` is kept beside the state.  Writing is
+:mod:`txntable.log.delta_log`'s.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary, ref
+
+from txntable.environment import Environment, Instant
+from txntable.errors import DamagedDataError, StoreUnavailableError, WarehouseReplacedError
+from txntable.layout import TRANSACTION_LOG_ROOT, checkpoint_path, commit_path
+from txntable.log.actions import Commit, decode_commit, decode_commit_info
+from txntable.log.cold_start import load_newest
+from txntable.log.damage import reading
+from txntable.log.fairness import Fairness
+from txntable.log.fold import Fold, take
+from txntable.log.head import Head
+from txntable.log.stepping_over import is_void
+from txntable.log.succession import Standing, standing_of
+from txntable.log.table_state import TableState
+from txntable.one_process import OfOneProcess
+from txntable.storage.object_store import ObjectStore, StoredObject
+from txntable.storage.store_clock import StoreClock
+
+logger = logging.getLogger(__name__)
+
+_LARGEST_WINDOW = 16
+moments = itertools.count()
+
+
+F = TypeVar("F", bound=Fold)
+
+
+@dataclass(frozen=True, slots=True)
+class LogContext:
+    """What every log of a warehouse shares.
+
+    Attributes
+    ----------
+    store : ObjectStore
+        The door.
+    environment : Environment
+        Ages, waiting, commit ids.
+    clock : StoreClock
+        The store's time, for in-commit timestamps.
+    guard_ms : int
+        Age beyond which a view is not trusted (log rule 3).
+    engine : str
+        Name and version, for ``commitInfo``.
+    recovering : bool
+        Whether an operator fences the logs after a restore: what does not go on from them is stepped over.
+    """
+
+    store: ObjectStore
+    environment: Environment
+    clock: StoreClock
+    guard_ms: int = 300_000
+    engine: str = "txntable"
+    recovering: bool = False
+    shared: WeakValueDictionary[str, LogView[Any]] = field(
+        default_factory=WeakValueDictionary, repr=False, compare=False
+    )
+    """The views that every other one of the handle has, by their roots: that of T."""
+
+
+class LogView(OfOneProcess, Generic[F]):
+    """A view of the log at `root`; one may be shared by threads.
+
+    Parameters
+    ----------
+    context : LogContext
+        Store, environment, clock.
+    root : str
+        The table's root, relative to the store's.
+    fold : Fold
+        Kept in step with the state.
+    """
+
+    def __init__(self, context: LogContext, root: str, fold: F) -> None:
+        self.context = context
+        self.root = root
+        self.fold = fold
+        self.table = TableState()
+        self.lock = threading.RLock()
+        self._store = context.store
+        self._environment = context.environment
+        # Just before the request whose answer showed the tail: the view's age counts from here.
+        self._shown_at: Instant | None = None
+        # What it was when it was last read; the log that is opened anew has to go on from there.
+        self._known: Head | None = None
+        self._proved_at: Instant | None = None
+        self._is_lost = self._opened = False
+        # When it was opened anew, and when its head was last seen to be there (moments of the process).
+        self._opened_at = self._proved_after = next(moments)
+        # What is written here is decided on these, too: T, and a topic's other table.
+        self._transactions = context.shared.get(TRANSACTION_LOG_ROOT)
+        self._beside: ref[LogView[Any]] | None = None
+        if root == TRANSACTION_LOG_ROOT:
+            context.shared[root] = self
+        # `_asked`: before the request that showed the tail.  `_answered`: when the last answer was in.
+        self._asked = self._answered = next(moments)
+        self._fairness = Fairness(context.environment)
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def was_read_after(self, other: LogView[Any]) -> bool:
+        """Return whether this view's tail was asked for after the answer that `other` stands on was in.
+
+        Exact within a process (a counter, no clock): verification needs it (PROTOCOL.md §6).
+        """
+        return self._asked > other._answered
+
+    def refresh(self) -> TableState:
+        """Bring the view to the tail of the log and return its state.
+
+        Returns
+        -------
+        TableState
+            ``version`` is ``None`` when there is no such table.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Try again.
+        DamagedDataError, UnsupportedFormatError
+            The log can not be read; the message names the object.
+        WarehouseReplacedError
+            It is not the log that was read before: stop, and open the warehouse anew.
+        """
+        with self.lock:
+            self._check_lost()
+            if self._is_stale() or not self._follow_tail():
+                self._reopen()
+            self._known = Head.of(self.table)
+            return self.table
+
+    def ensure_fresh(self) -> TableState:
+        """Return the state, at most the guard old: asks the store only when it must."""
+        with self.lock:
+            self._check_lost()
+            if self._is_stale():
+                self._reopen()
+            return self.table
+
+    def _is_stale(self) -> bool:
+        return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
+
+    def _follow_tail(self, window: int = 1, *, opening: bool = False) -> bool:
+        """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
+        # Who opens a log has just read what stands below.
+        unproved = None if opening else Head.of(self.table)
+        due = self._is_proof_due()
+        while True:
+            slots = range(self.table.next_version, self.table.next_version + window)
+            shown_at, asked = self._environment.instant(), next(moments)
+            found = self._ask(slots, unproved if due else None)
+            if found is None:
+                return False
+            unproved = None if due else unproved
+            self._show(shown_at)
+            for slot, entry in zip(slots, found, strict=True):
+                if entry is None:
+                    above = found[slot - slots.start + 1 :]
+                    if any(above) and not self._is_tail(slot, above):
+                        break
+                    self._asked = asked
+                    return True
+                if not self._take(self._decode(slot, entry)):
+                    return False
+                self._fairness.saw_another()
+            # What came is believed when what it stands on is still there: that is asked with the next slots.
+            due = True
+            window = min(window * 2, _LARGEST_WINDOW)
+
+    def _ask(self, slots: range, unproved: Head | None) -> list[StoredObject | None] | None:
+        """Return what is in some slots; ``None`` when the view is too old to believe it."""
+        paths = [commit_path(self.root, slot) for slot in slots]
+        if unproved is None:
+            found = self._store.get_many(paths)
+            return None if self._is_stale() else found
+        found, beginning = self._store.get_above(paths, commit_path(self.root, unproved.version))
+        if self._is_stale():
+            return None
+        self._require_own(unproved, beginning)
+        return found
+
+    def _is_tail(self, slot: int, above: Sequence[StoredObject | None]) -> bool:
+        """Return whether the log ends at a slot that is missing, though there are entries above it.
+
+        ``False``: it has come since, as they were all asked for at once.
+        """
+        path = commit_path(self.root, slot)
+        if self._store.get(path) is not None:
+            return False
+        for version, entry in enumerate(above, slot + 1):
+            # What another incarnation has left there is judged when the log is so long.
+            if entry is not None and not self.context.recovering and self._is_of_this_log(version, entry):
+                # Unless it is this view that is of another past.
+                if not self._prove_head():
+                    return False
+                raise DamagedDataError(
+                    "the log has a gap: an entry is gone; restore it from a backup, or, where the warehouse was "
+                    "restored while processes ran, run txntable warehouse fence-all",
+                    path=path,
+                )
+        return True
+
+    def _is_of_this_log(self, version: int, entry: StoredObject) -> bool:
+        return decode_commit_info(entry.data, commit_path(self.root, version)).log == self.table.log
+
+    def _take(self, commit: Commit) -> bool:
+        """Fold an entry, or step over it; ``False`` when the view is too old to say."""
+        if standing_of(commit.info, self.table) is not Standing.COUNTS:
+            # Either the entry is foreign, or this view is: what it stands on tells.  A log that is being opened may
+            # have been replaced between two answers: then it is read again.
+            if not (self._prove_head() if self._opened else self._is_head_there()):
+                return False
+            if is_void(self._store, self.root, self.table, commit, recovering=self.context.recovering):
+                self.table.step_over(commit)
+                return True
+        if self._opened and commit.info.begins_log and self.table.log is not None and not self.context.recovering:
+            # What was uploaded before the restore that this fence is of may be gone: nobody goes on over it.
+            self._lose()
+        self._apply(commit)
+        return True
+
+    # -- whether it is still the same log ------------------------------------------------------
+
+    def _is_proof_due(self) -> bool:
+        return self._proved_at is None or self._environment.since_ms(self._proved_at) >= self.context.guard_ms
+
+    def _prove_head(self) -> bool:
+        """Prove what the view stands on; ``False`` when it is too old to say.
+
+        A view that is being opened may meet a cleanup: it asks for its own beginning when it is at the tail.
+        """
+        head = Head.of(self.table) if self._opened else None
+        if head is None:
+            return True
+        beginning = head.read_beginning(self._store, self.root)
+        if self._is_stale():
+            return False
+        self._require_own(head, beginning)
+        return True
+
+    def _is_head_there(self) -> bool:
+        head = Head.of(self.table)
+        return head is None or head.is_begun_by(head.read_beginning(self._store, self.root))
+
+    def _require_own(self, head: Head, beginning: bytes | None) -> None:
+        """Refuse to go on when the entry that the view stands on is gone, or another's (log rule 13)."""
+        if not head.is_begun_by(beginning):
+            self._lose()
+        self._proved_at, self._proved_after = self._environment.instant(), next(moments)
+
+    def stand_beside(self, other: LogView[Any]) -> None:
+        """Let what is written to this log be decided on `other`, too, for as long as that is in use."""
+        self._beside = ref(other)
+
+    def prove_related(self) -> None:
+        """Refuse to write what is decided on logs that are gone, to one that was opened only since (log rule 13).
+
+        Raises
+        ------
+        WarehouseReplacedError
+            A log that this handle has followed is another now.
+        """
+        for other in (self._transactions, None if self._beside is None else self._beside()):
+            if other is not None:
+                other.prove_since(self._opened_at)
+
+    def prove_since(self, moment: int) -> None:
+        """Make sure that the log is still there, unless that was seen since a moment of this process."""
+        # Without its lock, which another thread may hold that waits for ours.
+        known = self._known if self._proved_after < moment else None
+        if known is None:
+            return
+        beginning = known.read_beginning(self._store, self.root)
+        if not known.is_begun_by(beginning) and (self._is_stale() or known is not self._known or not self._opened):
+            # It may have been cleaned up: only the log opened anew can tell.
+            self._refresh_unless_in_use()
+        else:
+            self._require_own(known, beginning)
+
+    def _refresh_unless_in_use(self) -> None:
+        if not self.lock.acquire(blocking=False):
+            raise StoreUnavailableError("a log that is decided on is being read; call again", log=self.root)
+        try:
+            self.refresh()
+        finally:
+            self.lock.release()
+
+    def _require_continued(self) -> None:
+        """Refuse a log opened anew that is not the one which was followed before (log rule 13)."""
+        known, head = self._known, Head.of(self.table)
+        if known is not None and (head is None or not head.goes_on_from(known, self._store, self.root)):
+            self._lose()
+        self._known, self._proved_at, self._opened = head, self._environment.instant(), True
+        self._opened_at = self._proved_after = next(moments)
+
+    def _lose(self) -> None:
+        self._is_lost = True
+        # Said here as well: a thread that swallows the error would stop in silence.
+        logger.error("a log is not the one that this process opened; it stops log=%s", self.root)
+        self._check_lost()
+
+    def _check_lost(self) -> None:
+        if self._is_lost:
+            raise WarehouseReplacedError(
+                "the log is not the one that this process opened: the warehouse was moved, deleted, restored or "
+                "created again; nothing was acknowledged: stop, and open it anew",
+                log=self.root,
+            )
+
+    def _show(self, shown_at: Instant) -> None:
+        self._fairness.saw_round_trip(shown_at)
+        self._shown_at, self._answered = shown_at, next(moments)
+
+    def _decode(self, version: int, entry: StoredObject) -> Commit:
+        return decode_commit(version, entry.data, commit_path(self.root, version))
+
+    def _apply(self, commit: Commit) -> None:
+        # What can not be folded is looked at by a view that is opened anew: it may have been read wrong.
+        shown_at, self._shown_at = self._shown_at, None
+        with reading(commit_path(self.root, commit.version)):
+            take(commit, self.table, self.fold)
+        self._shown_at = shown_at
+        # Whoever follows a log for years must not remember more than who opens it.
+        if self.table.has_many_tombstones:
+            self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
+
+    def _reopen(self) -> None:
+        """Forget the view and load the newest checkpoint with its tail."""
+        proved = False
+        try:
+            proved = any(self._load() for _ in range(3))
+        finally:
+            if not proved:
+                # Whatever was read until the error is not known to end at the tail: it is no view.
+                self._shown_at = None
+        if not proved:
+            raise StoreUnavailableError("the log changes faster than it can be read; try again", log=self.root)
+        self._require_continued()
+        self._fairness.forget_others()
+
+    def _load(self) -> bool:
+        opened_at, self._opened = self._environment.instant(), False
+        loaded = load_newest(self._store, self.root)
+        self.table = loaded.table
+        with reading(checkpoint_path(self.root, loaded.table.next_version - 1)):
+            self.fold.restore(self.table)
+        self._shown_at = opened_at
+        try:
+            for entry in loaded.beginning:
+                self._apply(self._decode(self.table.next_version, entry))
+            followed = self._follow_tail(window=1 + len(loaded.beginning), opening=True)
+        except DamagedDataError:
+            # Unless a cleanup took the beginning away meanwhile, or a restore the end: then it is read again.
+            if loaded.still_there() and self._is_head_there():
+                raise
+            return False
+        return followed and loaded.still_there()
