@@ -21,9 +21,9 @@ from txntable.partition.append import AppendRequest, SequencedSegment, decide_ap
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
 from txntable.partition.markers import Control, Marker, marker_add
 from txntable.partition.offsets import NEXT_OFFSET, per_partition
-from txntable.segment import StagedSegment
-from txntable.topic_log import TopicLog
-from txntable.warehouse import Warehouse
+from txntable.segments.segment import StagedSegment
+from txntable.topics.topic_log import TopicLog
+from txntable.warehouse.warehouse import Warehouse
 
 SEGMENTS = 100_000
 PER_TRANSACTION = 50

@@ -17,12 +17,12 @@ import deltalake
 import pyarrow as pa
 
 from benchmarks.measurement import Figure, ratio
-from txntable.environment import SystemEnvironment
 from txntable.log.actions import Commit, Metadata, Txn, guard_protocol
 from txntable.log.delta_log import DeltaLog
 from txntable.log.log_view import LogContext
 from txntable.log.outcome import Committed
 from txntable.log.table_state import TableState
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.store_clock import StoreClock

@@ -23,19 +23,20 @@ from pyspark.sql.types import StructType
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio, peak_memory_mib, ratio
-from compaction.compactor import compact
-from compaction.rewriter import Rewriter
-from compaction.spark_rewriter import spark_rewriter
-from compaction.spec import TopicReport
-from txntable.environment import SystemEnvironment
-from txntable.layout import segments_root
+from txntable.compaction.compactor import compact
+from txntable.compaction.rewriter import Rewriter
+from txntable.compaction.spark_rewriter import spark_rewriter
+from txntable.compaction.spec import TopicReport
+from txntable.format.layout import segments_root
+from txntable.format.schema import segment_schema, to_delta_schema
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
-from txntable.schema import segment_schema, to_delta_schema
-from txntable.segment import SegmentPlan, SegmentWriter, StagedSegment
-from txntable.topic_log import TopicLog
-from txntable.warehouse import Warehouse
+from txntable.runtime.environment import SystemEnvironment
+from txntable.segments.segment import SegmentPlan, StagedSegment
+from txntable.segments.segment_writer import SegmentWriter
+from txntable.topics.topic_log import TopicLog
+from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = 3
 TOPIC = "lineitem"

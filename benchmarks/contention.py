@@ -20,7 +20,7 @@ import deltalake
 import pyarrow as pa
 
 from benchmarks.measurement import Figure, ratio
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 SECONDS = 4.0
 PROCESSES = (1, 2, 4, 8)

@@ -23,16 +23,16 @@ import pyarrow as pa
 
 from benchmarks.curve import Curve, draw
 from benchmarks.measurement import Figure, ratio
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from tests.doubles.manual_environment import ManualEnvironment, StoreTime
+from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.stepping_store import SteppingStore
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
 from txntable.storage.object_store import StoredObject
-from txntable.testing.manual_environment import ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, create_on, open_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 POINTS = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 _BURST = 250

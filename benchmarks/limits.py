@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compaction.spec import MOST_SOURCES
-from coordinator.enrolment import LARGEST_PARTITION_COUNT
-from coordinator.group import LARGEST_ROW_BYTES as LARGEST_GROUP_BYTES
-from coordinator.group_request import DEFAULT_MAX_SIZE
-from coordinator.offset_request import MAX_METADATA_BYTES
-from coordinator.row_json import LARGEST_NUMBER, LONGEST_NAME_BYTES
-from coordinator.transaction import LARGEST_ROW_BYTES
-from txntable.client.producer_config import DEFAULT_MAX_REQUEST_SIZE, LARGEST_BATCH_SIZE
-from txntable.layout import LONGEST_PATH
+from txntable.compaction.spec import MOST_SOURCES
+from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT
+from txntable.coordinator.group import LARGEST_ROW_BYTES as LARGEST_GROUP_BYTES
+from txntable.coordinator.group_request import DEFAULT_MAX_SIZE
+from txntable.coordinator.offset_request import MAX_METADATA_BYTES
+from txntable.coordinator.row_json import LARGEST_NUMBER, LONGEST_NAME_BYTES
+from txntable.coordinator.transaction import LARGEST_ROW_BYTES
+from txntable.format.layout import LONGEST_PATH
 from txntable.partition.append import (
     LARGEST_COMMIT_BYTES,
     LARGEST_COMMIT_SEGMENTS,
@@ -23,9 +22,10 @@ from txntable.partition.append import (
     LARGEST_TRANSACTION_SEGMENTS,
 )
 from txntable.partition.condemnation import LARGEST_CONDEMNATION
-from txntable.statistics import LARGEST_LEAVES, LARGEST_STRING
-from txntable.transaction_rows import LARGEST_COMMIT_ROWS
-from txntable.warehouse_creation import LONGEST_KEY_BYTES
+from txntable.producer.producer_config import DEFAULT_MAX_REQUEST_SIZE, LARGEST_BATCH_SIZE
+from txntable.segments.statistics import LARGEST_LEAVES, LARGEST_STRING
+from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS
+from txntable.warehouse.warehouse_creation import LONGEST_KEY_BYTES
 
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3
 # Kafka's rule; the pattern of a topic's name says it.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from txntable.schema import all_nullable
+from txntable.format.schema import all_nullable
 from txntable.spark.session import build_session
 
 SCALE = os.environ.get("BENCH_SCALE", "1")

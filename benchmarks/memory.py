@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.measurement import Figure
-from txntable.segment import SegmentPlan
+from txntable.format.topic import TopicSettings
+from txntable.segments.segment import SegmentPlan
 from txntable.spark.session import build_session
-from txntable.spark.writer import WriteTarget, upload
+from txntable.spark.writing.writer import WriteTarget, upload
 from txntable.storage.object_store import StoreSpec
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.topic import TopicSettings
 
 BATCH_ROWS = 10_000
 LARGER_GIB = float(os.environ.get("BENCH_MEMORY_GIB", "5"))

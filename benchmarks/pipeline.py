@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
 from benchmarks.measurement import Figure, alternate, paired_ratio
-from txntable.environment import SystemEnvironment
-from txntable.spark.pipeline import Frames, Pipeline
-from txntable.spark.pipeline_config import PipelineConfig
+from tests.doubles.stepping_store import SteppingStore
+from txntable.runtime.environment import SystemEnvironment
+from txntable.spark.pipelines.pipeline import Frames, Pipeline
+from txntable.spark.pipelines.pipeline_config import PipelineConfig
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 ROUNDS = 5
 TINY_ROUNDS = 5

@@ -20,15 +20,16 @@ from pyspark.sql.types import StructType
 from benchmarks.cold_start import SEGMENTS, SyntheticFile, fill, segment_name
 from benchmarks.lineitem import session
 from benchmarks.measurement import Figure, peak_memory_mib, ratio
-from txntable.isolation import IsolationLevel
-from txntable.layout import segments_root
+from txntable.format.isolation import IsolationLevel
+from txntable.format.layout import segments_root
+from txntable.format.schema import segment_schema, to_delta_schema
+from txntable.format.topic import TopicSettings
 from txntable.partition.topic_view import TopicView
-from txntable.schema import segment_schema, to_delta_schema
-from txntable.segment import SegmentPlan, SegmentWriter
-from txntable.spark.pinned_read import pin
-from txntable.spark.read_options import read_options
-from txntable.topic import TopicSettings
-from txntable.warehouse import Warehouse
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_writer import SegmentWriter
+from txntable.spark.datasource.pinned_read import pin
+from txntable.spark.datasource.read_options import read_options
+from txntable.warehouse.warehouse import Warehouse
 
 TOPIC = "big"
 # The synthetic transactions are in no transaction log: they have no position.

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from benchmarks.limits import limits
 from benchmarks.requests import DAY_MS, HOUR_MS, KINDS, SECTIONS, Counted, Place, requests_of, transact
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
-from txntable.client.coordinator_round import CoordinatorReport
-from txntable.client.records import TopicPartition
-from txntable.testing.fault_plan import Step
+from tests.doubles.fault_plan import Step
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
+from txntable.format.records import TopicPartition
+from txntable.upkeep.coordinator_round import CoordinatorReport
 
 DOCUMENT = Path(__file__).parent.parent / "infra" / "REQUESTS.md"
 DOLLARS = {"PUT": 0.005 / 1000, "LIST": 0.005 / 1000, "GET": 0.0004 / 1000, "HEAD": 0.0004 / 1000, "DELETE": 0.0}

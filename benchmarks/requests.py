@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
-from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.manual_environment import ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, create_on, open_on
-from txntable.warehouse_settings import WarehouseSettings
+from tests.doubles.fault_plan import Operation, Step
+from tests.doubles.manual_environment import ManualEnvironment, StoreTime
+from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.stepping_store import SteppingStore
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 KINDS = ("PUT", "GET", "HEAD", "LIST", "DELETE")
 HOUR_MS = 3_600_000

@@ -15,8 +15,8 @@ from typing import Any
 
 from benchmarks.lineitem import columns, lineitem, session
 from benchmarks.measurement import Figure, alternate, paired_ratio, ratio
-from txntable.layout import public_root
-from txntable.warehouse import Warehouse
+from txntable.format.layout import public_root
+from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = 7
 ABORTED_TRANSACTIONS = 10_000

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from benchmarks.lineitem import session
 from benchmarks.measurement import Figure, cpu_seconds, paired_ratio
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = 5
 BATCHES = 20

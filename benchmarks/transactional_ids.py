@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.measurement import Figure, peak_memory_mib, ratio
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_state import TransactionState
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.actions import Action
 from txntable.log.checkpoint import encode_checkpoint
 from txntable.log.keyed_table import keyed_add
 from txntable.log.table_state import TableState
-from txntable.transaction_rows import id_columns
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.transactions.transaction_rows import id_columns
+from txntable.warehouse.warehouse import Warehouse
 
 FEW, MANY = 1_000, 100_000
 _AT_ONCE = 5_000

@@ -17,14 +17,14 @@ import deltalake
 import pyarrow as pa
 
 from benchmarks.measurement import Figure
-from txntable.client.producer import Producer
-from txntable.environment import SystemEnvironment
+from tests.doubles.stepping_store import SteppingStore
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on
 
 SECONDS = 1.5
 ROUNDS = 5

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = 5
 KEY = "l_orderkey"

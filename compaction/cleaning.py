@@ -6,12 +6,12 @@ enough of it is dirty, or when a dirty record has waited for ``max.compaction.la
 
 from __future__ import annotations
 
-from compaction.ripe import RipeSegment, Stretch, before
-from compaction.spec import KeyCleaning, RewriteTask
+from txntable.compaction.ripe import RipeSegment, Stretch, before
+from txntable.compaction.spec import KeyCleaning, RewriteTask
+from txntable.format.topic_config import config_value
+from txntable.format.topic_policy import config_number
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.state_entry import expired_through
-from txntable.topic_config import config_value
-from txntable.topic_policy import config_number
 
 
 def plan_cleaning(logs: PartitionLogs, stretch: Stretch, memory_bytes: int, now_ms: int) -> RewriteTask | None:

@@ -13,12 +13,12 @@ from dataclasses import asdict
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from compaction.compactor import Progress as TellProgress
-from compaction.spec import TopicReport
 from txntable.cli.connection import tell_error
 from txntable.cli.output import Output, Rows, error_console, note, tell
-from txntable.environment import Environment
+from txntable.compaction.compactor import Progress as TellProgress
+from txntable.compaction.spec import TopicReport
 from txntable.errors import RetriableError
+from txntable.runtime.environment import Environment
 
 HEADERS = {
     "topic": "Topic",

@@ -12,20 +12,20 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_topic
-from compaction.rewriter import Rewriter, TopicWork, rewriter_here
-from compaction.spec import RewriteResult, RewriteTask, TopicReport, TopicSpec
-from coordinator.error_kinds import shown
+from txntable.compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_topic
+from txntable.compaction.rewriter import Rewriter, TopicWork, rewriter_here
+from txntable.compaction.spec import RewriteResult, RewriteTask, TopicReport, TopicSpec
+from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
-from txntable.layout import TOPICS_FOLDER, topic_names
+from txntable.format.layout import TOPICS_FOLDER, topic_names
+from txntable.format.topic_policy import config_number
 from txntable.partition.condemnation import LONGEST_UPLOAD_MS
 from txntable.partition.log_start import decide_retention
 from txntable.partition.rewriting import Rewrite, RewriteRequest
-from txntable.retention import expire_records, trim
-from txntable.segment import SegmentPlan
-from txntable.topic_log import TopicLog
-from txntable.topic_policy import config_number
-from txntable.warehouse import Warehouse
+from txntable.segments.segment import SegmentPlan
+from txntable.topics.retention import expire_records, trim
+from txntable.topics.topic_log import TopicLog
+from txntable.warehouse.warehouse import Warehouse
 
 # Rows of S in one commit.
 _MOST_ROWS = 5_000

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from enum import StrEnum
 
-from compaction.rewriter import Rewriter, TopicWork
-from compaction.spec import RewriteResult, RewriteTask
+from txntable.compaction.rewriter import Rewriter, TopicWork
+from txntable.compaction.spec import RewriteResult, RewriteTask
 from txntable.errors import MissingDependencyError
 
 # One core of this process takes minutes for more: Spark has started by then.

@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compaction.spec import MOST_SOURCES, RewriteTask
-from txntable.key import partitions_of
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.segment import SegmentPlan
-from txntable.segment_reader import SegmentReader, offsets_of
+from txntable.compaction.spec import MOST_SOURCES, RewriteTask
+from txntable.format.key import partitions_of
+from txntable.format.tombstone import is_tombstone
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_reader import SegmentReader, offsets_of
 from txntable.storage.object_store import ObjectStore
-from txntable.tombstone import is_tombstone
 
 _NUMBER = "_number"
 # Arrow's grouping needs about as much again as the keys that it groups, and once more while they are put together.
@@ -89,7 +89,7 @@ class LatestRecords:
         Raises
         ------
         DamagedDataError, StoreUnavailableError
-            See :meth:`txntable.segment_reader.SegmentReader.read`.
+            See :meth:`txntable.segments.segment_reader.SegmentReader.read`.
         """
         waiting = [_Pass(1, 0)]
         while waiting:

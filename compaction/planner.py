@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from compaction.cleaning import plan_cleaning
-from compaction.ripe import RipeSegment, ripe_segments
-from compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
+from txntable.compaction.cleaning import plan_cleaning
+from txntable.compaction.ripe import RipeSegment, ripe_segments
+from txntable.compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
+from txntable.format.topic_policy import config_number, is_compacted
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
-from txntable.topic_policy import config_number, is_compacted
 
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
 # An older segment is written anew with those after it when it is at most so many times as large as all of them:

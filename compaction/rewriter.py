@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 
-from compaction.latest import LatestRecords
-from compaction.spec import RewriteResult, RewriteTask
+from txntable.compaction.latest import LatestRecords
+from txntable.compaction.spec import RewriteResult, RewriteTask
 from txntable.errors import DamagedDataError
 from txntable.log.log_view import LogContext
 from txntable.partition.rewriting import Rewrite
-from txntable.segment import SegmentPlan
-from txntable.segment_rewriting import RewritePlan, rewrite_segments
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
 from txntable.storage.object_store import ObjectStore, StoreSpec
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from txntable.format.tombstone import may_hold_tombstones
 from txntable.log.actions import Add
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_of
 from txntable.partition.offsets import log_start, next_offset
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import SEGMENTS_PREFIX, commit_position, is_aborted
-from txntable.partition.segment_columns import PlannedSegment
 from txntable.partition.stable_offset import first_unstable_offsets
-from txntable.tombstone import may_hold_tombstones
+from txntable.segments.segment_columns import PlannedSegment
 
 
 @dataclass(frozen=True, slots=True)

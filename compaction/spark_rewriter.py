@@ -1,8 +1,8 @@
 """Working on rewrite tasks on Spark's executors: what heavy compactions run on.
 
 Owns how tasks become Spark's: a large one is one of Spark's, small neighbours share one.  The results are those of
-:func:`compaction.rewriter.rewriter_here`, whose code runs there.  A task that is lost or runs twice leaves files that
-no log names: only what the driver has collected is registered.
+:func:`txntable.compaction.rewriter.rewriter_here`, whose code runs there.  A task that is lost or runs twice leaves
+files that no log names: only what the driver has collected is registered.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compaction.rewriter import Rewriter, TopicWork, run_task
-from compaction.spec import RewriteResult, RewriteTask
-from txntable.environment import SystemEnvironment
+from txntable.compaction.rewriter import Rewriter, TopicWork, run_task
+from txntable.compaction.spec import RewriteResult, RewriteTask
 from txntable.log.log_view import LogContext
-from txntable.spark.distributed_tasks import TASKS_AT_ONCE, distribute
-from txntable.spark.store_cache import opened
+from txntable.runtime.environment import SystemEnvironment
+from txntable.spark.writing.distributed_tasks import TASKS_AT_ONCE, distribute
+from txntable.spark.writing.store_cache import opened
 from txntable.storage.store_clock import StoreClock
 
 if TYPE_CHECKING:

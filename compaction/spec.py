@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from txntable.partition.rewriting import Rewrite
-from txntable.partition.segment_columns import PlannedSegment
+from txntable.segments.segment_columns import PlannedSegment
 
 # Of one rewrite: a commit of S bears 10,000 actions and more, and each source is one.
 MOST_SOURCES = 5_000

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from compaction.vacuum_plan import (
+from txntable.compaction.vacuum_plan import (
     SMALLEST_AGE_MS,
     Horizons,
     ProducerStanding,
@@ -23,10 +23,10 @@ from compaction.vacuum_plan import (
     judge_file,
     judge_heartbeat,
 )
-from compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
-from coordinator.error_kinds import shown
+from txntable.compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
+from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, StorePermissionError, TxnTableError, UnknownTopicOrPartitionError
-from txntable.layout import (
+from txntable.format.layout import (
     HEARTBEATS_FOLDER,
     PROBE_FOLDER,
     TOPICS_FOLDER,
@@ -37,12 +37,12 @@ from txntable.layout import (
 )
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
-from txntable.offset_log import OffsetLog
+from txntable.offsets.offset_log import OffsetLog
 from txntable.partition.condemnation import LARGEST_CONDEMNATION, decide_condemnation
 from txntable.storage.object_store import ObjectMeta
-from txntable.topic_log import TopicLog, known
-from txntable.transaction_log import TransactionLog
-from txntable.warehouse import Warehouse
+from txntable.topics.topic_log import TopicLog, known
+from txntable.transactions.transaction_log import TransactionLog
+from txntable.warehouse.warehouse import Warehouse
 
 _DELETED_AT_ONCE = 1000
 

@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from compaction.vacuum import vacuum as run_vacuum
-from compaction.vacuum_report import ShowProgress, VacuumProgress, VacuumReport
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, error_console, note, tell
+from txntable.compaction.vacuum import vacuum as run_vacuum
+from txntable.compaction.vacuum_report import ShowProgress, VacuumProgress, VacuumReport
 
 HEADERS = {
     "topic": "Topic",

@@ -1,7 +1,7 @@
 """Which objects of a warehouse may be deleted, and why; which stay, and why (PROTOCOL.md §5.7).
 
 Owns the policy: ages and epochs.  Safety rests on none of it: what S names is live, and what is to go
-is condemned first, so that nothing can name it later (``compaction.vacuum``).  Everything is judged as
+is condemned first, so that nothing can name it later (``txntable.compaction.vacuum``).  Everything is judged as
 of the moment at which the vacuum began: what came since is too young to go.  Pure.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from txntable.layout import FileKind, FileName, parse_file_name
+from txntable.format.layout import FileKind, FileName, parse_file_name
 from txntable.log.table_state import TableState
 from txntable.partition.condemnation import was_condemned
 from txntable.partition.projection import SEGMENTS_PREFIX

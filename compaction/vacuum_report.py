@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from compaction.vacuum_plan import Reason
+from txntable.compaction.vacuum_plan import Reason
 from txntable.storage.object_store import ObjectMeta
 
 _TOLD_EVERY = 1000

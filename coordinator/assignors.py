@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
-from coordinator.assignment import Assignment, AssignorInput
-from coordinator.errors import InconsistentGroupProtocolError, UnsupportedAssignorError
-from coordinator.range_assignor import assign_range
-from coordinator.round_robin_assignor import assign_round_robin
-from coordinator.sticky_assignor import assign_cooperative_sticky, assign_sticky, settled_cooperative_sticky
+from txntable.coordinator.assignment import Assignment, AssignorInput
+from txntable.coordinator.errors import InconsistentGroupProtocolError, UnsupportedAssignorError
+from txntable.coordinator.range_assignor import assign_range
+from txntable.coordinator.round_robin_assignor import assign_round_robin
+from txntable.coordinator.sticky_assignor import assign_cooperative_sticky, assign_sticky, settled_cooperative_sticky
 
 
 class Assignor(Enum):

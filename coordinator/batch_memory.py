@@ -10,9 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from coordinator.error_kinds import shown
-from coordinator.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, DamagedDataError, InvalidRequestError
-from coordinator.row_json import (
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import (
+    BatchAlreadyCommittedError,
+    BatchOutOfOrderError,
+    DamagedDataError,
+    InvalidRequestError,
+)
+from txntable.coordinator.row_json import (
     LARGEST_NUMBER,
     Fields,
     check_name,

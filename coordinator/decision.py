@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from coordinator.batch_memory import BatchId
-from coordinator.errors import DamagedDataError
-from coordinator.row_json import decode_object
+from txntable.coordinator.batch_memory import BatchId
+from txntable.coordinator.errors import DamagedDataError
+from txntable.coordinator.row_json import decode_object
 
 
 class Outcome(Enum):
@@ -80,7 +80,7 @@ def decode_decision(document: object, what: str) -> Decision:
     Raises
     ------
     DamagedDataError, UnsupportedFormatError
-        See :func:`coordinator.row_json.decode_object`.
+        See :func:`txntable.coordinator.row_json.decode_object`.
     """
     required = {"epoch": int, "outcome": str, "position": int}
     fields = decode_object(document, what, required, {"batch_id": (str, int)})

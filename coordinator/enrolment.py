@@ -11,10 +11,10 @@ import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from coordinator.error_kinds import shown
-from coordinator.errors import DamagedDataError, InvalidRequestError
-from coordinator.row_json import decode_object
-from coordinator.topic_name import is_topic_name
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import DamagedDataError, InvalidRequestError
+from txntable.coordinator.row_json import decode_object
+from txntable.coordinator.topic_name import is_topic_name
 
 LARGEST_PARTITION_COUNT = 100_000
 """Of a topic."""
@@ -115,7 +115,7 @@ def decode_topics(document: Mapping[str, object], what: str) -> dict[str, Enroll
     Raises
     ------
     DamagedDataError, UnsupportedFormatError
-        See :func:`coordinator.row_json.decode_object` and :func:`decode_partitions`.
+        See :func:`txntable.coordinator.row_json.decode_object` and :func:`decode_partitions`.
     """
     topics: dict[str, EnrolledTopic] = {}
     for topic_id, topic in document.items():

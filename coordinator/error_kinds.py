@@ -11,8 +11,8 @@
 
 A value that a call can not take is one of these, and never any other error, but for Python's own ``TypeError`` where it
 is of a kind that can not be walked, called or be a key.  Owns the predicates and how a message is made; the errors
-themselves are :mod:`coordinator.errors`'.  A message is lower case and ends with its facts as ``key=value``; the
-remedy is part of the message.  Must not know of storage.
+themselves are :mod:`txntable.coordinator.errors`' and :mod:`txntable.errors`'.  A message is lower case and ends with
+its facts as ``key=value``; the remedy is part of the message.  Must not know of storage.
 """
 
 from __future__ import annotations
@@ -59,6 +59,11 @@ class TxnTableError(Exception):
     txn_requires_abort: ClassVar[bool] = False
     fatal: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        # Users import errors from `txntable`, so that is what a traceback calls them.
+        if cls.__module__.startswith("txntable."):
+            cls.__module__ = "txntable"
+
     def __init__(self, message: str, **facts: object) -> None:
         self.message = message
         self.facts = {key: value for key, value in facts.items() if value is not None}
@@ -72,6 +77,9 @@ def _shown(value: object) -> str:
     """Return a fact's text, cut where it is too long to read: what is stored can be of any length."""
     text = _told(str, value)
     return text if len(text) <= LONGEST_FACT else f"{text[:LONGEST_FACT]}…"
+
+
+TxnTableError.__module__ = "txntable"
 
 
 def _rebuild(kind: type[TxnTableError], message: str, facts: dict[str, object]) -> TxnTableError:

@@ -1,29 +1,30 @@
-"""The one tree of errors, with Kafka's names and what the caller does about each.
+"""The errors of state machines and calls, with Kafka's names and what the caller does about each.
 
-Owns the codes; the kinds are :mod:`coordinator.error_kinds`'.  Must not know of storage, Spark or time.
+Owns the codes; the kinds are :mod:`txntable.coordinator.error_kinds`'.  Must not know of storage, Spark or time: the
+errors of warehouses and stores are :mod:`txntable.errors`'.
 """
 
 from __future__ import annotations
 
-from coordinator.error_kinds import (
+from txntable.coordinator.error_kinds import (
     LONGEST_FACT as LONGEST_FACT,
 )
-from coordinator.error_kinds import (
+from txntable.coordinator.error_kinds import (
     AbortableError as AbortableError,
 )
-from coordinator.error_kinds import (
+from txntable.coordinator.error_kinds import (
     DamagedDataError as DamagedDataError,
 )
-from coordinator.error_kinds import (
+from txntable.coordinator.error_kinds import (
     FatalError as FatalError,
 )
-from coordinator.error_kinds import (
+from txntable.coordinator.error_kinds import (
     InvalidCallError as InvalidCallError,
 )
-from coordinator.error_kinds import (
+from txntable.coordinator.error_kinds import (
     RetriableError as RetriableError,
 )
-from coordinator.error_kinds import (
+from txntable.coordinator.error_kinds import (
     TxnTableError as TxnTableError,
 )
 
@@ -299,67 +300,8 @@ class OffsetOutOfRangeError(InvalidCallError):
     code = "OFFSET_OUT_OF_RANGE"
 
 
-# -- warehouses, stores and the machine -----------------------------------------------------
-
-
-class WarehouseNotFoundError(InvalidCallError):
-    """There is no warehouse at that place."""
-
-    code = "WAREHOUSE_NOT_FOUND"
-
-
-class WarehouseReplacedError(FatalError):
-    """What this process opened is not there any more: moved, deleted, restored from a backup, or created again.
-
-    Nothing was acknowledged.  Every further call of the handle fails the same way: stop, find out what happened to the
-    warehouse, and open it anew.
-    """
-
-    code = "INCONSISTENT_CLUSTER_ID"
-
-
-class WarehouseAlreadyExistsError(InvalidCallError):
-    """There is a warehouse at that place already, or something that is none."""
-
-    code = "WAREHOUSE_ALREADY_EXISTS"
-
-
 class UnsupportedFormatError(InvalidCallError):
     """The warehouse or a log was written under a format that this version does not know."""
 
     code = "UNSUPPORTED_VERSION"
     fatal = True
-
-
-class StoreUnsuitableError(InvalidCallError):
-    """The store does not do what a warehouse needs: it failed the probe, or said so.  Choose another store."""
-
-    code = "STORE_UNSUITABLE"
-
-
-class StoreUnavailableError(RetriableError):
-    """The store did not answer; of a write it is not known whether it happened."""
-
-    code = "STORE_UNAVAILABLE"
-
-
-class KafkaStorageError(FatalError):
-    """The disk failed to sync a folder: what this process wrote last may be lost with the next power cut.
-
-    Nothing that is read back proves it, and no later sync does: this process writes no more.  Check the disk and the
-    system's log, then begin anew in a new process, and ask there what became of the call.
-    """
-
-    code = "KAFKA_STORAGE_ERROR"
-
-
-class StorePermissionError(TxnTableError):
-    """The store refused the request for these credentials."""
-
-    code = "CLUSTER_AUTHORIZATION_FAILED"
-
-
-class MissingDependencyError(TxnTableError):
-    """Something that must be installed is not; the message says how to get it."""
-
-    code = "MISSING_DEPENDENCY"

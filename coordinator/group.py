@@ -7,7 +7,7 @@ A row is a value.  Invariants, checked whenever a row comes to be (from code or 
 * no ownership epoch is above the generation;
 * the state is the one that the members say.
 
-Whether a *request* is to be granted is not known here: see ``coordinator.group_shard``.
+Whether a *request* is to be granted is not known here: see ``txntable.coordinator.group_shard``.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from coordinator.assignment import TopicPartition
-from coordinator.assignors import Assignor
-from coordinator.enrolment import LARGEST_PARTITION_COUNT
-from coordinator.errors import (
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignors import Assignor
+from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT
+from txntable.coordinator.errors import (
     DamagedDataError,
     GroupMaxSizeReachedError,
     IllegalStateError,
     InvalidRequestError,
 )
-from coordinator.group_member import GroupMember, decode_assignor, decode_member, encode_member
-from coordinator.group_state import GroupOperation, GroupState, check_transition
-from coordinator.row_json import Fields, check_stored_name, decode_object, decode_row, encode_key, encode_row
-from coordinator.topic_name import is_topic_name
+from txntable.coordinator.group_member import GroupMember, decode_assignor, decode_member, encode_member
+from txntable.coordinator.group_state import GroupOperation, GroupState, check_transition
+from txntable.coordinator.row_json import Fields, check_stored_name, decode_object, decode_row, encode_key, encode_row
+from txntable.coordinator.topic_name import is_topic_name
 
 LARGEST_ROW_BYTES = 1024 * 1024
 """A row travels in every commit that changes the group, and in every checkpoint of the offset log."""

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coordinator.assignment import TopicPartition
-from coordinator.errors import (
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.errors import (
     GroupIdNotFoundError,
     IllegalGenerationError,
     StaleMemberEpochError,
     UnknownMemberIdError,
 )
-from coordinator.group import GroupRow
-from coordinator.group_member import GroupMember
-from coordinator.group_request import GroupMetadata
-from coordinator.group_shard import find_member
+from txntable.coordinator.group import GroupRow
+from txntable.coordinator.group_member import GroupMember
+from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.group_shard import find_member
 
 
 def check_member(

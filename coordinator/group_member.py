@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator.assignment import TopicPartition
-from coordinator.assignors import Assignor
-from coordinator.enrolment import decode_partitions, encode_partitions
-from coordinator.error_kinds import shown
-from coordinator.errors import DamagedDataError, UnsupportedFormatError
-from coordinator.row_json import Fields, decode_object
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignors import Assignor
+from txntable.coordinator.enrolment import decode_partitions, encode_partitions
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import DamagedDataError, UnsupportedFormatError
+from txntable.coordinator.row_json import Fields, decode_object
 
 _WHAT = "group member"
 _REQUIRED: Fields = {

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.errors import DamagedDataError, InvalidRequestError
-from coordinator.row_json import check_stored_name, decode_object, decode_row, encode_key, encode_row
-from coordinator.topic_name import is_topic_name
+from txntable.coordinator.errors import DamagedDataError, InvalidRequestError
+from txntable.coordinator.row_json import check_stored_name, decode_object, decode_row, encode_key, encode_row
+from txntable.coordinator.topic_name import is_topic_name
 
 _WHAT = "offset"
 _REQUIRED = {"group": str, "topic": str, "partition": int, "position": int}

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from coordinator.assignment import AssignorInput, Subscriber, TopicPartition
-from coordinator.assignors import select_assignor, target_assignment
-from coordinator.group import GroupRow, GroupTopic, members_by_id
-from coordinator.group_member import GroupMember
-from coordinator.group_state import GroupOperation
+from txntable.coordinator.assignment import AssignorInput, Subscriber, TopicPartition
+from txntable.coordinator.assignors import select_assignor, target_assignment
+from txntable.coordinator.group import GroupRow, GroupTopic, members_by_id
+from txntable.coordinator.group_member import GroupMember
+from txntable.coordinator.group_state import GroupOperation
 
 Members = Mapping[str, GroupMember]
 

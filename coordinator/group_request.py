@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from coordinator.assignment import TopicPartition
-from coordinator.assignors import DEFAULT_ASSIGNORS, Assignor
-from coordinator.errors import InvalidRequestError, InvalidSessionTimeoutError
-from coordinator.group import GroupRow, GroupTopic
-from coordinator.group_offsets import OffsetRow
-from coordinator.group_state import GroupState
-from coordinator.row_json import check_name
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignors import DEFAULT_ASSIGNORS, Assignor
+from txntable.coordinator.errors import InvalidRequestError, InvalidSessionTimeoutError
+from txntable.coordinator.group import GroupRow, GroupTopic
+from txntable.coordinator.group_offsets import OffsetRow
+from txntable.coordinator.group_state import GroupState
+from txntable.coordinator.row_json import check_name
 
 MIN_SESSION_TIMEOUT_MS = 6_000
 MAX_SESSION_TIMEOUT_MS = 30 * 60 * 1_000

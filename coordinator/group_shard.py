@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.errors import (
+from txntable.coordinator.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
     GroupIdNotFoundError,
@@ -23,10 +23,10 @@ from coordinator.errors import (
     InvalidRequestError,
     UnknownMemberIdError,
 )
-from coordinator.group import GroupRow, empty_group, members_by_id
-from coordinator.group_member import GroupMember
-from coordinator.group_reassignment import reassigned, with_free_given
-from coordinator.group_request import (
+from txntable.coordinator.group import GroupRow, empty_group, members_by_id
+from txntable.coordinator.group_member import GroupMember
+from txntable.coordinator.group_reassignment import reassigned, with_free_given
+from txntable.coordinator.group_request import (
     ExpelRequest,
     JoinRequest,
     MemberAssignment,
@@ -34,8 +34,8 @@ from coordinator.group_request import (
     OffsetLogTransition,
     TopicsFound,
 )
-from coordinator.group_state import GroupOperation
-from coordinator.store_time import has_passed
+from txntable.coordinator.group_state import GroupOperation
+from txntable.coordinator.store_time import has_passed
 
 
 def join(row: GroupRow | None, request: JoinRequest) -> OffsetLogTransition[MemberAssignment]:

@@ -2,7 +2,7 @@
 
 The names are those of Kafka's consumer protocol (KIP-848).  Its ASSIGNING has no counterpart: whoever changes a group
 computes the assignment in the same commit.  What state a group is *in* follows from its members alone (see
-``coordinator.group``); the table says which states an operation can lead to.  Must not know of rows.
+``txntable.coordinator.group``); the table says which states an operation can lead to.  Must not know of rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from coordinator.errors import IllegalStateError
+from txntable.coordinator.errors import IllegalStateError
 
 
 class GroupState(Enum):

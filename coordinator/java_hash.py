@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import TopicPartition
 
 ItemT = TypeVar("ItemT")
 

@@ -7,17 +7,17 @@ that it was never asked before.  Where none does, the answer is that the outcome
 
 from __future__ import annotations
 
-from coordinator.decision import Decision, Outcome, PastDecision
-from coordinator.errors import (
+from txntable.coordinator.decision import Decision, Outcome, PastDecision
+from txntable.coordinator.errors import (
     InvalidPidMappingError,
     InvalidTxnStateError,
     ProducerFencedError,
     TransactionOutcomeUnknownError,
 )
-from coordinator.past_decisions import Ended
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_guard import owned_row, refused
-from coordinator.transaction_request import EndRequest
+from txntable.coordinator.past_decisions import Ended
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_guard import owned_row, refused
+from txntable.coordinator.transaction_request import EndRequest
 
 
 def owned_or_answered(row: TransactionMetadata | None, request: EndRequest) -> TransactionMetadata | PastDecision:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from coordinator.error_kinds import shown
-from coordinator.errors import DamagedDataError, TransactionCoordinatorFencedError
-from coordinator.row_json import Fields, decode_row, encode_key, encode_row
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import DamagedDataError, TransactionCoordinatorFencedError
+from txntable.coordinator.row_json import Fields, decode_row, encode_key, encode_row
 
 LEASE_KEY = encode_key("coordinator")
 NEVER_CLAIMED = 0

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coordinator.assignment import TopicPartition
-from coordinator.errors import InvalidRequestError
-from coordinator.group_request import GroupMetadata
-from coordinator.row_json import check_name
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.errors import InvalidRequestError
+from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.row_json import check_name
 
 MAX_METADATA_BYTES = 4096
 

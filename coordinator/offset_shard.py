@@ -14,19 +14,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from coordinator.assignment import TopicPartition
-from coordinator.error_kinds import shown
-from coordinator.errors import (
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import (
     CommitFailedError,
     OffsetMetadataTooLargeError,
     TxnTableError,
     UnstableOffsetCommitError,
 )
-from coordinator.group import GroupRow
-from coordinator.group_fencing import check_member
-from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
-from coordinator.group_request import OffsetLogTransition
-from coordinator.offset_request import CommitRequest, NewOffset, OffsetTransaction
+from txntable.coordinator.group import GroupRow
+from txntable.coordinator.group_fencing import check_member
+from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
+from txntable.coordinator.group_request import OffsetLogTransition
+from txntable.coordinator.offset_request import CommitRequest, NewOffset, OffsetTransaction
 
 OffsetRows = Mapping[TopicPartition, OffsetRow]
 """Rows of one group, by topic and partition."""
@@ -55,7 +55,7 @@ def commit(group: GroupRow | None, rows: OffsetRows, request: CommitRequest) -> 
     Raises
     ------
     GroupIdNotFoundError, UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError, StaleMemberEpochError
-        See :func:`coordinator.group_fencing.check_member`; nothing is committed.  Abort the transaction.
+        See :func:`txntable.coordinator.group_fencing.check_member`; nothing is committed.  Abort the transaction.
     CommitFailedError
         The group does not stand any more where a range was read from; nothing is committed.  Abort, read again.
     UnstableOffsetCommitError

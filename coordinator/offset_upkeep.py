@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from coordinator.assignment import TopicPartition
-from coordinator.decision import Decision, Outcome
-from coordinator.errors import GroupIdNotFoundError, GroupSubscribedToTopicError, NonEmptyGroupError, TxnTableError
-from coordinator.group import GroupRow
-from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
-from coordinator.group_request import OffsetLogTransition
-from coordinator.group_state import GroupOperation, GroupState
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.errors import (
+    GroupIdNotFoundError,
+    GroupSubscribedToTopicError,
+    NonEmptyGroupError,
+    TxnTableError,
+)
+from txntable.coordinator.group import GroupRow
+from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
+from txntable.coordinator.group_request import OffsetLogTransition
+from txntable.coordinator.group_state import GroupOperation, GroupState
 
 DEFAULT_OFFSETS_RETENTION_MS = 7 * 24 * 60 * 60 * 1_000
 Decisions = Mapping[tuple[int, int], Decision]

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from coordinator.errors import DamagedDataError
+from txntable.coordinator.errors import DamagedDataError
 
 LONGEST_TEXT = 256
 """Characters: a row of the log is written by every commit, and must not grow with its id's age."""

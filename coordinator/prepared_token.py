@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 
-from coordinator.decision import Outcome
-from coordinator.error_kinds import shown
-from coordinator.errors import InvalidRequestError, InvalidTxnStateError, TransactionOutcomeUnknownError
-from coordinator.past_decisions import Ended
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import ProducerIdentity
-from coordinator.transaction_state import TransactionState
+from txntable.coordinator.decision import Outcome
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import InvalidRequestError, InvalidTxnStateError, TransactionOutcomeUnknownError
+from txntable.coordinator.past_decisions import Ended
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import ProducerIdentity
+from txntable.coordinator.transaction_state import TransactionState
 
 _TOKEN = re.compile(r"([0-9]{1,19}):([0-9]{1,19}):([0-9a-f]+)")
 _ID_DIGITS = 8

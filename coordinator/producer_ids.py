@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coordinator.errors import InvalidRequestError
+from txntable.coordinator.errors import InvalidRequestError
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 LEAP = 2**40

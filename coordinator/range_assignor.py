@@ -6,7 +6,7 @@ same number of partitions and the same subscribers are co-partitioned: partition
 
 from __future__ import annotations
 
-from coordinator.assignment import Assignment, AssignorInput
+from txntable.coordinator.assignment import Assignment, AssignorInput
 
 
 def assign_range(group: AssignorInput) -> Assignment:

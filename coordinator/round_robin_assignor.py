@@ -6,7 +6,7 @@ took it: with unequal subscriptions the result may be far from even, as it is in
 
 from __future__ import annotations
 
-from coordinator.assignment import Assignment, AssignorInput
+from txntable.coordinator.assignment import Assignment, AssignorInput
 
 
 def assign_round_robin(group: AssignorInput) -> Assignment:

@@ -14,8 +14,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from coordinator.error_kinds import shown
-from coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
 
 ROW_FORMAT = 1
 LARGEST_NUMBER = 2**63 - 1

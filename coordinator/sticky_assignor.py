@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from coordinator.assignment import Assignment, AssignorInput, TopicPartition
-from coordinator.java_hash import hash_order, string_hash
-from coordinator.sticky_balance import balance
+from txntable.coordinator.assignment import Assignment, AssignorInput, TopicPartition
+from txntable.coordinator.java_hash import hash_order, string_hash
+from txntable.coordinator.sticky_balance import balance
 
 
 def assign_sticky(group: AssignorInput) -> Assignment:

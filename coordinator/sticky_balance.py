@@ -10,8 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from coordinator.assignment import Assignment, AssignorInput, TopicPartition
-from coordinator.java_hash import hash_order, partition_hash
+from txntable.coordinator.assignment import Assignment, AssignorInput, TopicPartition
+from txntable.coordinator.java_hash import hash_order, partition_hash
 
 
 def balance(group: AssignorInput) -> Assignment:

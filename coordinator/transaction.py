@@ -8,7 +8,7 @@ at the position it names.  Invariants, checked whenever a row comes to be (from 
 * a decided row's decision is of the epoch just below its own;
 * something is enrolled exactly while a transaction is open or decided and not complete.
 
-Whether a *request* is to be granted is not known here: see ``coordinator.transaction_shard``.
+Whether a *request* is to be granted is not known here: see ``txntable.coordinator.transaction_shard``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from coordinator.batch_memory import BatchId
-from coordinator.decision import Decision, Outcome, decode_decision, encode_decision
-from coordinator.enrolment import Topics, decode_topics, encode_topics, enrolled_union
-from coordinator.errors import DamagedDataError, IllegalStateError, InvalidRequestError
-from coordinator.past_decisions import Ended, PastDecisions
-from coordinator.row_json import Fields, check_stored_name, decode_row, encode_key, encode_row
-from coordinator.transaction_state import Operation, TransactionState, next_state
+from txntable.coordinator.batch_memory import BatchId
+from txntable.coordinator.decision import Decision, Outcome, decode_decision, encode_decision
+from txntable.coordinator.enrolment import Topics, decode_topics, encode_topics, enrolled_union
+from txntable.coordinator.errors import DamagedDataError, IllegalStateError, InvalidRequestError
+from txntable.coordinator.past_decisions import Ended, PastDecisions
+from txntable.coordinator.row_json import Fields, check_stored_name, decode_row, encode_key, encode_row
+from txntable.coordinator.transaction_state import Operation, TransactionState, next_state
 
 LARGEST_ROW_BYTES = 1024 * 1024
 """Of a row when something is enrolled."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from coordinator.errors import (
+from txntable.coordinator.errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
     InvalidProducerEpochError,
     ProducerFencedError,
 )
-from coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction import TransactionMetadata
 
 
 def owned_row(row: TransactionMetadata | None, producer_id: int) -> TransactionMetadata:

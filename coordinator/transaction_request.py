@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from coordinator.batch_memory import BatchId, BatchMemory, BatchRow, check_batch_id
-from coordinator.decision import Outcome
-from coordinator.enrolment import EnrolledTopic
-from coordinator.errors import InvalidRequestError, InvalidTransactionTimeoutError
-from coordinator.row_json import check_name
-from coordinator.transaction import TransactionMetadata
+from txntable.coordinator.batch_memory import BatchId, BatchMemory, BatchRow, check_batch_id
+from txntable.coordinator.decision import Outcome
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.errors import InvalidRequestError, InvalidTransactionTimeoutError
+from txntable.coordinator.row_json import check_name
+from txntable.coordinator.transaction import TransactionMetadata
 
 DEFAULT_MAX_TIMEOUT_MS = 15 * 60 * 1000
 

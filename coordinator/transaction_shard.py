@@ -20,20 +20,20 @@ append is checked for in ``verification``, and both can be had from here.
 
 from __future__ import annotations
 
-from coordinator.batch_memory import BatchId, BatchRow, check_batch
-from coordinator.decision import Decision, Outcome, PastDecision
-from coordinator.error_kinds import shown
-from coordinator.errors import (
+from txntable.coordinator.batch_memory import BatchId, BatchRow, check_batch
+from txntable.coordinator.decision import Decision, Outcome, PastDecision
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.errors import (
     InvalidProducerEpochError,
     InvalidRequestError,
     InvalidTxnStateError,
     ProducerFencedError,
     RecordTooLargeError,
 )
-from coordinator.late_end import answer_late, owned_or_answered
-from coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
-from coordinator.transaction_guard import owned_row, refused, require_complete
-from coordinator.transaction_request import (
+from txntable.coordinator.late_end import answer_late, owned_or_answered
+from txntable.coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
+from txntable.coordinator.transaction_guard import owned_row, refused, require_complete
+from txntable.coordinator.transaction_request import (
     EndRequest,
     EnrolRequest,
     InitRequest,
@@ -41,9 +41,9 @@ from coordinator.transaction_request import (
     ProducerIdentity,
     Transition,
 )
-from coordinator.transaction_state import Operation, TransactionState
-from coordinator.transaction_upkeep import abort_open, complete, expire, terminate, time_out
-from coordinator.verification import verify, verify_offsets
+from txntable.coordinator.transaction_state import Operation, TransactionState
+from txntable.coordinator.transaction_upkeep import abort_open, complete, expire, terminate, time_out
+from txntable.coordinator.verification import verify, verify_offsets
 
 __all__ = [
     "carried_batch",

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from coordinator.decision import Decision
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import Transition
-from coordinator.transaction_state import Operation
-from coordinator.transaction_upkeep import abort_open
+from txntable.coordinator.decision import Decision
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import Transition
+from txntable.coordinator.transaction_state import Operation
+from txntable.coordinator.transaction_upkeep import abort_open
 
 
 class Standing(Enum):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from coordinator.errors import InvalidTxnStateError
+from txntable.coordinator.errors import InvalidTxnStateError
 
 
 class TransactionState(Enum):

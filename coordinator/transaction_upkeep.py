@@ -6,11 +6,11 @@ or writes nothing.  Durations come as arguments, measured by the store's clock.
 
 from __future__ import annotations
 
-from coordinator.decision import Decision, Outcome
-from coordinator.store_time import has_passed
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import Transition
-from coordinator.transaction_state import VALID_TRANSITIONS, Operation
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.store_time import has_passed
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import Transition
+from txntable.coordinator.transaction_state import VALID_TRANSITIONS, Operation
 
 
 def abort_open(row: TransactionMetadata, operation: Operation, position: int) -> Transition[Decision]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from coordinator.enrolment import missing_partitions
-from coordinator.errors import (
+from txntable.coordinator.enrolment import missing_partitions
+from txntable.coordinator.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
     ProducerFencedError,
     TransactionAbortableError,
 )
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_guard import owned_row, refused, require_complete
-from coordinator.transaction_state import TransactionState
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_guard import owned_row, refused, require_complete
+from txntable.coordinator.transaction_state import TransactionState
 
 
 def verify(

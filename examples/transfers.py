@@ -27,8 +27,8 @@ import pyarrow as pa
 
 import txntable
 from txntable import ConsumerRecord, TopicPartition
-from txntable.client.producer import Producer
 from txntable.errors import TxnTableError
+from txntable.producer.producer import Producer
 
 TOPIC = "transfers"
 TRANSACTIONAL_ID = "bank-of-the-sender"

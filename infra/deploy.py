@@ -1,7 +1,7 @@
 """Deploys a warehouse's stack: shows what would change; with ``--execute`` changes it and looks at the result.
 
-    python -m infra.deploy --stack lake --bucket my-lake
-    python -m infra.deploy --stack lake --bucket my-lake --execute
+    python -m txntable.infra.deploy --stack lake --bucket my-lake
+    python -m txntable.infra.deploy --stack lake --bucket my-lake --execute
 
 Exit code 0: shown, or deployed and everything is as it should be; 1: something endangers the warehouse, or is missing;
 2: wrong usage.  Credentials, region and profile are boto3's.
@@ -21,8 +21,8 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError, WaiterError
 
-from infra.inspection import bucket_exists, lifecycle_dangers, missing_protections
-from infra.policies import WarehousePlace, Writes, place_of
+from txntable.infra.inspection import bucket_exists, lifecycle_dangers, missing_protections
+from txntable.infra.policies import WarehousePlace, Writes, place_of
 
 TEMPLATE = Path(__file__).with_name("warehouse.yaml")
 _NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
@@ -173,7 +173,7 @@ def _tell(kind: str, lines: Sequence[str]) -> None:
 
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m infra.deploy", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m txntable.infra.deploy", description=__doc__.splitlines()[0])
     parser.add_argument("--stack", required=True)
     parser.add_argument("--bucket", required=True)
     parser.add_argument("--prefix", help="where the warehouse is in the bucket; 'warehouse' unless given")

@@ -11,8 +11,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from infra.lifecycle import dangers, reaches
-from infra.policies import WarehousePlace, Writes, bucket_policy
+from txntable.infra.lifecycle import dangers, reaches
+from txntable.infra.policies import WarehousePlace, Writes, bucket_policy
 
 _BLOCKED = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 _NONE = frozenset(
@@ -46,7 +46,7 @@ def bucket_exists(s3: Any, bucket: str) -> bool:
 
 
 def lifecycle_dangers(s3: Any, place: WarehousePlace) -> list[str]:
-    """Return what the bucket's lifecycle rules would do to the warehouse; see :mod:`infra.lifecycle`."""
+    """Return what the bucket's lifecycle rules would do to the warehouse; see :mod:`txntable.infra.lifecycle`."""
     return [str(danger) for danger in dangers(_rules(s3, place.bucket), place.prefix)]
 
 

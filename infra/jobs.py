@@ -1,6 +1,6 @@
 """The jobs that a deployment runs on EMR Serverless: which program, how often, under which role, with which settings.
 
-Pure.  Owns the names of the artifacts that :mod:`infra.package` makes and the template's schedules refer to.
+Pure.  Owns the names of the artifacts that :mod:`txntable.infra.package` makes and the template's schedules refer to.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def submit_parameters(artifacts: str, job: Job) -> str:
     Parameters
     ----------
     artifacts : str
-        URL of the folder that :mod:`infra.package` filled.
+        URL of the folder that :mod:`txntable.infra.package` filled.
     job : Job
         Which.
     """

@@ -1,6 +1,6 @@
 """Packs what the jobs run from: the wheel, an archive of it with its libraries, and the programs.
 
-    python -m infra.package --into dist
+    python -m txntable.infra.package --into dist
     aws s3 cp --recursive dist s3://my-lake/artifacts/
 
 The archive holds installed packages, and no interpreter: it is unpacked beside the driver and each executor and put on
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.jobs import ENVIRONMENT_ARCHIVE, JOBS
+from txntable.infra.jobs import ENVIRONMENT_ARCHIVE, JOBS
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -108,7 +108,7 @@ def _pip(*arguments: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Pack as the arguments say; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m infra.package", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m txntable.infra.package", description=__doc__.splitlines()[0])
     parser.add_argument("--into", type=Path, default=Path("dist"))
     parser.add_argument("--python", default=Runtime().python, help="version of the runtime's interpreter")
     parser.add_argument("--platform", action="append", help="whose wheels the runtime takes; may be repeated")

@@ -1,10 +1,10 @@
 """The CloudFormation template of a warehouse, made from the policies; ``warehouse.yaml`` beside it is what this writes.
 
-    python -m infra.template > infra/warehouse.yaml
+    python -m txntable.infra.template > infra/warehouse.yaml
 
 Pure, but for its main function.  Owns which resources a deployment has.  Must not know how it is deployed.
 
-Invariants: the policies are those of :mod:`infra.policies`, with parameters in place of names; the bucket outlives the
+Invariants: the policies are those of :mod:`txntable.infra.policies`, with parameters in place of names; the bucket outlives the
 stack; the bucket has one warehouse, below a prefix, so that what the jobs are made of can lie beside it.
 """
 
@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from infra.jobs import JOBS, Job, submit_parameters
-from infra.policies import Document, Role, WarehousePlace, Writes, bucket_policy, role_policy
+from txntable.infra.jobs import JOBS, Job, submit_parameters
+from txntable.infra.policies import Document, Role, WarehousePlace, Writes, bucket_policy, role_policy
 
 PLACE = WarehousePlace("${BucketName}", "${Prefix}", "${AWS::Partition}", "${KmsKeyArn}")
 APPLICATION_ID = {
@@ -293,9 +293,7 @@ def _with_parameters(value: Any) -> Any:
 
 def template_text() -> str:
     """Return the template as YAML."""
-    head = (
-        "# Made by `python -m infra.template` from infra/policies.py and infra/jobs.py; a test holds it against them.\n"
-    )
+    head = "# Made by `python -m txntable.infra.template` from infra/policies.py and infra/jobs.py; a test holds it against them.\n"
     # Through JSON: parts that are used twice would be written as references.
     text: str = yaml.safe_dump(json.loads(json.dumps(template())), sort_keys=False, width=120)
     return head + text

@@ -1,6 +1,6 @@
 """Compaction and retention, for schedulers and spark-submit; ``txntable compact`` is the same.
 
-    python -m jobs.compact --warehouse s3://bucket/warehouse --once
+    python -m txntable.jobs.compact --warehouse s3://bucket/warehouse --once
     spark-submit jobs/compact.py --warehouse s3://bucket/warehouse --once --engine spark
 
 Exit code 0: done, or nothing to do; 1: something failed, and the next run does it; 2: wrong usage; 130 or 143: ended
@@ -18,14 +18,14 @@ from typing import Annotated
 
 import typer
 
-from compaction.compact_command import answer, repeat, shown_progress
-from compaction.compactor import CompactionOptions, compact
-from compaction.engine import Engine, chosen_rewriter
-from compaction.rewriter import Rewriter, rewriter_here
-from compaction.spec import TopicReport
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import note
+from txntable.compaction.compact_command import answer, repeat, shown_progress
+from txntable.compaction.compactor import CompactionOptions, compact
+from txntable.compaction.engine import Engine, chosen_rewriter
+from txntable.compaction.rewriter import Rewriter, rewriter_here
+from txntable.compaction.spec import TopicReport
 from txntable.errors import MissingDependencyError
 
 
@@ -71,7 +71,9 @@ def compact_topics(  # noqa: PLR0913  the options of the command
 def _on_spark(sessions: ExitStack, parallelism: int) -> Rewriter:
     try:
         # Imported where it is wanted: most runs rewrite little, and do without Spark's start-up time.
-        started: Rewriter = importlib.import_module("jobs.compaction_session").start_rewriter(sessions, parallelism)
+        started: Rewriter = importlib.import_module("txntable.jobs.compaction_session").start_rewriter(
+            sessions, parallelism
+        )
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             "spark is not installed; pip install 'txntable[spark]', or say --engine here", missing=error.name

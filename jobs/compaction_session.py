@@ -8,9 +8,9 @@ from __future__ import annotations
 import signal
 from contextlib import ExitStack
 
-from compaction.rewriter import Rewriter
-from compaction.spark_rewriter import spark_rewriter
-from jobs.session import spark_session
+from txntable.compaction.rewriter import Rewriter
+from txntable.compaction.spark_rewriter import spark_rewriter
+from txntable.jobs.session import spark_session
 
 
 def start_rewriter(sessions: ExitStack, parallelism: int) -> Rewriter:

@@ -1,6 +1,6 @@
 """The coordinator job as a program of its own, for schedulers and spark-submit; it needs no Spark.
 
-    python -m jobs.coordinator --warehouse s3://bucket/warehouse --once
+    python -m txntable.jobs.coordinator --warehouse s3://bucket/warehouse --once
     spark-submit jobs/coordinator.py --warehouse s3://bucket/warehouse
 
 The same as ``txntable transactions run``, whose options it has.

@@ -2,7 +2,7 @@
 
 What a group has not read yet becomes records of other topics, in one transaction with the group's offsets.
 
-    python -m jobs.pipeline --warehouse s3://bucket/warehouse --config delays.toml --once --batch-id 2026-11-20
+    python -m txntable.jobs.pipeline --warehouse s3://bucket/warehouse --config delays.toml --once --batch-id 2026-11-20
     spark-submit jobs/pipeline.py --warehouse s3://bucket/warehouse --config delays.toml
 
 Exit code 0: done, or nothing to do; 1: failed: nothing was committed, unless it says COMMIT_STATE_UNKNOWN; run it
@@ -18,13 +18,13 @@ from typing import Annotated
 
 import typer
 
-from jobs.pipeline_settings import read_settings
-from jobs.session import spark_session
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import tell
-from txntable.spark.pipeline import Pipeline, PipelineRun
-from txntable.spark.pipeline_config import check_topics
+from txntable.jobs.pipeline_settings import read_settings
+from txntable.jobs.session import spark_session
+from txntable.spark.pipelines.pipeline import Pipeline, PipelineRun
+from txntable.spark.pipelines.pipeline_config import check_topics
 from txntable.spark.session import require_java
 
 

@@ -1,4 +1,4 @@
-"""The settings of ``jobs.pipeline``: a TOML file, and options that are stronger than it.
+"""The settings of ``txntable.jobs.pipeline``: a TOML file, and options that are stronger than it.
 
 Owns what may stand in the file, and that what is wrong with it is told before Spark starts: a setting that is unknown
 or of another kind, a function that can not be found.
@@ -14,7 +14,7 @@ In place of ``targets`` and ``function``, a query for each target; the sources a
     [sql]
     delays = "SELECT carrier, avg(dep_delay) AS delay FROM flights GROUP BY carrier"
 
-Its other settings are those of :class:`txntable.spark.pipeline_config.PipelineConfig`.
+Its other settings are those of :class:`txntable.spark.pipelines.pipeline_config.PipelineConfig`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from txntable.errors import InvalidConfigError
-from txntable.spark.pipeline import Transform
-from txntable.spark.pipeline_config import PipelineConfig
-from txntable.spark.transforms import by_function, by_sql
+from txntable.spark.pipelines.pipeline import Transform
+from txntable.spark.pipelines.pipeline_config import PipelineConfig
+from txntable.spark.pipelines.transforms import by_function, by_sql
 
 _LISTS, _INTEGERS = {"sources", "targets"}, {field.name for field in fields(PipelineConfig) if "int" in str(field.type)}
 _EITHER = {"function", "sql"}

@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 from pyspark.errors import PySparkException
 
-from jobs.session import spark_session
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, note
 from txntable.errors import InvalidRequestError
-from txntable.layout import SNAPSHOT_VIEW
-from txntable.snapshot import IsolationLevel
-from txntable.snapshot import as_of as as_of_text
+from txntable.format.layout import SNAPSHOT_VIEW
+from txntable.jobs.session import spark_session
+from txntable.snapshot.snapshot import IsolationLevel
+from txntable.snapshot.snapshot import as_of as as_of_text
 
 
 def sql(

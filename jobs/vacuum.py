@@ -1,6 +1,6 @@
 """Vacuum as a program of its own, for schedulers and spark-submit: one run, then it exits; it needs no Spark.
 
-    python -m jobs.vacuum --warehouse s3://bucket/warehouse --execute
+    python -m txntable.jobs.vacuum --warehouse s3://bucket/warehouse --execute
     spark-submit jobs/vacuum.py --warehouse s3://bucket/warehouse --execute
 
 The same as ``txntable vacuum``, whose options it has.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typer
 
-from compaction.vacuum_command import command
+from txntable.compaction.vacuum_command import command
 
 
 def main() -> None:

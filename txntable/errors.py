@@ -1,6 +1,10 @@
-"""The errors that users catch; defined in :mod:`coordinator.errors`, where each says what to do."""
+"""The errors that users catch, known to them as ``txntable.<Name>``.
 
-from coordinator.errors import (
+Owns those of warehouses, stores and the machine; those of state machines and calls are
+:mod:`txntable.coordinator.errors`'.  Each says what to do.
+"""
+
+from txntable.coordinator.errors import (
     AbortableError,
     BatchAlreadyCommittedError,
     BatchOutOfOrderError,
@@ -28,8 +32,6 @@ from coordinator.errors import (
     InvalidTopicError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
-    KafkaStorageError,
-    MissingDependencyError,
     MissingKeyError,
     NonEmptyGroupError,
     OffsetMetadataTooLargeError,
@@ -41,9 +43,6 @@ from coordinator.errors import (
     RetriableError,
     SchemaMismatchError,
     StaleMemberEpochError,
-    StorePermissionError,
-    StoreUnavailableError,
-    StoreUnsuitableError,
     TopicAlreadyExistsError,
     TransactionAbortableError,
     TransactionAbortedError,
@@ -56,9 +55,6 @@ from coordinator.errors import (
     UnstableOffsetCommitError,
     UnsupportedAssignorError,
     UnsupportedFormatError,
-    WarehouseAlreadyExistsError,
-    WarehouseNotFoundError,
-    WarehouseReplacedError,
 )
 
 __all__ = [
@@ -121,3 +117,61 @@ __all__ = [
     "WarehouseNotFoundError",
     "WarehouseReplacedError",
 ]
+
+# -- warehouses, stores and the machine -----------------------------------------------------
+
+
+class WarehouseNotFoundError(InvalidCallError):
+    """There is no warehouse at that place."""
+
+    code = "WAREHOUSE_NOT_FOUND"
+
+
+class WarehouseReplacedError(FatalError):
+    """What this process opened is not there any more: moved, deleted, restored from a backup, or created again.
+
+    Nothing was acknowledged.  Every further call of the handle fails the same way: stop, find out what happened to the
+    warehouse, and open it anew.
+    """
+
+    code = "INCONSISTENT_CLUSTER_ID"
+
+
+class WarehouseAlreadyExistsError(InvalidCallError):
+    """There is a warehouse at that place already, or something that is none."""
+
+    code = "WAREHOUSE_ALREADY_EXISTS"
+
+
+class StoreUnsuitableError(InvalidCallError):
+    """The store does not do what a warehouse needs: it failed the probe, or said so.  Choose another store."""
+
+    code = "STORE_UNSUITABLE"
+
+
+class StoreUnavailableError(RetriableError):
+    """The store did not answer; of a write it is not known whether it happened."""
+
+    code = "STORE_UNAVAILABLE"
+
+
+class KafkaStorageError(FatalError):
+    """The disk failed to sync a folder: what this process wrote last may be lost with the next power cut.
+
+    Nothing that is read back proves it, and no later sync does: this process writes no more.  Check the disk and the
+    system's log, then begin anew in a new process, and ask there what became of the call.
+    """
+
+    code = "KAFKA_STORAGE_ERROR"
+
+
+class StorePermissionError(TxnTableError):
+    """The store refused the request for these credentials."""
+
+    code = "CLUSTER_AUTHORIZATION_FAILED"
+
+
+class MissingDependencyError(TxnTableError):
+    """Something that must be installed is not; the message says how to get it."""
+
+    code = "MISSING_DEPENDENCY"

@@ -26,7 +26,7 @@ from tests.chaos.limits import shortened
 from tests.chaos.premises import Site, forget_accounts
 from tests.chaos.scenarios import SCENARIOS, create, scenario_of
 from tests.checker.gathering import Folder
-from txntable.testing.faulty_proxy import FaultyServer
+from tests.doubles.faulty_proxy import FaultyServer
 
 
 @contextmanager

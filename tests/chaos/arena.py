@@ -23,8 +23,8 @@ from tests.chaos.progress import COMMITTED, PROOFS, Progress
 from tests.chaos.scenario import Kind, Scenario, Who
 from tests.chaos.worker import history_path, last_words_path, work
 from tests.checker.gathering import Stored
-from txntable.environment import SystemEnvironment
-from txntable.testing.faulty_proxy import FaultyServer
+from tests.doubles.faulty_proxy import FaultyServer
+from txntable.runtime.environment import SystemEnvironment
 
 # A process that has loaded everything, and nothing else, makes the others: one that loads by itself takes seconds.
 _NURSERY = multiprocessing.get_context("forkserver")

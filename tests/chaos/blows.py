@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.chaos.scenario import FirstBlow, Kind, Who
-from txntable.testing.faulty_proxy import HttpFault, HttpRule, RequestKind
+from tests.doubles.faulty_proxy import HttpFault, HttpRule, RequestKind
 
 _LONGEST_QUIET_MS = 1_500
 _LONGEST_ABSENCE_MS = 1_500

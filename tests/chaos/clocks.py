@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from tests.chaos.premises import Site
-from txntable.environment import Instant, SystemEnvironment
+from txntable.runtime.environment import Instant, SystemEnvironment
 from txntable.storage.unfinished_file import UnfinishedFile
 
 _HOUR_MS = 3_600_000

@@ -7,7 +7,7 @@ from tests.chaos.maintenance import Compacting
 from tests.chaos.money import Teller
 from tests.chaos.premises import EVENTS, HAPPENINGS, KEEP_MS, KEPT, KEYED_CONFIG, KEYS
 from tests.checker.operations import Maintain, Write
-from txntable.client.records import TopicPartition
+from txntable.format.records import TopicPartition
 
 
 class Keeper(Teller):

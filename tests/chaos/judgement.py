@@ -26,8 +26,8 @@ from tests.checker.finding import Finding
 from tests.checker.gathering import Stored, gather
 from tests.checker.history_file import read_histories
 from tests.checker.operations import End, Init, Level, Maintain, Operation, Outcome, Poll, Read, Send, Topics
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 _BATCH = re.compile(r"\S+ (.+)")
 _JUDGES = ("judge", "judge-last")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from coordinator.batch_memory import BatchId
 from tests.chaos.premises import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, Site
 from tests.chaos.scenarios import scenario_of
 from tests.checker.operations import (
@@ -30,11 +29,8 @@ from tests.checker.operations import (
     Write,
 )
 from tests.checker.recorder import Recorder
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.producer import Producer
-from txntable.client.rebalance_listener import ConsumerRebalanceListener
-from txntable.client.records import RecordMetadata, TopicPartition
-from txntable.environment import SystemEnvironment
+from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
+from txntable.coordinator.batch_memory import BatchId
 from txntable.errors import (
     CommitStateUnknownError,
     DamagedDataError,
@@ -43,7 +39,11 @@ from txntable.errors import (
     RetriableError,
     TxnTableError,
 )
-from txntable.warehouse import Warehouse
+from txntable.format.records import RecordMetadata, TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.producer.producer import Producer
+from txntable.runtime.environment import SystemEnvironment
+from txntable.warehouse.warehouse import Warehouse
 
 DEAD = "dead@"
 _TRIES = 10

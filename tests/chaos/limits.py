@@ -13,8 +13,8 @@ from functools import partial
 from types import MappingProxyType
 from unittest.mock import patch
 
+from txntable.format.topic_config import TOPIC_CONFIG
 from txntable.log.log_view import LogContext
-from txntable.topic_config import TOPIC_CONFIG
 
 _GUARDS = 10
 _DAY_MS = 86_400_000
@@ -69,16 +69,16 @@ def shortened(limits: Limits) -> Iterator[None]:
     small = replace(TOPIC_CONFIG["segment.bytes"], lowest=1)
     with ExitStack() as stack:
         for name, value in (
-            ("txntable.topic_config.TOPIC_CONFIG", MappingProxyType({**TOPIC_CONFIG, "segment.bytes": small})),
-            ("txntable.warehouse.LogContext", partial(LogContext, guard_ms=limits.guard_ms)),
-            ("txntable.warehouse_settings._MINUTE_MS", limits.minute_ms),
-            ("txntable.warehouse_settings._DAY_MS", limits.day_ms),
+            ("txntable.format.topic_config.TOPIC_CONFIG", MappingProxyType({**TOPIC_CONFIG, "segment.bytes": small})),
+            ("txntable.warehouse.warehouse.LogContext", partial(LogContext, guard_ms=limits.guard_ms)),
+            ("txntable.format.warehouse_settings._MINUTE_MS", limits.minute_ms),
+            ("txntable.format.warehouse_settings._DAY_MS", limits.day_ms),
             ("txntable.log.cleanup.SMALLEST_RETENTION_MS", limits.day_ms),
-            ("txntable.client.coordinator_round.SMALLEST_RETENTION_MS", limits.day_ms),
-            ("txntable.topic_metadata.SEGMENTS_RETENTION_MS", limits.segments_ms),
+            ("txntable.upkeep.coordinator_round.SMALLEST_RETENTION_MS", limits.day_ms),
+            ("txntable.partition.topic_metadata.SEGMENTS_RETENTION_MS", limits.segments_ms),
             ("txntable.partition.condemnation.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
-            ("compaction.compactor.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
-            ("compaction.vacuum.SMALLEST_AGE_MS", limits.unnamed_ms),
+            ("txntable.compaction.compactor.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
+            ("txntable.compaction.vacuum.SMALLEST_AGE_MS", limits.unnamed_ms),
             ("txntable.log.checkpoint.SMALLEST_INTERVAL", limits.checkpoint_entries),
             ("tests.checker.logs.SMALLEST_RETENTION_MS", limits.day_ms),
         ):

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
 from tests.chaos.life import Life
 from tests.chaos.premises import Site
 from tests.chaos.program import Program
 from tests.checker.operations import Init, Maintain
-from txntable.client.coordinator_round import CoordinatorReport
-from txntable.client.transaction_coordinator import CoordinatorConfig
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import DamagedDataError, InvalidTxnStateError, TransactionCoordinatorFencedError, TxnTableError
+from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 
 _OFTEN = CoordinatorConfig(
     completion_interval_ms=500,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from coordinator.batch_memory import BatchId
 from tests.chaos.life import Life, RecordedConsumer, RecordedProducer, as_offsets
 from tests.chaos.premises import ACCOUNTS, BATCH_MS, COPIERS, EVENTS, FOLLOWERS, MIRROR, PARTITIONS
 from tests.chaos.program import Program
 from tests.checker.operations import CommitOffsets, Level, Seen, Write
+from txntable.coordinator.batch_memory import BatchId
 from txntable.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, TxnTableError
 
 _MOST_POLLED = 40

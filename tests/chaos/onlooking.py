@@ -10,7 +10,7 @@ from tests.chaos.life import Life
 from tests.chaos.premises import ACCOUNTS, EVENTS
 from tests.chaos.program import Program
 from tests.checker.operations import Level, Read, Seen
-from txntable.layout import public_root
+from txntable.format.layout import public_root
 
 _OFFSET = ("_partition", "_base_offset", "_offset_delta")
 

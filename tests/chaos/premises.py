@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse
 
 ACCOUNTS, EVENTS, MIRROR, PARTITIONS = ("checking", "savings"), "events", "mirror", 2
 TOPICS = (*ACCOUNTS, EVENTS, MIRROR)

@@ -11,11 +11,11 @@ from tests.chaos.program import Program
 from tests.checker.operations import Bounds, Level, Look, Place, Read, Seen
 from tests.checker.recorder import Answer
 from txntable.errors import OffsetOutOfRangeError
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
+from txntable.format.schema import TIMESTAMP_COLUMN
 from txntable.partition.topic_view import TopicView
-from txntable.schema import TIMESTAMP_COLUMN
-from txntable.segment_reader import OFFSET_COLUMN
-from txntable.snapshot import records_of
+from txntable.segments.segment_reader import OFFSET_COLUMN
+from txntable.snapshot.snapshot import records_of
 
 COLUMNS = ["value", "_partition", OFFSET_COLUMN, TIMESTAMP_COLUMN]
 _LEVELS = (Level.SNAPSHOT, Level.COMMITTED, Level.SNAPSHOT, Level.UNCOMMITTED)

@@ -24,7 +24,7 @@ from tests.chaos.premises import (
 )
 from tests.chaos.scenario import FirstBlow, Kind, Scenario, TopicPlan
 from tests.checker.operations import Topics
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.warehouse_settings import WarehouseSettings
 
 _MONEY = Topics(accounts=frozenset(ACCOUNTS), copies={MIRROR: (EVENTS, COPIERS)})
 _TOPICS = {topic: TopicPlan() for topic in (*ACCOUNTS, EVENTS, MIRROR)}

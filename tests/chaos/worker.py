@@ -24,9 +24,9 @@ from tests.chaos.programs import MAKERS
 from tests.chaos.scenarios import scenario_of
 from tests.checker.history_file import HistoryFile
 from tests.checker.recorder import Recorder
-from txntable.environment import SystemEnvironment
 from txntable.errors import DamagedDataError, RetriableError, TxnTableError
-from txntable.warehouse import Warehouse
+from txntable.runtime.environment import SystemEnvironment
+from txntable.warehouse.warehouse import Warehouse
 
 _BETWEEN_TURNS_MS = 30
 _PR_SET_PDEATHSIG = 1

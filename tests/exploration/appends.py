@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import lru_cache
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.exploration.ends import Look, check_promises, told
 from tests.exploration.process_tree import Actor, Code
 from tests.exploration.program import Bound, End, Program
 from tests.exploration.transactions import TOPICS, base, new_topic, stubbornly
 from tests.simulation.site import Site
 from txntable.errors import RetriableError
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import ProcessKilled
 
 
 def sending(value: str) -> Code:

@@ -19,9 +19,9 @@ from tests.checker.check import check, violations
 from tests.checker.gathering import Stored, gather
 from tests.exploration.program import End
 from tests.simulation.site import Site, published
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
 from txntable.storage.object_store import StoredObject
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 HEAL_MS = 61_000
 

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tests.doubles.fault_plan import WRITES, Fault, Operation
+from tests.doubles.memory_store import MemoryObjects
 from tests.exploration.calls import Answer, Call, Content
 from tests.exploration.process_tree import Node, ProcessTree
 from tests.exploration.program import Bound, End, Program
-from txntable.testing.fault_plan import WRITES, Fault, Operation
-from txntable.testing.memory_store import MemoryObjects
 
 Key = tuple[object, ...]
 _ANY_CALL = (Fault.FAIL_BEFORE, Fault.LOST_ANSWER)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 
-from coordinator.group_request import GroupMetadata
 from tests.exploration.ends import Look, check_promises, told
 from tests.exploration.process_tree import Actor, Code
 from tests.exploration.program import Bound, End, Program
 from tests.exploration.transactions import TOPICS, base, committing, write
 from tests.simulation.site import Site
 from tests.unit.client.group_members import joined
-from txntable.client.group_client import GroupClient
-from txntable.client.group_commit import GroupCommit, new_offsets
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import FatalError, RetriableError, TxnTableError
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.groups.group_client import GroupClient
+from txntable.offsets.group_commit import GroupCommit, new_offsets
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 GROUP, PLACE = "g", TopicPartition("t", 0)
 

@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tests.doubles.stepping_store import ProcessKilled
 from tests.exploration.calls import READY, Answer, Call, Door, StillEnvironment
-from txntable.testing.stepping_store import ProcessKilled
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 MOST_CALLS = 600
 _numbers = itertools.count(1)

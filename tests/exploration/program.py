@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tests.doubles.memory_store import MemoryObjects
 from tests.exploration.process_tree import Code
 from tests.simulation.site import Site
-from txntable.testing.memory_store import MemoryObjects
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import InitRequest, ProducerIdentity, Transition
-from coordinator.transaction_shard import init_producer
-from coordinator.transaction_state import TransactionState
 from tests.exploration.appends import IDEMPOTENT
 from tests.exploration.explorer import Explorer
 from tests.exploration.fencing import FENCE, FORGET
@@ -22,6 +18,10 @@ from tests.exploration.program import Bound, End, Program
 from tests.exploration.programs import BOUNDS, PROGRAMS
 from tests.exploration.upkeep import CLEANUP
 from tests.simulation.site import Site
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import InitRequest, ProducerIdentity, Transition
+from txntable.coordinator.transaction_shard import init_producer
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import StoreUnavailableError
 from txntable.log.delta_log import DeltaLog
 from txntable.log.outcome import Committed
@@ -106,7 +106,7 @@ def test_explorer_says_that_an_end_was_never_reached() -> None:
 
 
 def append_is_not_verified(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("txntable.client.coordinator_client.verify", lambda *_: None)
+    patch.setattr("txntable.producer.coordinator_client.verify", lambda *_: None)
 
 
 def a_decided_transaction_is_forgotten_by_init(patch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def a_decided_transaction_is_forgotten_by_init(patch: pytest.MonkeyPatch) -> Non
             row = replace(row, state=complete[row.state], topics={}, groups=(), started_position=None)
         return init_producer(row, asked)
 
-    patch.setattr("txntable.client.coordinator_client.init_producer", init)
+    patch.setattr("txntable.producer.coordinator_client.init_producer", init)
 
 
 def an_append_is_decided_on_a_stale_state(patch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def a_late_answer_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 
 def who_commits_offsets_is_not_checked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("coordinator.offset_shard.check_member", lambda *_, **__: None)
+    patch.setattr("txntable.coordinator.offset_shard.check_member", lambda *_, **__: None)
 
 
 @pytest.mark.parametrize(

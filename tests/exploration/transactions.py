@@ -9,10 +9,10 @@ from tests.exploration.ends import Look, check_promises, told
 from tests.exploration.process_tree import Actor, Code
 from tests.exploration.program import Bound, End, Program
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.producer import Producer
 from txntable.errors import FatalError, RetriableError, TxnTableError
-from txntable.warehouse import create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import create_on
 
 TRIES = 3
 TOPICS = {"t": 2}

@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.exploration.ends import Look, check_promises, entries, told
 from tests.exploration.process_tree import Actor
 from tests.exploration.program import Bound, End, Program
@@ -13,12 +15,10 @@ from tests.exploration.transactions import BOTH_AT_ONCE, TOPICS, deciding, new_t
 from tests.simulation.rubbish import merge
 from tests.simulation.site import Site
 from txntable.errors import CommitStateUnknownError, RetriableError
-from txntable.layout import TRANSACTION_LOG_ROOT, segments_root
+from txntable.format.layout import TRANSACTION_LOG_ROOT, segments_root
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.cleanup import clean_up
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import ProcessKilled
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse
 
 DAY_MS = 86_400_000
 BEFORE_MARKERS = on(Operation.PUT_IF_ABSENT, "_segments/_delta_log", Fault.KILL_BEFORE, occurrence=2)

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.records import TopicPartition
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
 
 
 @dataclass(frozen=True)

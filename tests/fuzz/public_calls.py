@@ -54,17 +54,17 @@ from tests.fuzz.hostile_values import (
     texts,
 )
 from tests.fuzz.stage import Stage
-from txntable.client.admin import Admin
-from txntable.client.consumer import Consumer
-from txntable.client.offset_listing import OffsetSpec
-from txntable.client.producer import Producer
-from txntable.client.transaction import Transaction
-from txntable.client.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
-from txntable.client.upkeep import UpkeepLimits
+from txntable.admin.admin import Admin
+from txntable.admin.offset_listing import OffsetSpec
+from txntable.admin.upkeep import UpkeepLimits
+from txntable.consumer.consumer import Consumer
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.partition.batch import ProducerEpoch
-from txntable.snapshot import Snapshot
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
+from txntable.producer.transaction import Transaction
+from txntable.snapshot.snapshot import Snapshot
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+from txntable.warehouse.warehouse import Warehouse
 
 PUBLIC: Mapping[type, str] = {
     Warehouse: "warehouse",

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
 from txntable.log.delta_log import DeltaLog
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 PROOF = "proof"
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from txntable.client.admin import Admin
-from txntable.client.consumer import Consumer
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
-from txntable.client.transaction import Transaction
-from txntable.client.transaction_coordinator import TransactionCoordinator
-from txntable.snapshot import Snapshot
-from txntable.warehouse import Warehouse
+from txntable.admin.admin import Admin
+from txntable.consumer.consumer import Consumer
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
+from txntable.producer.transaction import Transaction
+from txntable.snapshot.snapshot import Snapshot
+from txntable.upkeep.transaction_coordinator import TransactionCoordinator
+from txntable.warehouse.warehouse import Warehouse
 
 _QUIET: dict[str, Any] = {"background_heartbeat": False, "prefetch": False, "default_api_timeout_ms": 0}
 

@@ -26,9 +26,9 @@ from tests.fuzz.public_calls import CALLS, NOT_CALLED, PUBLIC, VALUES, arguments
 from tests.fuzz.reading_all import require_whole
 from tests.fuzz.stage import Stage
 from tests.simulation.site import Site
-from txntable.client.consumer_config import ConsumerSettings
+from txntable.consumer.consumer_config import ConsumerSettings
 from txntable.errors import TxnTableError
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 ROOT = Path(__file__).parents[2]
 _EXPLORES = settings.get_current_profile_name() == "explore"

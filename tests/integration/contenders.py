@@ -19,13 +19,13 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from tests.simulation.site import published
-from txntable.client.producer import Producer
 from txntable.errors import TxnTableError
-from txntable.layout import public_root
+from txntable.format.layout import public_root
 from txntable.partition.batch import batch_of
 from txntable.partition.markers import marker_of
 from txntable.partition.offsets import next_offset
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 TOPIC, PARTITIONS, AMOUNTS = "shared", 2, range(2)
 SAME_ID = "same"

@@ -19,12 +19,12 @@ from enum import Enum
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-from txntable.client.consumer import Consumer
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
-from txntable.environment import SystemEnvironment
+from txntable.consumer.consumer import Consumer
 from txntable.errors import AbortableError, FatalError, RetriableError, TxnTableError
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
+from txntable.runtime.environment import SystemEnvironment
+from txntable.warehouse.warehouse import Warehouse
 
 GROUP, SOURCE, TARGET, PARTITIONS = "copy", "original", "copy", 4
 GARBAGE = b"of a transaction that is aborted"

@@ -15,13 +15,13 @@ import pytest
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import FakeBucket, FakeKey, s3_backends
 
+from tests.doubles.faulty_proxy import FaultyServer, HttpRule, Request
 from tests.simulation.site import Site
 from txntable.errors import TxnTableError
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.storage.object_store import StoredObject, StoreSpec
 from txntable.storage.remote import RemoteStore
-from txntable.testing.faulty_proxy import FaultyServer, HttpRule, Request
-from txntable.warehouse import Warehouse, create_on, open_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 T = TypeVar("T")
 _MILLISECOND = dt.timedelta(milliseconds=1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 _LAST_MOMENT = dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001  a zone-less value
 _FIRST_MOMENT = dt.datetime(1, 1, 1)  # noqa: DTZ001  the same

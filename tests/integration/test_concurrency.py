@@ -21,10 +21,10 @@ import pytest
 from tests.integration import contenders
 from tests.integration.contenders import ALREADY_COMMITTED, TOPIC, Report, together
 from tests.simulation.site import TWO_COLUMNS
-from txntable.environment import Instant, SystemEnvironment
+from txntable.runtime.environment import Instant, SystemEnvironment
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 PROCESSES = 4
 THREADS = 8

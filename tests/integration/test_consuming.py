@@ -13,7 +13,7 @@ import pytest
 from tests.integration import contenders
 from tests.integration.contenders import TOPIC, commit_transactions, open_warehouse, send_all, together
 from tests.simulation.site import TWO_COLUMNS
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 PROCESSES = 3
 SPAWN = multiprocessing.get_context("spawn")

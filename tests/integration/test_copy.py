@@ -18,8 +18,8 @@ from tests.integration.copiers import (
     started_producer,
     values_by_partition,
 )
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 # As many as Kafka's own test has, and more blows, by hand: TXNTABLE_COPY_RECORDS=100000.
 RECORDS = int(os.environ.get("TXNTABLE_COPY_RECORDS", "20000"))

@@ -14,14 +14,14 @@ from botocore.exceptions import ClientError  # noqa: TID251  a refusal past ever
 
 from tests.integration.guarded_server import GuardedServer
 from tests.simulation.site import TWO_COLUMNS, published
-from txntable.environment import SystemEnvironment
 from txntable.errors import InvalidConfigError, StorePermissionError
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.aws_session import s3_client
 from txntable.storage.object_store import PutOutcome, StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.probe import probe
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 

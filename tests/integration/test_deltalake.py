@@ -13,10 +13,10 @@ from deltalake.exceptions import DeltaError
 
 from tests.simulation.site import TWO_COLUMNS, published
 from tests.unit.client.group_members import joined
-from txntable.client.records import TopicPartition
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
-from txntable.schema import DEEPEST_TYPE
-from txntable.warehouse import Warehouse
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.format.records import TopicPartition
+from txntable.format.schema import DEEPEST_TYPE
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture(scope="module")

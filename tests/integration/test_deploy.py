@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import boto3  # noqa: TID251  looks at what was deployed past every client of ours
 import pytest
 
-from infra.deploy import main
-from infra.policies import Role, Writes, bucket_policy, place_of, role_policy
-from infra.template import template
+from txntable.infra.deploy import main
+from txntable.infra.policies import Role, Writes, bucket_policy, place_of, role_policy
+from txntable.infra.template import template
 from txntable.testing.moto_server import LockedMotoServer
 
 # Of these it says so, and goes on.

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.doubles.faulty_proxy import FaultyServer, HttpFault, HttpRule, RequestKind
 from txntable.errors import StorePermissionError, StoreUnavailableError, TxnTableError
 from txntable.storage.object_store import PutOutcome, StoreSpec
 from txntable.storage.remote import RemoteStore
-from txntable.testing.faulty_proxy import FaultyServer, HttpFault, HttpRule, RequestKind
 
 pytestmark = pytest.mark.s3
 

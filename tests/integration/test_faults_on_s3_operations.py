@@ -20,7 +20,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pytest
 
-from compaction.compactor import compact
+from tests.doubles.faulty_proxy import HttpFault, HttpRule, Request, RequestKind
 from tests.integration.faulty_site import Attempt, FaultySite, served
 from tests.simulation.copying import member_of
 from tests.simulation.picture import records
@@ -39,10 +39,10 @@ from tests.simulation.test_group_crashes import GROUP, IN, abort_copy, copy, sit
 from tests.simulation.test_retention_crashes import delete_records, expire, site_with_old_records
 from tests.simulation.test_vacuum import tidy_up, untidy
 from tests.unit.topics import TOPIC
+from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError, RetriableError, TopicAlreadyExistsError, TxnTableError
-from txntable.layout import commit_path, last_checkpoint_path
-from txntable.testing.faulty_proxy import HttpFault, HttpRule, Request, RequestKind
-from txntable.warehouse import Warehouse
+from txntable.format.layout import commit_path, last_checkpoint_path
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 

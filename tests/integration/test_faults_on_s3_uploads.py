@@ -13,19 +13,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from compaction.vacuum import vacuum
-from compaction.vacuum_command import command
-from compaction.vacuum_plan import Reason
-from compaction.vacuum_report import VacuumReport
+from tests.doubles.faulty_proxy import HttpFault, HttpRule, RequestKind
 from tests.integration.faulty_site import FaultySite, served
 from tests.simulation.site import Site
 from tests.simulation.test_crashes import DAY_MS, prepared
+from txntable.compaction.vacuum import vacuum
+from txntable.compaction.vacuum_command import command
+from txntable.compaction.vacuum_plan import Reason
+from txntable.compaction.vacuum_report import VacuumReport
 from txntable.errors import InvalidRequestError, StorePermissionError, StoreUnavailableError
 from txntable.storage.aws_session import s3_client
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.remote import RemoteStore
-from txntable.testing.faulty_proxy import HttpFault, HttpRule, RequestKind
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 

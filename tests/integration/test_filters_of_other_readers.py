@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from tests.integration.hostile_values import COMPARISONS, HOSTILE, check, is_nan, make_hostile, values_of
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 # A reader takes a topic's url, and answers the numbers of the records by comparison and limit, or by null or not.
 Ask = Callable[[str, Any], list[int]]

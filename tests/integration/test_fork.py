@@ -18,7 +18,7 @@ import pytest
 
 from txntable import TopicPartition, Warehouse
 from txntable.errors import IllegalStateError, TxnTableError
-from txntable.one_process import OfOneProcess
+from txntable.runtime.one_process import OfOneProcess
 
 # Python warns of a fork beside threads: that is what is tried here.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -17,14 +17,14 @@ from functools import partial
 
 import pytest
 
+from tests.doubles.faulty_proxy import HttpFault, HttpRule, RequestKind
 from tests.integration.faulty_site import FaultySite, served
 from tests.simulation.site import Site
-from txntable.client.records import TopicPartition
 from txntable.errors import TxnTableError
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
+from txntable.format.records import TopicPartition
 from txntable.log.delta_log import DeltaLog
-from txntable.testing.faulty_proxy import HttpFault, HttpRule, RequestKind
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compaction.vacuum import vacuum
+from tests.doubles.faulty_proxy import FaultyServer, HttpFault, HttpRule, RequestKind
 from tests.simulation.site import TWO_COLUMNS
+from txntable.compaction.vacuum import vacuum
 from txntable.storage.multipart_upload import PART_BYTES
-from txntable.testing.faulty_proxy import FaultyServer, HttpFault, HttpRule, RequestKind
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 

@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError  # noqa: TID251  requests past every client of ours
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
-from compaction.vacuum_plan import Reason
-from infra.policies import Role, bucket_policy, place_of, role_policy
 from tests.integration.guarded_server import GuardedServer
 from tests.simulation.rubbish import PART
 from tests.simulation.site import TWO_COLUMNS
 from tests.unit.infra.paths import ALLOWED, OUTSIDE, PATHS
-from txntable.client.records import TopicPartition
-from txntable.client.restoration import Restoration
+from txntable.admin.restoration import Restoration
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
+from txntable.compaction.vacuum_plan import Reason
 from txntable.errors import StorePermissionError, UnknownTopicOrPartitionError, WarehouseReplacedError
-from txntable.layout import PROBE_FOLDER, heartbeat_path, public_root, segment_path, segments_root
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.layout import PROBE_FOLDER, heartbeat_path, public_root, segment_path, segments_root
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.infra.policies import Role, bucket_policy, place_of, role_policy
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 

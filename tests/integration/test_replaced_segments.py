@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from txntable import TopicPartition, Warehouse
+from txntable.admin.segment_verification import SegmentFinding
 from txntable.cli.main import application
-from txntable.client.segment_verification import SegmentFinding
 from txntable.errors import DamagedDataError
-from txntable.partition.segment_columns import segment_columns
-from txntable.segment import SegmentPlan
-from txntable.segment_rewriting import RewritePlan, rewrite_segments
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_columns import segment_columns
+from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
 from txntable.storage.object_reader import WHOLE_BYTES
 
 COLUMNS = pa.schema([pa.field("value", pa.int64(), nullable=False)])

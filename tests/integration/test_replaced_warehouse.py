@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 from tests.simulation.site import TWO_COLUMNS, published
 from txntable.cli.main import application
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
 from txntable.errors import DamagedDataError, IllegalStateError, TxnTableError, WarehouseReplacedError
-from txntable.layout import TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.format.layout import TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 Make = Callable[[], Warehouse]
 

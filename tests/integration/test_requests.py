@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 import pytest
 from typer.testing import CliRunner
 
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS
 from txntable.cli.main import application
-from txntable.client.records import TopicPartition
-from txntable.environment import SystemEnvironment
 from txntable.errors import InvalidRequestError
-from txntable.layout import LONGEST_PATH, commit_path, public_root
+from txntable.format.layout import LONGEST_PATH, commit_path, public_root
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.multipart_upload import PART_BYTES
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, create_on, open_on
-from txntable.warehouse_creation import LONGEST_KEY_BYTES
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on, open_on
+from txntable.warehouse.warehouse_creation import LONGEST_KEY_BYTES
 
 pytestmark = pytest.mark.s3
 # LIST is a GET of the bucket.

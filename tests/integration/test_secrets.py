@@ -17,7 +17,7 @@ from txntable.errors import TxnTableError
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from txntable.errors import InvalidRequestError
-from txntable.spark.streaming_query import checkpoint_query_id
+from txntable.spark.writing.streaming_query import checkpoint_query_id
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
 from txntable.testing.moto_server import LockedMotoServer

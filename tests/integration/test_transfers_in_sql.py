@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.transfers import TOPICS, TOTAL, open_accounts, started, transfer, turn_over
-from txntable.environment import SystemEnvironment
-from txntable.layout import TRANSACTION_LOG_ROOT, public_root
+from txntable.format.layout import TRANSACTION_LOG_ROOT, public_root
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 PROTOCOL = (Path(__file__).parent.parent.parent / "PROTOCOL.md").read_text()
 (POSITION,) = re.findall(r"```sql\n(.*?)```", PROTOCOL, re.DOTALL)

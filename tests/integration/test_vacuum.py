@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from compaction.vacuum import vacuum
 from tests.simulation.rubbish import condemned, data_files, merge, upload_and_die
 from tests.simulation.site import Site
 from tests.simulation.test_crashes import DAY_MS, abort, append_plain, prepared, transfer
-from txntable.layout import public_root, segments_root
+from txntable.compaction.vacuum import vacuum
+from txntable.format.layout import public_root, segments_root
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from tests.simulation.site import TWO_COLUMNS, published
-from txntable.client.records import TopicPartition
 from txntable.errors import WarehouseAlreadyExistsError, WarehouseNotFoundError
+from txntable.format.records import TopicPartition
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from txntable.client.producer import Producer
-from txntable.layout import log_folder
+from txntable.format.layout import log_folder
 from txntable.log.cleanup import clean_up
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 TOPIC, PARTITIONS = "varied", 3
 DAY_MS = 86_400_000

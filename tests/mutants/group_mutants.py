@@ -7,7 +7,7 @@ from tests.mutants.mutant import Edit, Killer, Mutant
 _UPKEEP = "coordinator/offset_upkeep.py"
 _SHARD = "coordinator/offset_shard.py"
 _REASSIGNMENT = "coordinator/group_reassignment.py"
-_CLIENT = "txntable/client/group_client.py"
+_CLIENT = "txntable/groups/group_client.py"
 
 GROUP_MUTANTS = (
     Mutant(
@@ -17,7 +17,7 @@ GROUP_MUTANTS = (
         "6.4",
         (
             Edit(
-                "txntable/offset_log.py",
+                "txntable/offsets/offset_log.py",
                 "            is_owed = any(decision.position > settled_through for decision in decisions.values())\n",
                 "            is_owed = any(decision.position < 0 for decision in decisions.values())\n",
             ),
@@ -83,7 +83,7 @@ GROUP_MUTANTS = (
         "8.4",
         (
             Edit(
-                "txntable/client/readings.py",
+                "txntable/consumer/readings.py",
                 "            ownership.pop(partition, None)\n"
                 "            if (epoch := reading.epoch(partition)) is not None:\n"
                 "                ownership[partition] = epoch\n",
@@ -190,7 +190,7 @@ GROUP_MUTANTS = (
         "8.2 release",
         (
             Edit(
-                "txntable/client/group_assignment.py",
+                "txntable/consumer/group_assignment.py",
                 "        if given_up:\n            self._auto_commit()\n            self._tell_given_up",
                 "        if given_up:\n            self._tell_given_up",
             ),

@@ -10,10 +10,10 @@ _PRODUCER = "txntable/partition/producer_state.py"
 _PROJECTION = "txntable/partition/projection.py"
 _REMOVAL = "txntable/partition/removal.py"
 _VIEW = "txntable/partition/topic_view.py"
-_COLUMNS = "txntable/partition/segment_columns.py"
-_SNAPSHOT = "txntable/snapshot.py"
-_READER = "txntable/topic_reader.py"
-_FILES = "txntable/segment_reader.py"
+_COLUMNS = "txntable/segments/segment_columns.py"
+_SNAPSHOT = "txntable/snapshot/snapshot.py"
+_READER = "txntable/snapshot/topic_reader.py"
+_FILES = "txntable/segments/segment_reader.py"
 
 PARTITION_MUTANTS = (
     Mutant(

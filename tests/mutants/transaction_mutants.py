@@ -9,9 +9,9 @@ _LATE = "coordinator/late_end.py"
 _STATE = "coordinator/transaction_state.py"
 _ROW = "coordinator/transaction.py"
 _UPKEEP = "coordinator/transaction_upkeep.py"
-_CLIENT = "txntable/client/coordinator_client.py"
-_COMPLETION = "txntable/completion.py"
-_EXPIRATION = "txntable/transaction_expiration.py"
+_CLIENT = "txntable/producer/coordinator_client.py"
+_COMPLETION = "txntable/transactions/completion.py"
+_EXPIRATION = "txntable/transactions/transaction_expiration.py"
 _LAST_TRANSITION = "    (_S.COMPLETE_ABORT, _O.EXPIRE): _S.DEAD,\n"
 
 TRANSACTION_MUTANTS = (
@@ -48,7 +48,7 @@ TRANSACTION_MUTANTS = (
         "verification-skipped",
         "an append is made without looking at the transaction log",
         "6.3 append",
-        (Edit("txntable/topic_log.py", "            verify(self.segments)\n", ""),),
+        (Edit("txntable/topics/topic_log.py", "            verify(self.segments)\n", ""),),
         Killer("zombies", 3),
     ),
     Mutant(
@@ -262,7 +262,7 @@ TRANSACTION_MUTANTS = (
         "6.1, 6.3 decide",
         (
             Edit(
-                "txntable/client/producer.py",
+                "txntable/producer/producer.py",
                 "        check_batch(memory.last_integer, memory.name_known, batch_id)\n",
                 "",
             ),

@@ -97,7 +97,7 @@ UPKEEP_MUTANTS = (
         "7",
         (
             Edit(
-                "txntable/topic_log.py",
+                "txntable/topics/topic_log.py",
                 "            return self._with_constant_files(table, decide(table, self.public.ensure_fresh()))\n",
                 "            actions = decide(table, self.public.ensure_fresh())\n"
                 '            gone = {f"_segments/{one.path}": one for one in actions if '
@@ -173,7 +173,7 @@ UPKEEP_MUTANTS = (
         "5.9",
         (
             Edit(
-                "txntable/retention.py",
+                "txntable/topics/retention.py",
                 "    if offset is not None and not 0 <= offset <= highest:\n",
                 "    if offset is not None and offset < 0:\n",
             ),

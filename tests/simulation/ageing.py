@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 
 from tests.simulation.site import Site
-from txntable.client.consumer import Consumer
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.consumer.consumer import Consumer
 from txntable.errors import TxnTableError
-from txntable.warehouse import Warehouse, create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse, create_on
 
 # No two limits meet in one moment: what goes on takes whole minutes, and each limit half a one more.
 MINUTE_MS = 60_000

@@ -6,13 +6,13 @@ All amounts always sum up to nothing: the checker judges by the operation log.
 from __future__ import annotations
 
 from tests.checker.operations import Level, Read
+from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.actor import DAY_MS, Action, Actor
 from tests.simulation.journal import Draft, stubbornly
 from tests.simulation.recorded import COLUMNS, RecordedProducer, look, read
 from txntable.errors import CommitStateUnknownError, DamagedDataError, OffsetOutOfRangeError, TxnTableError
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.warehouse import open_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import open_on
 
 MONEY = ("debit", "credit")
 SCRATCH = "scratch"

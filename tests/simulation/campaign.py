@@ -20,7 +20,7 @@ from tests.simulation.shrinking import shrink
 from tests.simulation.tape import Recording
 from tests.simulation.telling import decode_failure, describe, encode_failure
 from tests.simulation.totals import Totals
-from txntable.environment import SystemEnvironment
+from txntable.runtime.environment import SystemEnvironment
 
 RUNS_AT_ONCE = 10
 SHRINKING_RUNS = 400

@@ -13,10 +13,10 @@ from typing import Any
 from tests.simulation.copying import IN, OUT, STRATEGIES, member_of
 from tests.simulation.site import published
 from tests.simulation.turns import ManySite, Process
-from txntable.client.consumer import Consumer
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.consumer.consumer import Consumer
 from txntable.errors import DamagedDataError, TxnTableError
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
 
 MINUTE_MS = 60_000
 GROUP = "group"

@@ -10,9 +10,9 @@ from tests.simulation.journal import Draft, Journal, Witness
 from tests.simulation.recorded import RecordedProducer
 from tests.simulation.recorded_consumer import RecordedConsumer
 from tests.simulation.turns import Process
-from txntable.client.consumer import Consumer
+from txntable.consumer.consumer import Consumer
 from txntable.errors import CommitStateUnknownError, TxnTableError
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 IN, OUT = "in", "out"
 COPIERS, READERS = "copiers", "readers"

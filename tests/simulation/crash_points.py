@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Mapping
 
+from tests.doubles.fault_plan import WRITES, Operation, Step
 from txntable.storage.object_store import StoredObject
-from txntable.testing.fault_plan import WRITES, Operation, Step
 
 _LOGS = (
     (re.compile(r"system/transaction_log"), "T"),

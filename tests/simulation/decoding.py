@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction import TransactionMetadata
 from txntable.log.actions import Commit, decode_commit
 from txntable.log.checkpoint import decode_checkpoint
 from txntable.log.table_state import LiveFiles, TableState
@@ -74,6 +74,6 @@ def decoded_once() -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch("txntable.log.log_view.decode_commit", entry_of))
         patches.enter_context(patch("txntable.log.cold_start.decode_checkpoint", _state_of))
-        patches.enter_context(patch("txntable.segment_reader.pq", SimpleNamespace(ParquetFile=_segment_of)))
+        patches.enter_context(patch("txntable.segments.segment_reader.pq", SimpleNamespace(ParquetFile=_segment_of)))
         patches.enter_context(patch.object(TransactionMetadata, "from_json", _row))
         yield

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from tests.simulation.onlookers import MINUTE_MS, TOPICS, Onlooker
 from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import World
-from txntable.client.producer import Producer
 from txntable.partition.batch import ProducerEpoch
+from txntable.producer.producer import Producer
 
 
 class Double(Onlooker):

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from compaction.vacuum import vacuum
-from coordinator.transaction_state import TransactionState
 from tests.checker.check import check
 from tests.checker.evidence import Evidence
 from tests.checker.gathering import Stored, gather
@@ -27,13 +25,15 @@ from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.rubbish import data_files, needed_files
 from tests.simulation.site import Site, published
 from tests.simulation.turns import ManySite
-from txntable.client.transaction_coordinator import TransactionCoordinator
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
+from txntable.compaction.vacuum import vacuum
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
 from txntable.log.table_state import TableState
-from txntable.offset_log import OffsetLogFold
+from txntable.offsets.offset_log import OffsetLogFold
 from txntable.partition.partition_log import PartitionLogs
-from txntable.transaction_log import TransactionLogFold
-from txntable.warehouse import Warehouse
+from txntable.transactions.transaction_log import TransactionLogFold
+from txntable.upkeep.transaction_coordinator import TransactionCoordinator
+from txntable.warehouse.warehouse import Warehouse
 
 _MOST = 5
 _LETTERS = {TRANSACTION_LOG_ROOT: "T", OFFSET_LOG_ROOT: "O"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.doubles.fault_plan import Step
 from tests.simulation.turns import Process
 from txntable.errors import DamagedDataError, TxnTableError
-from txntable.testing.fault_plan import Step
 
 
 class Errands:

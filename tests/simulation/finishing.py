@@ -13,8 +13,8 @@ from tests.simulation.pipelines import STATE, counts_in
 from tests.simulation.recorded import RecordedProducer, value_of
 from tests.simulation.recorded_consumer import RecordedConsumer
 from tests.simulation.turns import ManySite
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 
 def finish_copies(warehouse: Warehouse, site: ManySite, journal: Journal) -> None:

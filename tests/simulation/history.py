@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_state import TransactionState
 from tests.simulation.bank import SETTINGS
 from tests.simulation.decoding import entry_of
 from tests.simulation.turns import ManySite
-from txntable.layout import TRANSACTION_LOG_ROOT, commit_path, segments_root
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path, segments_root
 from txntable.log.actions import Add, Commit, Remove, Txn
 from txntable.log.fold import Fold
 from txntable.log.table_state import TableState

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.checker.operations import Level, Read
+from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.actor import Action, Actor
 from tests.simulation.copying import COPIERS, READERS
 from tests.simulation.pipelines import PIPE
 from tests.simulation.recorded import look, read
 from txntable.errors import OffsetOutOfRangeError
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.warehouse import open_on
+from txntable.warehouse.warehouse import open_on
 
 GROUPS = frozenset({COPIERS, READERS, PIPE})
 

@@ -12,8 +12,8 @@ from tests.simulation.recorded import RecordedProducer, look, read
 from tests.simulation.recorded_consumer import RecordedConsumer
 from tests.simulation.turns import Process
 from tests.simulation.upkeep import Compactor
-from txntable.client.records import TopicPartition
 from txntable.errors import CommitStateUnknownError, DamagedDataError, OffsetOutOfRangeError, TxnTableError
+from txntable.format.records import TopicPartition
 
 MINUTE_MS = 60_000
 BALANCES, KEPT, EVENTS = "balances", "kept", "events"

@@ -8,8 +8,8 @@ from tests.checker.operations import Init, Maintain
 from tests.simulation.actor import Action, Actor
 from tests.simulation.bank import MONEY, TELLERS
 from tests.simulation.exchange import MERCHANTS
-from txntable.client.records import TopicPartition
 from txntable.errors import RetriableError, TransactionCoordinatorFencedError
+from txntable.format.records import TopicPartition
 
 IDS = (*TELLERS, *dict.fromkeys(MERCHANTS))
 

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
+from tests.doubles.fault_plan import Operation, Step
+from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.errands import Errands
 from tests.simulation.raw_history import Entry
 from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.turns import JUMPS_MS
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import (
     CommitStateUnknownError,
     OffsetOutOfRangeError,
@@ -27,13 +27,13 @@ from txntable.errors import (
     TransactionOutcomeUnknownError,
     TxnTableError,
 )
+from txntable.format.records import TopicPartition
 from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.partition.batch import ProducerEpoch
-from txntable.snapshot import Snapshot
-from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.warehouse import open_on
+from txntable.producer.producer import Producer
+from txntable.snapshot.snapshot import Snapshot
+from txntable.warehouse.warehouse import open_on
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000

@@ -8,8 +8,8 @@ from tests.checker.operations import CommitOffsets, FetchOffsets, Maintain, Plac
 from tests.simulation.actor import Action, Actor
 from tests.simulation.copying import COPIERS, IN, READERS
 from tests.simulation.journal import Asked
-from txntable.client.records import TopicPartition
 from txntable.errors import NonEmptyGroupError, TransactionCoordinatorFencedError
+from txntable.format.records import TopicPartition
 
 
 class Overseer(Actor):

@@ -10,7 +10,7 @@ from tests.simulation.copying import IN
 from tests.simulation.journal import Draft, Witness
 from tests.simulation.keyed import KEYED, KEYS
 from tests.simulation.recorded import RecordedProducer
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 AGO_MS = 180_000
 

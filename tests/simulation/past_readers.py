@@ -15,21 +15,21 @@ from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
+from tests.doubles.fault_plan import Operation, Step
 from tests.simulation.onlookers import DAY_MS, MINUTE_MS, TOPICS, Onlooker, Told
 from tests.simulation.site import published
 from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import Process, Weather
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import OffsetOutOfRangeError
-from txntable.layout import public_root
+from txntable.format.layout import public_root
+from txntable.format.records import TopicPartition
 from txntable.log.cleanup import clean_up
 from txntable.partition.offsets import MERGED_THROUGH
-from txntable.snapshot import Snapshot
-from txntable.testing.fault_plan import Operation, Step
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.snapshot.snapshot import Snapshot
+from txntable.warehouse.warehouse import Warehouse
 
 _PLACE = TopicPartition(TOPICS[0], 0)
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.simulation.ageing import Ageing
-from txntable.client.records import TopicPartition
 from txntable.errors import OffsetOutOfRangeError
-from txntable.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.format.records import TopicPartition
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import load_version
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 Row = dict[str, Any]
 Place = tuple[int, int]

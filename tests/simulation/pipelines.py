@@ -1,4 +1,4 @@
-"""What a pipeline does, without Spark: the loop of ``txntable.spark.pipeline``, with state by key.
+"""What a pipeline does, without Spark: the loop of ``txntable.spark.pipelines.pipeline``, with state by key.
 
 A run inits, begins (with a batch id or not), reads a range of the group, copies it, counts each key's records in a
 topic that is compacted by key, and commits all of that with the offsets.  Of several processes one is the pipeline:

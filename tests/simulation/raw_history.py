@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tests.simulation.turns import ManySite
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 
 _ENTRY = re.compile(r"(.+)/_delta_log/(\d{20})\.json")
 _SEGMENTS = "/_segments"

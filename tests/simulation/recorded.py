@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from tests.checker.operations import Bounds, End, Init, Level, Look, Place, Read, Seen, Send, Write
 from tests.simulation.journal import BYTES, Asked, Draft, Witness, stubbornly
-from txntable.client.producer import Producer
-from txntable.client.records import RecordMetadata
 from txntable.errors import (
     DamagedDataError,
     InvalidPidMappingError,
@@ -24,11 +22,13 @@ from txntable.errors import (
     TransactionOutcomeUnknownError,
     TxnTableError,
 )
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
+from txntable.format.records import RecordMetadata
 from txntable.log.delta_log import DeltaLog
 from txntable.partition.topic_view import TopicView
-from txntable.snapshot import records_of
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.snapshot.snapshot import records_of
+from txntable.warehouse.warehouse import Warehouse
 
 COLUMNS = pa.schema([pa.field("account", pa.string()), pa.field("amount", pa.int64()), pa.field("tag", pa.string())])
 _LEVELS = {

@@ -12,11 +12,11 @@ from tests.checker.operations import CommitOffsets, FetchOffsets, Join, Level, P
 from tests.checker.operations import Seen as SeenRecord
 from tests.simulation.journal import Witness
 from tests.simulation.recorded import RecordedProducer, seen, value_of
-from txntable.client.consumer import Consumer
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.rebalance_listener import ConsumerRebalanceListener
-from txntable.client.records import TopicPartition
-from txntable.isolation import IsolationLevel
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
+from txntable.format.isolation import IsolationLevel
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
 
 
 class RecordedConsumer(ConsumerRebalanceListener):

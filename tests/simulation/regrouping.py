@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tests.doubles.fault_plan import Operation, Step
 from tests.simulation.changing_members import (
     MINUTE_MS,
     PLACES,
@@ -35,10 +36,9 @@ from tests.simulation.raw_history import Entry, check_history
 from tests.simulation.site import Site
 from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import ManySite, Process, Turns, Weather, World
-from txntable.layout import OFFSET_LOG_ROOT
-from txntable.testing.fault_plan import Operation, Step
-from txntable.warehouse import create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.layout import OFFSET_LOG_ROOT
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import create_on
 
 SETTINGS = WarehouseSettings(offsets_retention_ms=20 * MINUTE_MS)
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from compaction.compactor import compact
 from tests.simulation.onlookers import DAY_MS, TOPICS, Keeper, Told, Writer
 from tests.simulation.small_limits import small_limits
 from tests.simulation.small_worlds import small_base
 from tests.simulation.turns import ManySite, Process, Turns, World
+from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError
-from txntable.partition.segment_columns import PlannedSegment, segment_columns
-from txntable.warehouse import Warehouse
+from txntable.segments.segment_columns import PlannedSegment, segment_columns
+from txntable.warehouse.warehouse import Warehouse
 
 _EVERYTHING = 2**62
 

@@ -16,7 +16,7 @@ from tests.simulation.site import published
 from tests.simulation.slot_races import UNTIL_ALL_ENDED, Actor
 from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import Weather, World
-from txntable.client.records import TopicPartition
+from txntable.format.records import TopicPartition
 
 PARTITIONS = tuple(TopicPartition(TOPICS[0], number) for number in (0, 1))
 

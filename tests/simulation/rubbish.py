@@ -6,21 +6,21 @@ import itertools
 from collections.abc import Iterator
 from contextlib import suppress
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.simulation.decoding import entry_of
 from tests.simulation.site import Site
 from txntable.errors import UnknownTopicOrPartitionError
-from txntable.isolation import IsolationLevel
-from txntable.layout import PROBE_FOLDER, TOPICS_FOLDER, commit_path, heartbeat_path, public_root, segments_root
+from txntable.format.isolation import IsolationLevel
+from txntable.format.layout import PROBE_FOLDER, TOPICS_FOLDER, commit_path, heartbeat_path, public_root, segments_root
 from txntable.log.actions import Commit, Remove
 from txntable.log.table_state import TableState
 from txntable.partition.markers import Control
 from txntable.partition.rewriting import Rewrite, RewriteRequest
-from txntable.segment import SegmentPlan
-from txntable.segment_rewriting import RewritePlan, rewrite_segments
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import ProcessKilled
-from txntable.topic_log import TopicLog
-from txntable.warehouse import Warehouse
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
+from txntable.topics.topic_log import TopicLog
+from txntable.warehouse.warehouse import Warehouse
 
 PART = "part-00000-3f0c1d2e-aaaa-bbbb-cccc-0123456789ab.c000.snappy.parquet"
 

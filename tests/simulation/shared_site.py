@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tests.doubles.manual_environment import ManualEnvironment, StoreTime
+from tests.doubles.memory_store import MemoryObjects
 from tests.simulation.site import Site
-from txntable.environment import Instant
+from txntable.runtime.environment import Instant
 from txntable.storage.object_store import StoredObject
-from txntable.testing.manual_environment import ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects
 
 
 class RememberingObjects(MemoryObjects):

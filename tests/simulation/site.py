@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.doubles.fault_plan import Rule
+from tests.doubles.manual_environment import ManualEnvironment, StoreTime
+from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.stepping_store import SteppingStore
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.storage.object_store import StoredObject
-from txntable.testing.fault_plan import Rule
-from txntable.testing.manual_environment import ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, create_on, open_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 TWO_COLUMNS = pa.schema([pa.field("account", pa.string(), nullable=False), pa.field("amount", pa.int64())])
 

@@ -18,14 +18,15 @@ from collections import Counter
 from collections.abc import Mapping
 
 from tests.checker.operations import Topics
+from tests.doubles.fault_plan import Fault, Operation, Rule, Step, on
+from tests.doubles.manual_environment import StoreTime
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.ending import judge
 from tests.simulation.journal import Journal
 from tests.simulation.onlookers import DAY_MS, MINUTE_MS, TOPICS, Onlooker, Told
 from tests.simulation.rubbish import merge
 from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import Process, Turns, Weather, World
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
 from txntable.errors import (
     DamagedDataError,
     InvalidPartitionsError,
@@ -33,10 +34,9 @@ from txntable.errors import (
     RetriableError,
     TxnTableError,
 )
-from txntable.layout import TRANSACTION_LOG_ROOT
-from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
-from txntable.testing.manual_environment import StoreTime
-from txntable.testing.stepping_store import SteppingStore
+from txntable.format.layout import TRANSACTION_LOG_ROOT
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
 
 # Turns: more than a run has.  Who rests for the fewest goes on when all rest.
 UNTIL_OTHERS_HALT, UNTIL_ALL_ENDED, BEYOND_ALL = 10_000, 20_000, 40_000

@@ -8,16 +8,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from unittest.mock import patch
 
-import txntable.topic_config
+import txntable.format.topic_config
 
 
 @contextmanager
 def small_limits(vacuum_age_ms: int) -> Iterator[None]:
     """Let a few records make a large segment, and vacuum take what is so old."""
-    known = txntable.topic_config.TOPIC_CONFIG
+    known = txntable.format.topic_config.TOPIC_CONFIG
     small = MappingProxyType({**known, "segment.bytes": replace(known["segment.bytes"], lowest=1)})
     with (
-        patch("txntable.topic_config.TOPIC_CONFIG", small),
-        patch("compaction.vacuum.SMALLEST_AGE_MS", vacuum_age_ms),
+        patch("txntable.format.topic_config.TOPIC_CONFIG", small),
+        patch("txntable.compaction.vacuum.SMALLEST_AGE_MS", vacuum_age_ms),
     ):
         yield

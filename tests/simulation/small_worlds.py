@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tests.doubles.fault_plan import Fault
 from tests.simulation.onlookers import (
     DAY_MS,
     MINUTE_MS,
@@ -29,9 +30,8 @@ from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.site import Site, published
 from tests.simulation.small_limits import small_limits
 from tests.simulation.turns import ManySite, Process, Turns, Weather
-from txntable.testing.fault_plan import Fault
-from txntable.warehouse import create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import create_on
 
 CONFIG = {"segment.bytes": "3000", "retention.ms": str(20 * MINUTE_MS)}
 SETTINGS = WarehouseSettings(

@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from tests.simulation.site import Site
 from tests.simulation.test_crashes import committed_transfers, kills, prepared, recover, send, transfer
-from txntable.client.restoration import Restoration
+from txntable.admin.restoration import Restoration
 from txntable.errors import InvalidTxnStateError
-from txntable.transaction_log import NEXT_PRODUCER_ID
-from txntable.warehouse import Warehouse
+from txntable.transactions.transaction_log import NEXT_PRODUCER_ID
+from txntable.warehouse.warehouse import Warehouse
 
 DAY_MS = 86_400_000
 

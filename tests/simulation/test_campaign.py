@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.doubles.fault_plan import Fault
 from tests.simulation import campaign
 from tests.simulation.campaign import SHRINKING_RUNS, main, run_part, seeds_of, tell_failure
 from tests.simulation.every_world import SMALL
@@ -18,7 +19,6 @@ from tests.simulation.playing import play
 from tests.simulation.turns import ManySite, Process, Turns
 from tests.simulation.weather import ORDINARY, Weather
 from tests.simulation.worlds import WORLDS
-from txntable.testing.fault_plan import Fault
 
 LARGE_RUNS, SMALL_RUNS = 1_100, 900
 PARTS = 16

@@ -13,12 +13,12 @@ from types import MappingProxyType
 
 import pytest
 
-from compaction.compactor import CompactionOptions, compact
 from tests.simulation.ageing import ACCOUNTS, EVENTS, KEPT, SNAPSHOT_RETENTION_MS, Ageing, Consuming
 from tests.simulation.picture import CleanedTopic, Picture, Place, Places, Row, living, picture, retained_positions
+from txntable.compaction.compactor import CompactionOptions, compact
+from txntable.format.topic_config import TOPIC_CONFIG
 from txntable.partition.partition_log import PartitionLogs
-from txntable.topic_config import TOPIC_CONFIG
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 COMPACTED = (ACCOUNTS, KEPT)
 
@@ -27,7 +27,9 @@ COMPACTED = (ACCOUNTS, KEPT)
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of a few records are large already: so some stay where they are, and several are written at once."""
     key = replace(TOPIC_CONFIG["segment.bytes"], lowest=1)
-    monkeypatch.setattr("txntable.topic_config.TOPIC_CONFIG", MappingProxyType({**TOPIC_CONFIG, "segment.bytes": key}))
+    monkeypatch.setattr(
+        "txntable.format.topic_config.TOPIC_CONFIG", MappingProxyType({**TOPIC_CONFIG, "segment.bytes": key})
+    )
 
 
 def age(seed: int) -> None:

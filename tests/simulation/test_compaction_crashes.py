@@ -15,8 +15,8 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from compaction.compactor import compact
-from compaction.spec import TopicReport
+from tests.doubles.fault_plan import WRITES, Fault, Operation, Step, at, on
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.picture import Place, Row, living, records_in
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.simulation.test_crashes import (
@@ -28,12 +28,12 @@ from tests.simulation.test_crashes import (
     send,
     transfer,
 )
-from txntable.client.records import TopicPartition
+from txntable.compaction.compactor import compact
+from txntable.compaction.spec import TopicReport
 from txntable.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from txntable.format.records import TopicPartition
 from txntable.log.cleanup import clean_up
-from txntable.testing.fault_plan import WRITES, Fault, Operation, Step, at, on
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

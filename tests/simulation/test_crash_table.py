@@ -13,6 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.doubles.fault_plan import Operation, Step
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation import test_admin_crashes as administer
 from tests.simulation import test_compaction_crashes as rewrite
 from tests.simulation import test_crashes as operate
@@ -21,12 +23,10 @@ from tests.simulation import test_retention_crashes as retain
 from tests.simulation import test_vacuum as vacuuming
 from tests.simulation.crash_points import crash_point
 from tests.simulation.site import TWO_COLUMNS, Site
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.keyed_table import find_row, keyed_remove
-from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.stepping_store import SteppingStore
-from txntable.transaction_rows import ID_KIND
-from txntable.warehouse import Warehouse, create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.transactions.transaction_rows import ID_KIND
+from txntable.warehouse.warehouse import Warehouse, create_on
 
 PROTOCOL = (Path(__file__).parents[2] / "PROTOCOL.md").read_text()
 

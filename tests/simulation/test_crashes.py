@@ -12,9 +12,10 @@ from dataclasses import asdict
 
 import pytest
 
+from tests.doubles.fault_plan import WRITES, Fault, Operation, Step, at, on
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.unit.client.group_members import joined
-from txntable.client.records import TopicPartition
 from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
@@ -23,12 +24,11 @@ from txntable.errors import (
     TransactionCoordinatorFencedError,
     UnknownTopicOrPartitionError,
 )
-from txntable.layout import commit_path
+from txntable.format.layout import commit_path
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.cleanup import clean_up
-from txntable.testing.fault_plan import WRITES, Fault, Operation, Step, at, on
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse, create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on
 
 TIMEOUT_MS = 60_000
 DAY_MS = 86_400_000

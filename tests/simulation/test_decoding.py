@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.decoding import decoded_once
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 TOPIC = "accounts"
 

@@ -18,16 +18,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from compaction.vacuum import vacuum
+from tests.doubles.manual_environment import ManualEnvironment, StoreTime
+from tests.doubles.simulated_disk import MEETS, SimulatedDisk, UnsyncedNames
 from tests.simulation.site import TWO_COLUMNS
-from txntable.client.records import TopicPartition
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import TopicAlreadyExistsError, TxnTableError
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import StoreSpec
-from txntable.testing.manual_environment import ManualEnvironment, StoreTime
-from txntable.testing.simulated_disk import MEETS, SimulatedDisk, UnsyncedNames
-from txntable.warehouse import Warehouse, create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on
 
 DAY_MS = 86_400_000
 IN = TopicPartition("t", 0)

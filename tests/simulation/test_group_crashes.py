@@ -10,18 +10,18 @@ from contextlib import suppress
 
 import pytest
 
-from coordinator.group import GroupTopic
-from coordinator.group_request import MemberAssignment
-from coordinator.group_state import GroupState
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.simulation.test_crashes import TIMEOUT_MS, kills, prepared, recover
 from tests.unit.client.group_members import SESSION_MS, joined
-from txntable.client.group_client import GroupClient
-from txntable.client.group_commit import GroupCommit, OffsetAndMetadata, new_offsets
-from txntable.client.member_config import MemberConfig
-from txntable.client.records import TopicPartition
+from txntable.coordinator.group import GroupTopic
+from txntable.coordinator.group_request import MemberAssignment
+from txntable.coordinator.group_state import GroupState
 from txntable.errors import GroupIdNotFoundError, UnknownTopicOrPartitionError
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.groups.group_client import GroupClient
+from txntable.groups.member_config import MemberConfig
+from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets
+from txntable.warehouse.warehouse import Warehouse
 
 GROUP = "g"
 IN, IN_1 = TopicPartition("debit", 0), TopicPartition("debit", 1)

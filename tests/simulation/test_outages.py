@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from compaction.vacuum import vacuum
+from tests.doubles.fault_plan import Fault, Rule, Step
+from tests.doubles.manual_environment import ManualEnvironment
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.consumer_record import ConsumerRecord
-from txntable.client.records import TopicPartition
+from txntable.compaction.vacuum import vacuum
+from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.errors import StoreUnavailableError
+from txntable.format.records import TopicPartition
 from txntable.storage.retries import DEFAULT_RETRY_TIMEOUT_MS
-from txntable.testing.fault_plan import Fault, Rule, Step
-from txntable.testing.manual_environment import ManualEnvironment
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 OUTAGES_MS = (1_000, 5_000, 10_000, 30_000)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.compactor import CompactionOptions, compact
-from compaction.vacuum import vacuum
 from tests.simulation.ageing import EVENTS, KEPT, MINUTE_MS, Ageing
 from tests.simulation.picture import Place, Row, living, records
 from tests.simulation.test_compaction import check_fold, run_seeds, small_segments
-from txntable.client.records import TopicPartition
+from txntable.compaction.compactor import CompactionOptions, compact
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import OffsetOutOfRangeError
+from txntable.format.records import TopicPartition
 
 __all__ = ["small_segments"]
 

@@ -15,7 +15,7 @@ from tests.simulation.telling import decode_failure, describe, encode_failure
 from tests.simulation.totals import Totals
 from tests.simulation.turns import ManySite, Process, Turns
 from txntable.errors import RetriableError, StoreUnavailableError, TxnTableError
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 _BASE: list[Site] = []
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from tests.doubles.fault_plan import Operation, Step
 from tests.simulation.tape import CALM, Recording, Stream, Tape
 from tests.simulation.turns import ManySite, Turns
 from tests.simulation.weather import Weather
-from txntable.testing.fault_plan import Operation, Step
 
 
 def draw(chance: random.Random) -> list[object]:

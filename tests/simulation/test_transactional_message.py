@@ -26,12 +26,12 @@ from examples.transfers import (
     receive_transfers,
     send_transfers,
 )
+from tests.doubles.fault_plan import Fault, Rule, at
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import Site, published
-from txntable.client.producer import Producer
 from txntable.errors import InvalidTxnStateError, TxnTableError
-from txntable.testing.fault_plan import Fault, Rule, at
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 ORDERS = [("ann", "bob", 30), ("ann", "cleo", 190), ("ann", "cleo", 50)]
 STATES = ["executed", "refused", "executed"]

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from compaction.compactor import compact
+from tests.doubles.fault_plan import WRITES, Fault, Operation, Rule, on
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.read_only_store import ReadOnlyStore
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import Site, published
 from tests.simulation.transfers import (
     PLAIN,
@@ -28,14 +31,11 @@ from tests.simulation.transfers import (
     transfer,
     turn_over,
 )
+from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError, TxnTableError
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
 from txntable.log.cleanup import clean_up
-from txntable.testing.fault_plan import WRITES, Fault, Operation, Rule, on
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 HOUR_MS = 3_600_000
 RETENTION_MS = 48 * HOUR_MS

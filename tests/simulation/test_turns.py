@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.doubles.fault_plan import Fault
 from tests.simulation.turns import ManySite, Process, Turns
 from tests.simulation.weather import MINUTE_MS, Weather
 from txntable.errors import StoreUnavailableError
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import Fault
 
 
 def writing(times: int, call: Callable[[ObjectStore, str], object]) -> Callable[[Process], None]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.vacuum import vacuum
-from compaction.vacuum_plan import Reason
-from compaction.vacuum_report import VacuumProgress, VacuumReport
+from tests.doubles.fault_plan import WRITES
+from tests.doubles.read_only_store import ReadOnlyStore
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.rubbish import (
     check_whole,
     data_files,
@@ -25,12 +25,12 @@ from tests.simulation.test_crashes import (
     transfer,
 )
 from tests.unit.client.group_members import joined
+from txntable.compaction.vacuum import vacuum
+from txntable.compaction.vacuum_plan import Reason
+from txntable.compaction.vacuum_report import VacuumProgress, VacuumReport
 from txntable.errors import InvalidRequestError, UnknownTopicOrPartitionError
-from txntable.layout import PROBE_FOLDER, heartbeat_path
-from txntable.testing.fault_plan import WRITES
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.format.layout import PROBE_FOLDER, heartbeat_path
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 
 def untidy() -> Site:
@@ -231,7 +231,7 @@ def test_vacuum_of_a_single_name_in_place_of_a_list_is_refused() -> None:
 
 
 def test_progress_tells_place_by_place_what_was_looked_at_and_what_went(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compaction.vacuum_report._TOLD_EVERY", 1)
+    monkeypatch.setattr("txntable.compaction.vacuum_report._TOLD_EVERY", 1)
     told: list[VacuumProgress] = []
 
     report = vacuum(untidy().open(), execute=True, progress=told.append)

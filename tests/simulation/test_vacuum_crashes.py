@@ -7,7 +7,8 @@ from contextlib import nullcontext, suppress
 
 import pytest
 
-from compaction.vacuum_plan import Reason
+from tests.doubles.fault_plan import Fault, Operation, Step, on
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.rubbish import (
     check_whole,
     condemned,
@@ -30,15 +31,14 @@ from tests.simulation.test_crashes import (
     transfer,
 )
 from tests.simulation.test_vacuum import reasons, tidy_up, untidy
+from txntable.compaction.vacuum_plan import Reason
 from txntable.errors import (
     CommitStateUnknownError,
     TransactionAbortableError,
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 SEGMENTS_LOG, PUBLIC_LOG = "debit/_segments/_delta_log", "debit/_delta_log"
 
@@ -46,7 +46,7 @@ SEGMENTS_LOG, PUBLIC_LOG = "debit/_segments/_delta_log", "debit/_delta_log"
 @pytest.fixture
 def ageless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is too young to go: safety alone protects what is needed."""
-    monkeypatch.setattr("compaction.vacuum.SMALLEST_AGE_MS", -DAY_MS)
+    monkeypatch.setattr("txntable.compaction.vacuum.SMALLEST_AGE_MS", -DAY_MS)
 
 
 # -- killed -----------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.simulation.site import TWO_COLUMNS
-from txntable.client.producer import Producer
-from txntable.snapshot import Snapshot
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.snapshot.snapshot import Snapshot
+from txntable.warehouse.warehouse import Warehouse
 
 TOPICS = ("checking", "savings")
 # Who writes without transactions.

@@ -17,16 +17,16 @@ from functools import partial
 from typing import Any, Protocol
 from unittest.mock import patch
 
+from tests.doubles.fault_plan import ONLY_WRITES, Fault, Rule, Step
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.shared_site import ManySite
 from tests.simulation.tape import Tape
 from tests.simulation.weather import CLOCK_JUMPS_MS, JUMPS_MS, SLOW_MS, Weather
 from txntable.errors import RetriableError
 from txntable.log.log_view import LogView
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import ONLY_WRITES, Fault, Rule, Step
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 __all__ = ["JUMPS_MS", "ManySite", "Process", "Turns", "Weather", "World"]
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coordinator.batch_memory import BatchRow
-from coordinator.group_offsets import CommittedOffset, OffsetRow
 from tests.simulation.onlookers import TOPICS, Onlooker
 from tests.simulation.small_worlds import SmallWorld
 from tests.simulation.turns import World
+from txntable.coordinator.batch_memory import BatchRow
+from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow
 from txntable.errors import InvalidRequestError
 from txntable.log.actions import Action, Add, Txn
 from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import keyed_add
-from txntable.offset_rows import columns_of
-from txntable.transaction_rows import batch_columns
+from txntable.offsets.offset_rows import columns_of
+from txntable.transactions.transaction_rows import batch_columns
 
 _TOO_LARGE = 2**63
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compaction.compactor import CompactionOptions, compact
-from compaction.vacuum import vacuum
 from tests.checker.operations import Maintain
 from tests.simulation.actor import Action, Actor
 from tests.simulation.rubbish import check_whole as check_files
+from txntable.compaction.compactor import CompactionOptions, compact
+from txntable.compaction.vacuum import vacuum
 
 
 class Compactor(Actor):

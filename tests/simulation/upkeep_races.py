@@ -19,19 +19,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
+from tests.doubles.fault_plan import Operation, Step
 from tests.simulation.errands import Errands
 from tests.simulation.raw_history import check_history
 from tests.simulation.rubbish import check_whole as check_files
 from tests.simulation.site import Site, published
 from tests.simulation.turns import ManySite, Process, Turns, Weather
 from tests.simulation.upkeep_rules import check_upkeep, latest_of_keys
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
-from txntable.testing.fault_plan import Operation, Step
-from txntable.warehouse import create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import create_on
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
@@ -323,7 +323,7 @@ def _base(config: Mapping[str, str]) -> Site:
 @contextmanager
 def _limits(race: Race) -> Iterator[None]:
     with (
-        patch("compaction.vacuum.SMALLEST_AGE_MS", race.vacuum_age_ms),
+        patch("txntable.compaction.vacuum.SMALLEST_AGE_MS", race.vacuum_age_ms),
         patch("txntable.partition.log_start.LARGEST_COMMIT_SEGMENTS", race.most_removed),
     ):
         yield

@@ -14,24 +14,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.doubles.fault_plan import Fault
 from tests.simulation.onlookers import DAY_MS, MINUTE_MS, TOPICS, Onlooker, Told, Writer
 from tests.simulation.site import Site, published
 from tests.simulation.small_limits import small_limits
 from tests.simulation.small_worlds import SETTINGS, small_base
 from tests.simulation.turns import ManySite, Process, Turns, Weather, World
-from txntable.client.producer import Producer
-from txntable.client.restoration import Restoration
+from txntable.admin.restoration import Restoration
 from txntable.errors import (
     CommitStateUnknownError,
     DamagedDataError,
     TxnTableError,
     WarehouseReplacedError,
 )
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
 from txntable.log.delta_log import DeltaLog
+from txntable.producer.producer import Producer
 from txntable.storage.object_store import StoredObject
-from txntable.testing.fault_plan import Fault
-from txntable.warehouse import Warehouse, create_on, open_on
+from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 _LOGS = (
     TRANSACTION_LOG_ROOT,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
-from txntable.testing.fault_plan import WRITES, Fault, Operation, Step
+from tests.doubles.fault_plan import WRITES, Fault, Operation, Step
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 
 MINUTE_MS = 60_000
 JUMPS_MS = (61_000, 61_000, 310_000, 31 * MINUTE_MS, 2 * 1_440 * MINUTE_MS)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
 from tests.checker.evidence import Evidence
 from tests.checker.operations import Level, Topics
 from tests.simulation import ending
@@ -27,8 +25,10 @@ from tests.simulation.recorded import COLUMNS
 from tests.simulation.site import Site
 from tests.simulation.small_limits import small_limits
 from tests.simulation.turns import ManySite, Process, Turns
-from txntable.client.admin import Admin
-from txntable.warehouse import Warehouse, create_on
+from txntable.admin.admin import Admin
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
+from txntable.warehouse.warehouse import Warehouse, create_on
 
 __all__ = ["WORLDS", "World"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS
-from txntable.client.producer import Producer
+from txntable.producer.producer import Producer
 from txntable.storage.store_clock import StoreClock
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 MERGED, CLEANED = "merged", "cleaned"
 AHEAD_MS = 2 * 3600 * 1000

@@ -14,13 +14,13 @@ import pytest
 from delta.pip_utils import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
-from compaction.compactor import compact
-from compaction.spark_rewriter import spark_rewriter
 from tests.spark.compacting import later_clock
 from tests.spark.stream_source import create_topics, drain, numbers_in, numbers_stream, write_files
+from txntable.compaction.compactor import compact
+from txntable.compaction.spark_rewriter import spark_rewriter
 from txntable.errors import TxnTableError
 from txntable.spark.session import SETTINGS
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 SCHEMA = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("delay", pa.int64())])
 COLUMNS = "carrier string, delay bigint"

@@ -19,11 +19,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from tests.doubles.fault_plan import Operation, Step
 from tests.simulation.crash_points import crash_point
-from txntable.spark.data_source import TxnTableSource
+from txntable.spark.datasource.data_source import TxnTableSource
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import StoredObject
-from txntable.testing.fault_plan import Operation, Step
 
 TRAP = "trap"
 INIT = "T INIT"

@@ -23,9 +23,9 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from tests.spark.faulty_store import Fault, arm, land, met
-from txntable.layout import log_folder, public_root, segments_root
+from txntable.format.layout import log_folder, public_root, segments_root
 from txntable.spark.session import SETTINGS
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 TOPIC, PARTITIONS, ROWS, TASKS = "flights", 2, 300, 3
 SCHEMA = pa.schema([pa.field("flight", pa.string()), pa.field("number", pa.int64())])

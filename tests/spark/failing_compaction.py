@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from compaction.compactor import compact
-from compaction.spark_rewriter import spark_rewriter
 from tests.spark.compacting import later_clock
 from tests.spark.failing_cluster import PARTITIONS, SCHEMA, TOPIC, cluster, report, session
 from tests.spark.faulty_store import Fault, arm
-from txntable.warehouse import Warehouse
+from txntable.compaction.compactor import compact
+from txntable.compaction.spark_rewriter import spark_rewriter
+from txntable.warehouse.warehouse import Warehouse
 
 FAULTS = (Fault.FAILS_MIDWAY, Fault.FAILS_AFTERWARDS, Fault.KILLS_EXECUTOR, None)
 SEGMENTS = 4

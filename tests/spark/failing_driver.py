@@ -16,13 +16,13 @@ from typing import Any
 
 from tests.spark.failing_cluster import TOPIC, frame, session
 from tests.spark.faulty_store import Fault, arm
-from txntable.client.transaction import Transaction
-from txntable.environment import SystemEnvironment
 from txntable.errors import BatchAlreadyCommittedError
-from txntable.layout import TRANSACTION_LOG_ROOT, log_folder, segments_root
+from txntable.format.layout import TRANSACTION_LOG_ROOT, log_folder, segments_root
+from txntable.producer.transaction import Transaction
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import PutOutcome, StoreSpec
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 
 class Death(Enum):

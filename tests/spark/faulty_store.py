@@ -16,7 +16,7 @@ from typing import BinaryIO, NoReturn
 
 from tests.spark.faulty_daemon import EXECUTOR
 from txntable.errors import StoreUnavailableError
-from txntable.spark import store_cache
+from txntable.spark.writing import store_cache
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.object_writer import ObjectSink, open_writer

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from txntable.environment import SystemEnvironment
 from txntable.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, TxnTableError
+from txntable.runtime.environment import SystemEnvironment
 from txntable.spark.session import build_session
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 TOPICS, WHO, ROWS = ("left", "right"), ("ann", "bob"), 40
 SCHEMA = pa.schema([pa.field("name", pa.string()), pa.field("number", pa.int64())])

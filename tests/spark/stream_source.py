@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 RECORDS_IN_A_FILE = 5
 NUMBERS = pa.schema([pa.field("number", pa.int64())])

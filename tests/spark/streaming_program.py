@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.crashing import AFTER_COMMIT, TRAP, CrashingSource, reached, walk_in
 from tests.spark.stream_source import SETTLE_SECONDS, numbers_stream, started
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 EACH, SINK = "each", "sink"
 UPLOADS = "the uploads"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS
-from txntable.client.consumer import Consumer
-from txntable.warehouse import Warehouse
+from txntable.consumer.consumer import Consumer
+from txntable.warehouse.warehouse import Warehouse
 
 COLUMNS = ["account", "amount", "_partition", "_offset", "_timestamp", "_commit"]
 

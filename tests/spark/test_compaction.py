@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from compaction import spark_rewriter as sharing
-from compaction.compactor import compact
-from compaction.spark_rewriter import spark_rewriter
 from tests.spark.compacting import CLEANED, MERGED, append_all, create, later_clock
 from tests.spark.failing_cluster import PARTITIONS
 from tests.spark.failing_compaction import FAULTS, SEGMENTS, label_of
 from tests.spark.faulty_store import Fault
 from tests.spark.stream_source import NUMBERS, drain
 from tests.spark.test_failures import ROOT, public_records, run_program
-from txntable.layout import public_root
+from txntable.compaction import spark_rewriter as sharing
+from txntable.compaction.compactor import compact
+from txntable.compaction.spark_rewriter import spark_rewriter
+from txntable.format.layout import public_root
 from txntable.partition.batch import batch_of
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 
 def opened(url: Path) -> Warehouse:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 SCHEMA = pa.schema([pa.field("account", pa.string(), nullable=False), pa.field("amount", pa.int64())])
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, published
-from txntable.client.records import TopicPartition
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
-from txntable.warehouse import Warehouse
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture(scope="module")

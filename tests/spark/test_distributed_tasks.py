@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from txntable.environment import SystemEnvironment
 from txntable.errors import DamagedDataError, RetriableError, StoreUnavailableError
-from txntable.spark.distributed_tasks import distribute
+from txntable.runtime.environment import SystemEnvironment
+from txntable.spark.writing.distributed_tasks import distribute
 
 # Longer than the whole test may take.
 LONG_MS = 120_000

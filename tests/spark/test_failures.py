@@ -21,8 +21,8 @@ from deltalake import DeltaTable, QueryBuilder
 from tests.spark.failing_cluster import FAULTS, PARTITIONS, ROWS, SCHEMA, TOPIC, WAYS, report
 from tests.spark.failing_driver import Death, job_count
 from tests.spark.faulty_store import SECONDS_AT_MOST, Fault
-from txntable.layout import public_root
-from txntable.warehouse import Warehouse
+from txntable.format.layout import public_root
+from txntable.warehouse.warehouse import Warehouse
 
 ROOT = Path(__file__).parents[2]
 ALL_DEATHS = [*Death.__members__, "NONE"]

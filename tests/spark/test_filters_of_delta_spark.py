@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from tests.integration.hostile_values import HOSTILE, check, is_nan, make_hostile, values_of
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from jobs import flights
-from jobs.flights_report import check_flights
-from jobs.flights_source import digest_source, find_source, read_flights
-from jobs.flights_story import Story
-from jobs.sql import distinct_headers
 from txntable.cli.main import application
+from txntable.jobs.flights import command as flights
+from txntable.jobs.flights.report import check_flights
+from txntable.jobs.flights.source import digest_source, find_source, read_flights
+from txntable.jobs.flights.story import Story
+from txntable.jobs.sql import distinct_headers
 
 Report = dict[str, list[dict[str, Any]]]
 JANUARY_AND_FEBRUARY = 27_004 + 24_951

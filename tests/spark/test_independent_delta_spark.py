@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.integration.varied_topic import COLUMNS, HISTORIES, TOPIC, VariedTopic, canonical, make
-from txntable.layout import commit_path, public_root
+from txntable.format.layout import commit_path, public_root
 
 OFFSET = "_base_offset + _offset_delta AS _offset"
 DAYS_AGO = 20

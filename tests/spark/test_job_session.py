@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.session import spark_session
+from txntable.jobs.session import spark_session
 
 
 def test_session_of_a_program_is_the_active_one_again_when_a_job_in_its_process_has_ended(spark: Any) -> None:

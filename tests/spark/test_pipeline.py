@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
-from txntable.client.records import TopicPartition
 from txntable.errors import InvalidConfigError, InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
-from txntable.spark.latest_rows import latest_rows
-from txntable.spark.pipeline import Pipeline, PipelineRun
-from txntable.spark.pipeline_config import PipelineConfig
-from txntable.spark.transforms import by_function, by_sql
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.spark.pipelines.latest_rows import latest_rows
+from txntable.spark.pipelines.pipeline import Pipeline, PipelineRun
+from txntable.spark.pipelines.pipeline_config import PipelineConfig
+from txntable.spark.pipelines.transforms import by_function, by_sql
+from txntable.warehouse.warehouse import Warehouse
 
 TRIPS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("miles", pa.int64())])
 COPY = PipelineConfig("g", ("trips",), ("copies",), session_timeout_ms=6_000)

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.pipeline_function import totals_of
-from txntable.client.records import TopicPartition
-from txntable.environment import SystemEnvironment
-from txntable.spark.latest_rows import latest_rows
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.runtime.environment import SystemEnvironment
+from txntable.spark.pipelines.latest_rows import latest_rows
+from txntable.warehouse.warehouse import Warehouse
 
 ROOT = Path(__file__).parents[2]
 TRIPS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("miles", pa.int64())])
@@ -52,7 +52,7 @@ def started(warehouse: Warehouse, folder: Path) -> subprocess.Popen[str]:
     settings = folder / "totals.toml"
     settings.write_text(SETTINGS)
     (folder / "pipeline_function.py").write_text((ROOT / "tests" / "spark" / "pipeline_function.py").read_text())
-    command = [sys.executable, "-m", "jobs.pipeline", "--warehouse", warehouse.url, "--config", str(settings)]
+    command = [sys.executable, "-m", "txntable.jobs.pipeline", "--warehouse", warehouse.url, "--config", str(settings)]
     return subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE)
 
 

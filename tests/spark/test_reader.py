@@ -13,8 +13,8 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, published
 from txntable.errors import InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from txntable.spark.reader import spark_url
-from txntable.warehouse import Warehouse
+from txntable.spark.scan.reader import spark_url
+from txntable.warehouse.warehouse import Warehouse
 
 COLUMNS = ["account", "amount", "_partition", "_offset", "_timestamp", "_commit"]
 OPEN_FROM = {0: 16, 1: 16}

@@ -22,7 +22,7 @@ from txntable.cli.main import application
 from txntable.spark.s3a import s3a_settings
 from txntable.spark.session import add_hadoop_settings
 from txntable.testing.moto_server import LockedMotoServer
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 pytestmark = pytest.mark.s3
 URL = "s3://lake/wh"

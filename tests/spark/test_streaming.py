@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from tests.doubles.fault_plan import WRITES, Fault, Rule, Step
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.crash_points import crash_point
 from tests.spark.crashing import AFTER_COMMIT, INIT, TRAP, CrashingSource, has_sprung, set_trap
 from tests.spark.stream_source import (
@@ -28,13 +30,11 @@ from tests.spark.stream_source import (
     write_files,
 )
 from tests.spark.streaming_program import EACH, SINK, UPLOADS
-from txntable.client.producer import Producer
-from txntable.environment import SystemEnvironment
-from txntable.spark.batch_writer import BatchWriter
+from txntable.producer.producer import Producer
+from txntable.runtime.environment import SystemEnvironment
+from txntable.spark.writing.batch_writer import BatchWriter
 from txntable.storage.open import open_store
-from txntable.testing.fault_plan import WRITES, Fault, Rule, Step
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 ROOT = Path(__file__).parents[2]
 FILES = 9

@@ -15,7 +15,7 @@ from tests.chaos.__main__ import arena_on
 from tests.chaos.judgement import end
 from tests.chaos.premises import EVENTS
 from tests.checker.operations import Outcome, Send
-from txntable.layout import public_root
+from txntable.format.layout import public_root
 
 SECONDS, SEED = 4, 7
 OFFSET = "_base_offset + _offset_delta AS _offset"

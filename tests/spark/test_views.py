@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from tests.simulation.site import TWO_COLUMNS
 from txntable.cli.main import application
-from txntable.layout import TRANSACTION_LOG_ROOT, public_root
-from txntable.warehouse import Warehouse
+from txntable.format.layout import TRANSACTION_LOG_ROOT, public_root
+from txntable.warehouse.warehouse import Warehouse
 
 TOPICS = ("debits", "credits")
 

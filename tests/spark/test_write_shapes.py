@@ -23,9 +23,9 @@ from pyspark.sql.types import StructType
 
 from tests.integration import varied_topic
 from tests.integration.varied_topic import canonical
-from txntable.layout import public_root
-from txntable.schema import to_delta_schema
-from txntable.warehouse import Warehouse
+from txntable.format.layout import public_root
+from txntable.format.schema import to_delta_schema
+from txntable.warehouse.warehouse import Warehouse
 
 WAYS = ("none", "hash", "format")
 LONG_TEXT = 10_000

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from txntable.errors import SchemaMismatchError
-from txntable.key import partition_of
-from txntable.schema import KAFKA_SCHEMA
-from txntable.segment import SegmentPlan, StagedSegment
-from txntable.spark.writer import WriteTarget, write_segments
+from txntable.format.key import partition_of
+from txntable.format.schema import KAFKA_SCHEMA
+from txntable.format.topic import TopicSettings
+from txntable.segments.segment import SegmentPlan, StagedSegment
+from txntable.spark.writing.writer import WriteTarget, write_segments
 from txntable.storage.object_store import StoreSpec
-from txntable.topic import TopicSettings
 
 ROOT = "topics/flights/_segments"
 SCHEMA = pa.schema(

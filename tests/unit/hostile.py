@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.site import Site
 from txntable.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
-from txntable.isolation import IsolationLevel
-from txntable.layout import topic_names
-from txntable.storage.object_path import check_path
+from txntable.format.isolation import IsolationLevel
+from txntable.format.layout import topic_names
+from txntable.format.object_path import check_path
 from txntable.storage.object_store import ObjectMeta, StoredObject
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FOLDERS = ("format-1", "format-1-groups", "format-1-maintained")

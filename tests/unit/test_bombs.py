@@ -16,24 +16,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.doubles.memory_store import MemoryStore
 from tests.unit import bombs
-from txntable import parquet_bounds, segment
 from txntable.errors import DamagedDataError, RecordTooLargeError
-from txntable.layout import WAREHOUSE_FILE
+from txntable.format import parquet_bounds
+from txntable.format.layout import WAREHOUSE_FILE
+from txntable.format.parquet_bounds import BATCH_BYTES, batch_rows, chunks_of
+from txntable.format.parquet_pages import pages_of
+from txntable.format.topic import TopicSettings
 from txntable.log import actions, checkpoint
 from txntable.log.actions import decode_commit, decode_commit_info
 from txntable.log.checkpoint import decode_checkpoint, decode_hint
-from txntable.parquet_bounds import BATCH_BYTES, batch_rows, chunks_of
-from txntable.parquet_pages import pages_of
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.segment import SegmentPlan, SegmentWriter
-from txntable.segment_reader import SegmentReader
+from txntable.segments import segment
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_reader import SegmentReader
+from txntable.segments.segment_writer import SegmentWriter
 from txntable.storage import object_store
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
-from txntable.testing.memory_store import MemoryStore
-from txntable.topic import TopicSettings
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 # What a process may take beside what it has once everything is imported.
 ROOM_BYTES = 600 << 20

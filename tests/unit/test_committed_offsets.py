@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.group_members import IN, sent, site_with_topics, started
 from tests.unit.topics import read_only
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.producer import Producer
 from txntable.errors import OffsetOutOfRangeError
 from txntable.log.cleanup import clean_up
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 DAY_MS = 86_400_000
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Step, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from txntable.client.producer import Producer
 from txntable.errors import CommitStateUnknownError
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.log.only_looked_up import OnlyLookedUp
 from txntable import TopicPartition
-from txntable.offset_log import OffsetLogFold
-from txntable.warehouse import Warehouse
+from txntable.offsets.offset_log import OffsetLogFold
+from txntable.warehouse.warehouse import Warehouse
 
 OTHERS = 5
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from coordinator.group_state import group_state_diagram
-from coordinator.transaction_state import state_diagram
-from txntable.key import key_bytes, partition_of
+from txntable.coordinator.group_state import group_state_diagram
+from txntable.coordinator.transaction_state import state_diagram
+from txntable.format.key import key_bytes, partition_of
 from txntable.log.actions import WRITER_FEATURES
 from txntable.partition import offsets
-from txntable.topic_metadata import FORMAT
+from txntable.partition.topic_metadata import FORMAT
 
 ROOT = Path(__file__).parent.parent.parent
 PROTOCOL = (ROOT / "PROTOCOL.md").read_text()

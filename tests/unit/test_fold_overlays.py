@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from tests.unit.hostile import FOLDERS, golden_objects
 from tests.unit.log.only_looked_up import OnlyLookedUp
 from tests.unit.partition.history import History, new_history, play, steps
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
 from txntable.log.actions import decode_commit
 from txntable.log.fold import Fold, take
 from txntable.log.table_state import TableState
-from txntable.offset_log import OffsetLogFold
+from txntable.offsets.offset_log import OffsetLogFold
 from txntable.partition.partition_log import OpenTransaction, PartitionLogs
 from txntable.partition.projection import PublicTable
 from txntable.partition.unstable_offsets import UnstableOffsets
-from txntable.transaction_log import TransactionLogFold
+from txntable.transactions.transaction_log import TransactionLogFold
 
 _CHANGEABLE = (MutableMapping, MutableSequence, MutableSet, deque)
 

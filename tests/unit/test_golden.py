@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.assignors import Assignor
-from coordinator.decision import Decision, Outcome
-from coordinator.group import GroupRow, GroupTopic
-from coordinator.group_member import GroupMember
-from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
-from coordinator.group_state import GroupState
-from coordinator.transaction_state import TransactionState
 from tests.simulation.site import Site
+from txntable.coordinator.assignors import Assignor
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.group import GroupRow, GroupTopic
+from txntable.coordinator.group_member import GroupMember
+from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
+from txntable.coordinator.group_state import GroupState
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import DamagedDataError, TransactionAbortableError, UnsupportedFormatError
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import ProducerEpoch, batch_of
@@ -23,8 +23,8 @@ from txntable.partition.producer_state import BatchMetadata, ProducerEntry
 from txntable.partition.projection import project
 from txntable.partition.stable_offset import last_stable_offset
 from txntable.partition.state_entry import Cleaning
-from txntable.segment import StagedSegment
-from txntable.warehouse import Warehouse
+from txntable.segments.segment import StagedSegment
+from txntable.warehouse.warehouse import Warehouse
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "format-1"
 GROUPS = GOLDEN.parent / "format-1-groups"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tests.doubles.fault_plan import Operation
 from tests.simulation.site import Site
-from txntable.heartbeats import beat, forget, last_beats
-from txntable.layout import heartbeat_path
+from txntable.format.layout import heartbeat_path
+from txntable.groups.heartbeats import beat, forget, last_beats
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import Operation
 
 
 def test_path_is_the_hash_of_the_names_so_that_any_name_will_do() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.hostile import REFUSED, answer_to, entries, golden_objects, read_everything, stays_inside, warehouse_of
-from txntable.layout import last_checkpoint_path
+from txntable.format.layout import last_checkpoint_path
 from txntable.log import checkpoint
 from txntable.log.checkpoint import encode_hint
 

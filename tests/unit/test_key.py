@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txntable.errors import InvalidRequestError, SchemaMismatchError
-from txntable.key import check_key, key_bytes, partition_of, partitions_of
-from txntable.murmur2 import murmur2, murmur2_many
+from txntable.format.key import check_key, key_bytes, partition_of, partitions_of
+from txntable.format.murmur2 import murmur2, murmur2_many
 
 VECTORS = json.loads((Path(__file__).parents[1] / "golden" / "kafka_vectors.json").read_text())["murmur2"]
 UTC = pa.timestamp("us", tz="UTC")

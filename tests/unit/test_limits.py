@@ -11,14 +11,12 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.enrolment import LARGEST_PARTITION_COUNT
-from coordinator.offset_request import MAX_METADATA_BYTES
-from coordinator.row_json import LONGEST_NAME_BYTES
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.group_members import joined
 from tests.unit.client.members import member
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.records import TopicPartition
+from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT
+from txntable.coordinator.offset_request import MAX_METADATA_BYTES
+from txntable.coordinator.row_json import LONGEST_NAME_BYTES
 from txntable.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
@@ -28,7 +26,7 @@ from txntable.errors import (
     RecordTooLargeError,
     TxnTableError,
 )
-from txntable.layout import (
+from txntable.format.layout import (
     LONGEST_PATH,
     checkpoint_path,
     commit_path,
@@ -40,8 +38,10 @@ from txntable.layout import (
     segments_root,
     state_path,
 )
-from txntable.topic_creation import check_partitions
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.topics.topic_creation import check_partitions
+from txntable.warehouse.warehouse import Warehouse
 
 PLACE = TopicPartition("t", 0)
 LONGEST_TOPIC_NAME = 249

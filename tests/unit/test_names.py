@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from coordinator.row_json import check_name, encode_key
+from txntable.coordinator.row_json import check_name, encode_key
 from txntable.errors import DamagedDataError, InvalidRequestError, InvalidTopicError, SchemaMismatchError
-from txntable.layout import (
+from txntable.format.layout import (
     check_topic_name,
     checkpoint_path,
     commit_path,
@@ -31,12 +31,12 @@ from txntable.layout import (
     state_path,
     topic_names,
 )
+from txntable.format.object_path import check_path
+from txntable.format.schema import check_topic_schema, from_delta_schema, to_delta_schema
 from txntable.log.action_fields import LARGEST_PATH, check_file_path, check_file_paths
-from txntable.schema import check_topic_schema, from_delta_schema, to_delta_schema
-from txntable.storage.object_path import check_path
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 ODD = [
     *("", ".", "..", "...", "a/b", "../a", "/a", "a/", "a\\b", "%2e%2e", "%2F", "a%2Fb", "s3://x", "file:x", "a:b"),

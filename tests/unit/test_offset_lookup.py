@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.unit.client.producing import door
 from tests.unit.topics import TOPIC, leave_open, plain, segments_of, send, site_with_topic, transactional
-from txntable.client.records import TopicPartition
 from txntable.errors import DamagedDataError, InvalidRequestError, UnknownTopicOrPartitionError
-from txntable.isolation import IsolationLevel
-from txntable.offset_lookup import first_offset_at, latest_offset
+from txntable.format.isolation import IsolationLevel
+from txntable.format.records import TopicPartition
 from txntable.partition.topic_view import TopicView
-from txntable.topic_reader import TopicReader
-from txntable.warehouse import Warehouse
+from txntable.snapshot.offset_lookup import first_offset_at, latest_offset
+from txntable.snapshot.topic_reader import TopicReader
+from txntable.warehouse.warehouse import Warehouse
 
 LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED]
 

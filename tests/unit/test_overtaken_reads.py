@@ -10,14 +10,14 @@ from collections.abc import Callable, Generator, Sequence
 import pyarrow as pa
 import pytest
 
-from compaction.compactor import compact
-from compaction.rewriter import TopicWork, rewriter_here
-from compaction.spec import RewriteResult, RewriteTask
-from compaction.vacuum import vacuum
 from tests.simulation.site import Site
-from txntable.client.records import TopicPartition
+from txntable.compaction.compactor import compact
+from txntable.compaction.rewriter import TopicWork, rewriter_here
+from txntable.compaction.spec import RewriteResult, RewriteTask
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import DamagedDataError, OffsetOutOfRangeError, StoreUnavailableError
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 DAY_MS, RECORDS = 86_400_000, 6
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.unit.client.producing import door
 from tests.unit.topics import (
     TOPIC,
@@ -31,9 +32,8 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.isolation import IsolationLevel
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.warehouse import Warehouse
+from txntable.format.isolation import IsolationLevel
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.request_costs import DOCUMENT, TABLES, dollars
 from benchmarks.requests import Counted, Place, groups, openings, producers, readers, steady_transactions, transact
+from tests.doubles.fault_plan import Operation
 from txntable.log.delta_log import DeltaLog
-from txntable.testing.fault_plan import Operation
 
 TRANSACTIONS = {counted.operation: counted for counted in steady_transactions()}
 READERS = {counted.operation: counted for counted in [*readers(), *groups()]}

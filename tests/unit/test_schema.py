@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txntable.errors import SchemaMismatchError
-from txntable.schema import (
+from txntable.format.schema import (
     KAFKA_SCHEMA,
     TIMESTAMP_COLUMN,
     all_nullable,
@@ -24,7 +24,7 @@ from txntable.schema import (
     segments_schema,
     to_delta_schema,
 )
-from txntable.topic import TopicSettings
+from txntable.format.topic import TopicSettings
 
 UTC = pa.timestamp("us", tz="UTC")
 

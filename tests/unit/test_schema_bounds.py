@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from txntable.errors import SchemaMismatchError
-from txntable.schema import DEEPEST_TYPE, check_topic_schema
+from txntable.format.schema import DEEPEST_TYPE, check_topic_schema
 
 
 @pytest.mark.parametrize("character", ["\0", "\x1b", "\x7f", "\x85", "\u202e", "\u2028"])

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from txntable.conform import conform
+from tests.doubles.memory_store import MemoryStore
 from txntable.errors import InvalidRequestError, StoreUnavailableError
-from txntable.schema import TIMESTAMP_COLUMN
-from txntable.segment import SegmentPlan, SegmentWriter
-from txntable.testing.memory_store import MemoryStore
-from txntable.topic import TopicSettings
+from txntable.format.conform import conform
+from txntable.format.schema import TIMESTAMP_COLUMN
+from txntable.format.topic import TopicSettings
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_writer import SegmentWriter
 
 UTC = pa.timestamp("us", tz="UTC")
 UNIQUE = "c" * 32

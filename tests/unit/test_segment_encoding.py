@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from txntable.conform import conform
-from txntable.segment import SegmentPlan, SegmentWriter
-from txntable.segment_encoding import choose_encodings, dictionary_encodings
-from txntable.statistics import leaves
+from txntable.format.conform import conform
+from txntable.format.topic import TopicSettings
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_encoding import choose_encodings, dictionary_encodings
+from txntable.segments.segment_writer import SegmentWriter
+from txntable.segments.statistics import leaves
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
-from txntable.topic import TopicSettings
 
 ROWS = 20_000
 DAY = dt.date(2026, 1, 1)

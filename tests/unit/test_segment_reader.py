@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txntable.delta_types import TIMESTAMP
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.stepping_store import SteppingStore
 from txntable.errors import DamagedDataError, SchemaMismatchError, StoreUnavailableError
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN
-from txntable.segment import SegmentPlan, SegmentWriter
-from txntable.segment_reader import SegmentReader, offsets_of
+from txntable.format.delta_types import TIMESTAMP
+from txntable.format.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN
+from txntable.format.topic import TopicSettings
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_reader import SegmentReader, offsets_of
+from txntable.segments.segment_writer import SegmentWriter
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.topic import TopicSettings
 
 BASE = 100
 SCHEMA = pa.schema([pa.field("account", pa.string(), nullable=False), pa.field("amount", pa.int64())])

@@ -10,13 +10,12 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.errors import DamagedDataError
-from txntable.isolation import IsolationLevel
-from txntable.partition.rewriting import MergedSegment
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.segment import SegmentPlan
-from txntable.segment_reader import SegmentReader
-from txntable.segment_rewriting import RewritePlan, rewrite_segments
-from txntable.warehouse import Warehouse
+from txntable.format.isolation import IsolationLevel
+from txntable.segments.segment import MergedSegment, SegmentPlan
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_reader import SegmentReader
+from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
+from txntable.warehouse.warehouse import Warehouse
 
 NOTE = pa.field("note", pa.string())
 
@@ -116,7 +115,7 @@ def test_column_that_sources_lack_is_null_in_the_new_segment(warehouse: Warehous
 
 def test_next_segment_is_begun_when_one_is_full(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row group is written first: until then nobody knows how large a file is."""
-    monkeypatch.setattr("txntable.segment.ROW_GROUP_ROWS", 2)
+    monkeypatch.setattr("txntable.segments.segment_writer.ROW_GROUP_ROWS", 2)
     before = read(warehouse, sources(warehouse))
 
     outputs = rewrite_segments(warehouse.store, plan(warehouse, segment_bytes=1), sources(warehouse))

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
+from tests.doubles.manual_environment import START_MS
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.administering import decide_only
 from tests.unit.topics import (
@@ -25,13 +24,14 @@ from tests.unit.topics import (
     site_with_topic,
     transactional,
 )
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from txntable.layout import TRANSACTION_LOG_ROOT, public_root
+from txntable.format.layout import TRANSACTION_LOG_ROOT, public_root
 from txntable.log.cleanup import clean_up
-from txntable.snapshot import as_of
-from txntable.snapshot_description import TopicPosition, describe_snapshot
-from txntable.testing.manual_environment import START_MS
-from txntable.warehouse import Warehouse
+from txntable.snapshot.snapshot import as_of
+from txntable.snapshot.snapshot_description import TopicPosition, describe_snapshot
+from txntable.warehouse.warehouse import Warehouse
 
 DAY_MS = 86_400_000
 OTHER = "v"

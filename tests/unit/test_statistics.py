@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txntable.statistics import LARGEST_FOOTER_BYTES, Observed, cut_upwards, delta_statistics, leaves
+from txntable.segments.statistics import LARGEST_FOOTER_BYTES, Observed, cut_upwards, delta_statistics, leaves
 
 UTC = pa.timestamp("us", tz="UTC")
 NTZ = pa.timestamp("us")

@@ -16,13 +16,13 @@ LIBRARIES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "j
 CALLS = {"eval", "exec", "compile", "__import__", "import_module", "spec_from_file_location"}
 ALLOWED = {
     # Between a Spark driver and its own executors, through Spark's channel: no byte of it is in a warehouse.
-    ("txntable/spark/distributed_tasks.py", "pickle"),
+    ("txntable/spark/writing/distributed_tasks.py", "pickle"),
     # Written, never read.
     ("infra/template.py", "yaml"),
     # Spark is an extra: it is imported by a name that stands in the code, when it is needed.
-    ("txntable/spark/distribution.py", "import_module"),
-    ("txntable/spark/streaming_query.py", "import_module"),
-    ("txntable/spark/writer.py", "import_module"),
+    ("txntable/spark/writing/distribution.py", "import_module"),
+    ("txntable/spark/writing/streaming_query.py", "import_module"),
+    ("txntable/spark/writing/writer.py", "import_module"),
     ("jobs/compact.py", "import_module"),
     # So is moto, an extra of tests.
     ("txntable/testing/pytest_plugin.py", "import_module"),

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.coordinating import run_once
-from txntable.layout import topic_names
-from txntable.warehouse import Warehouse
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
+from txntable.format.layout import topic_names
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import json
 import pyarrow as pa
 import pytest
 
-from txntable.schema import KAFKA_SCHEMA
-from txntable.tombstone import is_tombstone, may_hold_tombstones, value_columns
-from txntable.topic import TopicSettings
+from txntable.format.schema import KAFKA_SCHEMA
+from txntable.format.tombstone import is_tombstone, may_hold_tombstones, value_columns
+from txntable.format.topic import TopicSettings
 
 KEY, DAY = pa.field("k", pa.string()), pa.field("day", pa.int32())
 AMOUNT, NOTE = pa.field("amount", pa.int64()), pa.field("note", pa.string())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from txntable.errors import InvalidConfigError
-from txntable.topic_config import LARGEST_LONG, TOPIC_CONFIG, altered, config_value, validate
+from txntable.format.topic_config import LARGEST_LONG, TOPIC_CONFIG, altered, config_value, validate
 
 
 @pytest.mark.parametrize("name", TOPIC_CONFIG)

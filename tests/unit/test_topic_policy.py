@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from txntable.errors import InvalidConfigError
-from txntable.topic import TopicSettings
-from txntable.topic_config import LARGEST_LONG
-from txntable.topic_policy import check_policy, is_compacted, is_retained, required_key_column
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.topic import TopicSettings
+from txntable.format.topic_config import LARGEST_LONG
+from txntable.format.topic_policy import check_policy, is_compacted, is_retained, required_key_column
+from txntable.format.warehouse_settings import WarehouseSettings
 
 COLUMNS = pa.schema([pa.field("account", pa.string()), pa.field("day", pa.int32()), pa.field("amount", pa.int64())])
 MINUTE_MS = 60_000

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.administering import decide_only
 from tests.unit.client.producing import door
@@ -23,16 +24,15 @@ from tests.unit.topics import (
     site_with_topic,
     transactional,
 )
-from txntable import topic_reader
 from txntable.errors import CommitStateUnknownError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
 from txntable.log.actions import Action, Add, Txn
 from txntable.log.outcome import Committed
 from txntable.partition.offsets import MERGED_THROUGH, per_topic
 from txntable.partition.topic_view import TopicView
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.topic_reader import TopicReader
-from txntable.warehouse import Warehouse
+from txntable.snapshot import topic_reader
+from txntable.snapshot.topic_reader import TopicReader
+from txntable.warehouse.warehouse import Warehouse
 
 COMMITTED = IsolationLevel.READ_COMMITTED
 UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import Site
-from txntable.client import topic_admin
+from txntable.admin import topic_admin
 from txntable.errors import InvalidRequestError, InvalidTopicError
-from txntable.layout import check_new_topic_name
-from txntable.spark.views import check_view_names
-from txntable.warehouse import Warehouse
+from txntable.format.layout import check_new_topic_name
+from txntable.spark.scan.views import check_view_names
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

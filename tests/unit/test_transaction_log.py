@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.lease import LeaseRow
-from coordinator.transaction_request import Transition
 from tests.simulation.site import Site
 from tests.unit.log.world import plant, plant_checkpoint
+from txntable.coordinator.lease import LeaseRow
+from txntable.coordinator.transaction_request import Transition
 from txntable.errors import DamagedDataError, TransactionCoordinatorFencedError, UnsupportedFormatError
 from txntable.log.keyed_table import KIND, POSITION, keyed_add
-from txntable.transaction_rows import lease_columns
-from txntable.warehouse import Warehouse
+from txntable.transactions.transaction_rows import lease_columns
+from txntable.warehouse.warehouse import Warehouse
 
 ANN, BOB = "a" * 32, "b" * 32
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from txntable.client.admin import Admin
+from txntable.admin.admin import Admin
 from txntable.errors import (
     DamagedDataError,
     InvalidConfigError,
@@ -27,13 +30,10 @@ from txntable.errors import (
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
 )
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
+from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.storage.object_store import PutOutcome
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.warehouse import Warehouse, create_on, open_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.producer import Producer
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 TOPIC = "u"
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.upkeep import Finding, UpkeepLimits, limits_from_text
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.output import Rows, note
-from txntable.client.upkeep import Finding, UpkeepLimits, limits_from_text
 
 HEADERS = {
     "finding": "Finding",

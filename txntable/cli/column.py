@@ -10,8 +10,8 @@ import re
 
 import pyarrow as pa
 
-from txntable.delta_types import from_delta_type, to_delta_type
 from txntable.errors import SchemaMismatchError
+from txntable.format.delta_types import from_delta_type, to_delta_type
 
 _COLUMN = re.compile(
     r"\s*(?P<name>\S+)\s+(?P<type>[^\s(]+\s*(\([\d\s,]*\))?)(?P<required>\s+not\s+null)?\s*", re.IGNORECASE

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from txntable.delta_types import TIMESTAMP, TIMESTAMP_NTZ
+from txntable.format.delta_types import TIMESTAMP, TIMESTAMP_NTZ
 
 Reader = Callable[[Any], Any]
 

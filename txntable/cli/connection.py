@@ -18,7 +18,7 @@ import typer
 from txntable.cli.interruption import exit_code, interruptible, word
 from txntable.cli.output import Output, OutputFormat, output_for, tell
 from txntable.errors import TxnTableError
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 WAREHOUSE_VARIABLE = "TXNTABLE_WAREHOUSE"
 
@@ -86,7 +86,7 @@ class Connection:
     output: Output
 
     def open(self, *, recovering: bool = False) -> Warehouse:
-        """Open the warehouse; see :meth:`txntable.warehouse.Warehouse.open`.
+        """Open the warehouse; see :meth:`txntable.warehouse.warehouse.Warehouse.open`.
 
         Raises
         ------

@@ -16,11 +16,11 @@ from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.consume_run import ConsumeRun, RunEnd
 from txntable.cli.output import JsonOutput, note
 from txntable.cli.record_line import PrintedParts, record_line
-from txntable.client.records import TopicPartition
 from txntable.errors import InvalidRequestError
-from txntable.schema import KAFKA_SCHEMA
-from txntable.topic import TopicSettings
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.format.schema import KAFKA_SCHEMA
+from txntable.format.topic import TopicSettings
+from txntable.warehouse.warehouse import Warehouse
 
 _FOREVER_MS = 2**62
 

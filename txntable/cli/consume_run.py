@@ -14,12 +14,12 @@ import typer
 
 from txntable.cli.output import drop_output, tell
 from txntable.cli.record_line import RecordLine, for_terminal
-from txntable.client.consumer import Consumer
-from txntable.client.consumer_record import ConsumerRecord
-from txntable.client.rebalance_listener import ConsumerRebalanceListener
-from txntable.client.records import TopicPartition
-from txntable.environment import Environment
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.consumer_record import ConsumerRecord
+from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
 from txntable.errors import AbortableError
+from txntable.format.records import TopicPartition
+from txntable.runtime.environment import Environment
 
 COMMIT_INTERVAL_MS = 5_000
 _POLL_RECORDS = 500
@@ -88,7 +88,7 @@ class ConsumeRun(ConsumerRebalanceListener):
         KeyboardInterrupt
             Somebody ended it: what was printed is committed.
         TxnTableError
-            As :meth:`txntable.client.consumer.Consumer.poll` and, in a group, ``commit``.
+            As :meth:`txntable.consumer.consumer.Consumer.poll` and, in a group, ``commit``.
         """
         self._found_at = self._environment.instant()
         try:

@@ -14,8 +14,8 @@ import typer
 from txntable.cli.connection import Connection
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import note, tell
-from txntable.client.coordinator_round import CoordinatorReport
-from txntable.client.transaction_coordinator import CoordinatorConfig
+from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 
 _DEFAULT_INTERVAL_MS = CoordinatorConfig().completion_interval_ms
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 
-from txntable.background_thread import lend_to_arrow
 from txntable.cli.column_value import BytesForm, parse_json
 from txntable.cli.record_columns import PARTITION, TIMESTAMP_MS, RecordColumns
 from txntable.errors import SchemaMismatchError
+from txntable.runtime.background_thread import lend_to_arrow
 
 BLOCK_BYTES = 8 * 1024 * 1024
 """What is read at once, and the longest row that there can be."""
@@ -107,7 +107,7 @@ def csv_tables(stream: BinaryIO, columns: RecordColumns, null_value: str) -> Ite
 def _read_to_its_end(source: _Input, batches: Any) -> Iterator[Any]:
     """Leave no thread of Arrow's in the input: one that comes back while the interpreter ends would end the process.
 
-    See :mod:`txntable.background_thread`.  What it has read ahead is dropped.
+    See :mod:`txntable.runtime.background_thread`.  What it has read ahead is dropped.
     """
     lend_to_arrow("csv")
     try:

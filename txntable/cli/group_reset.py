@@ -16,12 +16,12 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.admin import Admin
+from txntable.admin.offset_reset import NewPosition, OffsetReset, ResetTarget, planned_reset, positions
 from txntable.cli.connection import Connection
 from txntable.cli.output import Rows, note, tell
-from txntable.client.admin import Admin
-from txntable.client.offset_reset import NewPosition, OffsetReset, ResetTarget, planned_reset, positions
-from txntable.client.records import TopicPartition
 from txntable.errors import GroupIdNotFoundError, InvalidRequestError, NonEmptyGroupError
+from txntable.format.records import TopicPartition
 
 RESET_HEADERS = {
     "group": "GROUP",

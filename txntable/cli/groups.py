@@ -12,20 +12,20 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.admin import Admin
+from txntable.admin.group_description import GroupDescription, MemberDescription
+from txntable.admin.offset_reset import end_offsets
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.group_reset import partitions_named, reset_offsets
 from txntable.cli.output import Rows, note
-from txntable.client.admin import Admin
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.group_description import GroupDescription, MemberDescription
-from txntable.client.offset_reset import end_offsets
-from txntable.client.records import TopicPartition
 from txntable.errors import (
     GroupSubscribedToTopicError,
     NonEmptyGroupError,
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
 
 application = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
 

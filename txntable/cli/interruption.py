@@ -2,7 +2,8 @@
 
 Three stages, of which each signal meets the one that it comes in:
 
-* nothing is open yet, or any more (imports, arguments, the interpreter's end): :mod:`jobs.command` ends the process;
+* nothing is open yet, or any more (imports, arguments, the interpreter's end): :mod:`txntable.jobs.command` ends the
+  process;
 * a command works: :func:`interruptible` raises in the main thread, so that what is open is aborted or committed;
 * a command that ends its work itself: :func:`stopped_by_signals`, and the signal counts when it has.
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.offset_listing import OffsetSpec, offset_spec
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows
-from txntable.client.offset_listing import OffsetSpec, offset_spec
-from txntable.client.records import TopicPartition
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
+from txntable.format.records import TopicPartition
 
 application = typer.Typer(no_args_is_help=True, help="List offsets.")
 

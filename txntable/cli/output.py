@@ -2,7 +2,8 @@
 
 Owns the rule that standard output carries the answer and nothing else; notes and progress go to
 standard error, and only where a person is looking.  And that names and values of others never steer a terminal: all
-that is printed for people goes through :func:`txntable.control_characters.escaped` here.  Must not know of warehouses.
+that is printed for people goes through :func:`txntable.format.control_characters.escaped` here.  Must not know of
+warehouses.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from txntable.control_characters import escaped, escaped_in_json
+from txntable.format.control_characters import escaped, escaped_in_json
 
 NARROWEST = 200
 """Columns that a table may take where no terminal says how wide it is: nobody wants a folded path in a file."""

@@ -14,7 +14,7 @@ from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.line_format import LineFormat
 from txntable.cli.produce_run import BATCH_BYTES, ProduceRun
 from txntable.cli.record_source import Reading, RecordFormat, format_of, read_records
-from txntable.client.producer_config import COMPRESSION_TYPES, DEFAULT_MAX_REQUEST_SIZE
+from txntable.producer.producer_config import COMPRESSION_TYPES, DEFAULT_MAX_REQUEST_SIZE
 
 STANDARD_INPUT = Path("-")
 

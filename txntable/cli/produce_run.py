@@ -18,17 +18,17 @@ import typer
 from txntable.cli.interruption import exit_code, word
 from txntable.cli.output import counting, tell
 from txntable.cli.record_source import Chunk
-from txntable.client.producer import Producer
-from txntable.client.records import RecordMetadata
-from txntable.conform import TIMESTAMP_COLUMN
 from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
     RetriableError,
     TxnTableError,
 )
-from txntable.topic import TopicSettings
-from txntable.warehouse import Warehouse
+from txntable.format.conform import TIMESTAMP_COLUMN
+from txntable.format.records import RecordMetadata
+from txntable.format.topic import TopicSettings
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 FLUSH_BYTES = 64 * 1024 * 1024
 """How much waits in memory before it is uploaded and appended."""

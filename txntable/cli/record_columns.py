@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.cli.column_value import BytesForm, Reader, headers_reader, shown, value_reader
-from txntable.conform import TIMESTAMP_COLUMN, check_names
-from txntable.delta_types import TIMESTAMP
-from txntable.schema import KAFKA_SCHEMA
-from txntable.topic import TopicSettings
+from txntable.format.conform import TIMESTAMP_COLUMN, check_names
+from txntable.format.delta_types import TIMESTAMP
+from txntable.format.schema import KAFKA_SCHEMA
+from txntable.format.topic import TopicSettings
 
 PARTITION = "partition"
 TIMESTAMP_MS = "timestamp"

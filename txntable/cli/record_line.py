@@ -14,12 +14,12 @@ from typing import Any
 from txntable.cli.column_value import BytesForm
 from txntable.cli.output import instant_text, json_value
 from txntable.cli.record_columns import PARTITION, TIMESTAMP_MS
-from txntable.client.consumer_record import ConsumerRecord
-from txntable.control_characters import escaped, escaped_in_json
+from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.errors import InvalidRequestError
-from txntable.schema import KAFKA_SCHEMA, TIMESTAMP_COLUMN
-from txntable.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
-from txntable.topic import TopicSettings
+from txntable.format.control_characters import escaped, escaped_in_json
+from txntable.format.schema import KAFKA_SCHEMA, TIMESTAMP_COLUMN
+from txntable.format.topic import TopicSettings
+from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
 
 RecordLine = Callable[[ConsumerRecord], bytes]
 

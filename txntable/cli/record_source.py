@@ -22,9 +22,9 @@ from txntable.cli.column_value import BytesForm, parse_json, read_fields, shown
 from txntable.cli.csv_source import csv_tables
 from txntable.cli.line_format import LineFormat
 from txntable.cli.record_columns import PARTITION, RecordColumns, columns_of
-from txntable.conform import check_columns
 from txntable.errors import InvalidRequestError, SchemaMismatchError
-from txntable.topic import TopicSettings
+from txntable.format.conform import check_columns
+from txntable.format.topic import TopicSettings
 
 CHUNK_RECORDS = 10_000
 CHUNK_BYTES = 8 * 1024 * 1024

@@ -8,8 +8,8 @@ import typer
 
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows
-from txntable.snapshot import as_of as moment
-from txntable.snapshot_description import SnapshotDescription, TopicPosition, describe_snapshot
+from txntable.snapshot.snapshot import as_of as moment
+from txntable.snapshot.snapshot_description import SnapshotDescription, TopicPosition, describe_snapshot
 
 POSITION_HEADERS = {"position": "Position", "published_position": "PublishedPosition", "head": "Head"}
 TOPIC_HEADERS = {

@@ -12,11 +12,11 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.admin import Admin
+from txntable.admin.config_admin import ConfigEntry
 from txntable.cli.connection import Connection, named_values
 from txntable.cli.output import Rows, note, tell
-from txntable.client.admin import Admin
-from txntable.client.config_admin import ConfigEntry
-from txntable.client.records import TopicPartition
+from txntable.format.records import TopicPartition
 
 PARTITIONS_HEADERS = {
     "topic": "Topic",

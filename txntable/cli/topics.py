@@ -7,13 +7,13 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from txntable.admin.config_admin import config_entries
+from txntable.admin.topic_description import TopicDescription
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.output import Rows, note
 from txntable.cli.topic_changes import alter, delete_records
-from txntable.client.config_admin import config_entries
-from txntable.client.topic_description import TopicDescription
-from txntable.topic import TopicSettings
+from txntable.format.topic import TopicSettings
 
 application = typer.Typer(no_args_is_help=True, help="Create, list, describe, change and delete topics.")
 

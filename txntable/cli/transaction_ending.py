@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from coordinator.transaction_standing import Standing
-from coordinator.transaction_state import TransactionState
+from txntable.admin.transaction_abort import AbortTarget
 from txntable.cli.connection import Connection
 from txntable.cli.output import Rows, note
-from txntable.client.transaction_abort import AbortTarget
+from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidRequestError
 
 ABORT_HEADERS = {

@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_state import TransactionState
+from txntable.admin.admin import Admin
+from txntable.admin.transaction_listing import HangingTransaction, ProducerState, TransactionDescription
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
 from txntable.cli.output import Rows, note
 from txntable.cli.transaction_ending import abort, fence
-from txntable.client.admin import Admin
-from txntable.client.records import TopicPartition
-from txntable.client.transaction_listing import HangingTransaction, ProducerState, TransactionDescription
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.format.records import TopicPartition
 
 application = typer.Typer(no_args_is_help=True, help="List, describe, abort and fence transactions.")
 

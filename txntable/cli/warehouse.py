@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.restoration import Restoration
+from txntable.admin.warehouse_admin import meanings
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.output import Rows, instant_text, note, tell
-from txntable.client.restoration import Restoration
-from txntable.client.warehouse_admin import meanings
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import numbers_from_text, settings_from_text
+from txntable.format.warehouse_settings import numbers_from_text, settings_from_text
+from txntable.warehouse.warehouse import Warehouse
 
 ALTER_HEADERS = {"name": "Name", "value": "Value", "new_value": "NewValue", "executed": "Executed"}
 FINDING_HEADERS = {"topic": "Topic", "path": "Path", "problem": "Problem"}

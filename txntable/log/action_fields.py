@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator.row_json import LARGEST_NUMBER, Fields
+from txntable.coordinator.row_json import LARGEST_NUMBER, Fields
 from txntable.errors import DamagedDataError
 
 TEXT = (str, NoneType)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator.row_json import decode_object, parse_json
+from txntable.coordinator.row_json import decode_object, parse_json
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log import action_fields as fields
 from txntable.log.damage import reading

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from txntable.layout import commit_path
+from txntable.format.layout import commit_path
 from txntable.log.actions import Commit, decode_commit_info
 from txntable.log.damage import reading
 from txntable.log.stepping_over import is_void

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from coordinator.row_json import LARGEST_NUMBER, parse_json
+from txntable.coordinator.row_json import LARGEST_NUMBER, parse_json
 from txntable.errors import DamagedDataError, InvalidRequestError
+from txntable.format.parquet_bounds import check_whole, chunks_of
 from txntable.log.action_fields import check_file_columns, check_file_paths
 from txntable.log.actions import (
     Metadata,
@@ -30,7 +31,6 @@ from txntable.log.actions import (
 )
 from txntable.log.damage import reading
 from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
-from txntable.parquet_bounds import check_whole, chunks_of
 from txntable.storage.object_store import LARGEST_WHOLE_BYTES
 
 SMALLEST_INTERVAL = 100

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from txntable.errors import InvalidConfigError
-from txntable.layout import log_folder
+from txntable.format.layout import log_folder
 from txntable.log.checkpoint import LogTail
 from txntable.log.cold_start import is_start
 from txntable.log.log_view import LogContext

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from txntable.errors import DamagedDataError
-from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
+from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
 from txntable.log.actions import decode_commit_info
 from txntable.log.checkpoint import decode_checkpoint, decode_hint
 from txntable.log.table_state import TableState

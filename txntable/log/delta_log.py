@@ -22,7 +22,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from txntable.errors import DamagedDataError, KafkaStorageError, StoreUnavailableError, TxnTableError
-from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
+from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path
 from txntable.log.actions import Action, Commit, CommitInfo
 from txntable.log.checkpoint import LogTail, encode_hint, is_due, is_worthwhile
 from txntable.log.cold_start import is_start

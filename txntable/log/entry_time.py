@@ -7,7 +7,7 @@ Must not know what the entries say.
 
 from __future__ import annotations
 
-from txntable.layout import commit_path
+from txntable.format.layout import commit_path
 from txntable.log.log_view import LogContext
 
 

@@ -7,7 +7,7 @@ gap now and then in which a loser can win.  Must not know what is committed.
 
 from __future__ import annotations
 
-from txntable.environment import Environment, Instant
+from txntable.runtime.environment import Environment, Instant
 
 # Waits after each of so many successes once another's commit was seen, and after every so-manieth when none was.
 POLITE_COMMITS = 16

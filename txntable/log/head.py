@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from txntable.layout import commit_path
+from txntable.format.layout import commit_path
 from txntable.log.actions import CommitInfo, commit_id_in, decode_commit_info
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import BEGINNING_BYTES, ObjectStore

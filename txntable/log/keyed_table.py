@@ -15,11 +15,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from txntable.errors import DamagedDataError
-from txntable.layout import key_path
+from txntable.format.layout import key_path
+from txntable.format.schema import to_delta_schema
 from txntable.log.actions import Action, Add, Metadata, Remove, guard_protocol
 from txntable.log.constant_file import CONSTANT_FILE, CONSTANT_STATS
 from txntable.log.table_state import TableState
-from txntable.schema import to_delta_schema
 from txntable.storage.object_store import ObjectStore
 
 KIND, KEY, ROW, POSITION = "_kind", "_key", "_row", "_position"

@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
-from txntable.environment import Environment, Instant
 from txntable.errors import DamagedDataError, StoreUnavailableError, WarehouseReplacedError
-from txntable.layout import TRANSACTION_LOG_ROOT, checkpoint_path, commit_path
+from txntable.format.layout import TRANSACTION_LOG_ROOT, checkpoint_path, commit_path
 from txntable.log.actions import Commit, decode_commit, decode_commit_info
 from txntable.log.cold_start import load_newest
 from txntable.log.damage import reading
@@ -34,7 +33,8 @@ from txntable.log.head import Head
 from txntable.log.stepping_over import is_void
 from txntable.log.succession import Standing, standing_of
 from txntable.log.table_state import TableState
-from txntable.one_process import OfOneProcess
+from txntable.runtime.environment import Environment, Instant
+from txntable.runtime.one_process import OfOneProcess
 from txntable.storage.object_store import ObjectStore, StoredObject
 from txntable.storage.store_clock import StoreClock
 

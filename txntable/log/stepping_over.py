@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 
-from txntable.layout import commit_path
+from txntable.format.layout import commit_path
 from txntable.log.actions import Commit, decode_commit_info
 from txntable.log.succession import Standing, is_fence_of, standing_of
 from txntable.log.table_state import TableState

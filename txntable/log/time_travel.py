@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from txntable.errors import OffsetOutOfRangeError
-from txntable.layout import checkpoint_path, commit_path, log_folder
+from txntable.format.layout import checkpoint_path, commit_path, log_folder
 from txntable.log.actions import Commit, decode_commit, decode_commit_info, entry_digest
 from txntable.log.checkpoint import decode_checkpoint
 from txntable.log.damage import reading

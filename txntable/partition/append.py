@@ -15,7 +15,8 @@ from txntable.errors import (
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.layout import segment_name
+from txntable.format.layout import segment_name
+from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
@@ -23,8 +24,7 @@ from txntable.partition.condemnation import check_registrable
 from txntable.partition.offsets import NEXT_OFFSET, next_offset, per_partition
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.producer_state import IncomingBatch, ProducerEntry, after_append, check_append
-from txntable.segment import StagedSegment
-from txntable.topic import TopicSettings
+from txntable.segments.segment import StagedSegment
 
 LARGEST_COMMIT_SEGMENTS = 10_000
 LARGEST_COMMIT_BYTES = 32 * 1024 * 1024

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.row_json import ROW_FORMAT, Fields, decode_row
+from txntable.coordinator.row_json import ROW_FORMAT, Fields, decode_row
 from txntable.errors import DamagedDataError
+from txntable.format.partition_values import whole_number
 from txntable.log.actions import Add
 from txntable.log.damage import reading
-from txntable.log.partition_values import whole_number
-from txntable.segment_digest import check_text
+from txntable.segments.segment_digest import check_text
 
 TAG_VERSION = ROW_FORMAT
 _REQUIRED: Fields = {"records": int, "first_timestamp": int, "max_timestamp": int, "digest": str}
@@ -62,7 +62,7 @@ class Batch:
     appended_at_ms : int
         The store's time of the append: the row's modification time.
     digest : str
-        Of the file's bytes (:mod:`txntable.segment_digest`).
+        Of the file's bytes (:mod:`txntable.segments.segment_digest`).
     partition_count : int or None
         Of the topic when the keys were mapped; ``None``: unkeyed.
     uploaded_at_ms : int or None

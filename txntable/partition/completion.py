@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coordinator.lease import NEVER_CLAIMED
-from txntable.layout import marker_path
+from txntable.coordinator.lease import NEVER_CLAIMED
+from txntable.format.layout import marker_path
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.markers import Control, Marker, marker_add

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from txntable.format.topic_policy import config_number, is_retained
 from txntable.log.actions import Action, Add, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.append import LARGEST_COMMIT_SEGMENTS
@@ -21,8 +22,7 @@ from txntable.partition.offsets import LOG_START, log_start, next_offset, per_pa
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import SEGMENTS_PREFIX, commit_position
 from txntable.partition.removal import Removal, decide_removal
-from txntable.partition.segment_columns import PlannedSegment, SegmentColumns, segment_columns
-from txntable.topic_policy import config_number, is_retained
+from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, segment_columns
 
 
 @dataclass(frozen=True, slots=True)

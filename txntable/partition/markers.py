@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from coordinator.row_json import ROW_FORMAT, Fields, decode_object, decode_row
-from txntable.layout import marker_path
+from txntable.coordinator.row_json import ROW_FORMAT, Fields, decode_object, decode_row
+from txntable.format.layout import marker_path
+from txntable.format.partition_values import whole_number
 from txntable.log.actions import Add
 from txntable.log.constant_file import CONSTANT_FILE, CONSTANT_STATS
 from txntable.log.damage import reading
-from txntable.log.partition_values import whole_number
 
 MARKER_VERSION = ROW_FORMAT
 _FIELDS: Fields = {"ends": int, "position": int, "decided_at": int, "coordinator_epoch": int, "offsets": dict}

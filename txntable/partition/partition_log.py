@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain, takewhile
 
 from txntable.errors import DamagedDataError
+from txntable.format.topic import TopicSettings
 from txntable.log.actions import Add, Commit, Metadata, Remove, Txn
 from txntable.log.overlay import Overlay
 from txntable.log.table_state import TableState
@@ -24,9 +25,8 @@ from txntable.partition.offsets import partition_of
 from txntable.partition.producer_state import ProducerEntry, after_append, after_marker
 from txntable.partition.replay import replay
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
+from txntable.partition.topic_metadata import settings_of
 from txntable.partition.unstable_offsets import TransactionKey, UnstableOffsets
-from txntable.topic import TopicSettings
-from txntable.topic_metadata import settings_of
 
 _JOURNAL_PATHS = 100_000
 

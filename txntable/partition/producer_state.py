@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from txntable.errors import InvalidProducerEpochError, InvalidTxnStateError, OutOfOrderSequenceError
-from txntable.layout import segment_name
+from txntable.format.layout import segment_name
 from txntable.partition.batch import Batch
 from txntable.partition.markers import Marker
 

@@ -14,8 +14,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from txntable.format.partition_values import whole_number
+from txntable.format.schema import PUBLIC_PARTITION_COLUMNS, needs_timestamp_ntz
 from txntable.log.actions import Action, Add, Commit, Remove, guard_protocol, txns
-from txntable.log.partition_values import whole_number
 from txntable.log.table_state import TableState
 from txntable.partition.batch import TAG_VERSION, Batch, batch_of
 from txntable.partition.markers import Control
@@ -34,8 +35,7 @@ from txntable.partition.offsets import (
 )
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
-from txntable.schema import PUBLIC_PARTITION_COLUMNS, needs_timestamp_ntz
-from txntable.topic_metadata import public_metadata
+from txntable.partition.topic_metadata import public_metadata
 
 SEGMENTS_PREFIX = "_segments/"
 _PLACE = tuple(column.name for column in PUBLIC_PARTITION_COLUMNS)

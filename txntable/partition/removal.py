@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from txntable.format.partition_values import partition_column
 from txntable.log.actions import Action, Add, Remove
-from txntable.log.partition_values import partition_column
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_add, batch_of
 from txntable.partition.offsets import next_offset

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.log.partition_values import partition_column, whole_numbers
+from txntable.format.partition_values import partition_column, whole_numbers
+from txntable.format.schema import SEGMENTS_PARTITION_COLUMNS
 from txntable.partition.batch import Batch, ProducerEpoch, decode_batch
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
-from txntable.schema import SEGMENTS_PARTITION_COLUMNS
 
 _COLUMNS = {column.name for column in SEGMENTS_PARTITION_COLUMNS}
 _MARKERS = pa.array([Control.COMMIT.value, Control.ABORT.value])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from txntable.format.topic_policy import config_number, is_compacted
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_add, batch_of
@@ -20,25 +21,7 @@ from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import SEGMENTS_PREFIX, commit_position, is_aborted
 from txntable.partition.removal import Removal, decide_removal
 from txntable.partition.state_entry import Cleaning, after_cleaning
-from txntable.segment import StagedSegment
-from txntable.topic_policy import config_number, is_compacted
-
-
-@dataclass(frozen=True, slots=True)
-class MergedSegment:
-    """An uploaded segment that holds records of others, with their offsets.
-
-    Attributes
-    ----------
-    segment : StagedSegment
-        The file.
-    base_offset, last_offset : int
-        Of its first and its last record.
-    """
-
-    segment: StagedSegment
-    base_offset: int
-    last_offset: int
+from txntable.segments.segment import MergedSegment
 
 
 @dataclass(frozen=True, slots=True)

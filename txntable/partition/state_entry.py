@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 
-from coordinator.row_json import Fields, decode_object
-from txntable.layout import state_path
+from txntable.coordinator.row_json import Fields, decode_object
+from txntable.format.layout import state_path
+from txntable.format.partition_values import whole_number
 from txntable.log.actions import Add
 from txntable.log.constant_file import CONSTANT_FILE, CONSTANT_STATS
 from txntable.log.damage import reading
-from txntable.log.partition_values import whole_number
 from txntable.partition.batch import TAG_VERSION, decode_tag, integers
 from txntable.partition.markers import Control
 from txntable.partition.producer_state import BatchMetadata, ProducerEntry

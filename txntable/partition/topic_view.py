@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from coordinator.error_kinds import shown
+from txntable.coordinator.error_kinds import shown
 from txntable.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from txntable.isolation import IsolationLevel
-from txntable.layout import public_root, segments_root
+from txntable.format.isolation import IsolationLevel
+from txntable.format.layout import public_root, segments_root
+from txntable.format.topic import TopicSettings
 from txntable.log.table_state import TableState
 from txntable.partition.offsets import (
     HIGH_WATERMARK,
@@ -23,8 +24,7 @@ from txntable.partition.offsets import (
     next_offset,
     per_partition,
 )
-from txntable.partition.segment_columns import PlannedSegment, SegmentColumns
-from txntable.topic import TopicSettings
+from txntable.segments.segment_columns import PlannedSegment, SegmentColumns
 
 
 @dataclass(frozen=True, slots=True)

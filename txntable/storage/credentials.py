@@ -16,8 +16,8 @@ from botocore.credentials import Credentials, RefreshableCredentials  # noqa: TI
 from botocore.exceptions import ClientError, HTTPClientError  # noqa: TID251
 from botocore.exceptions import ConnectionError as NoConnectionError  # noqa: TID251
 
-from txntable.environment import Environment
 from txntable.errors import StorePermissionError, StoreUnavailableError, TxnTableError
+from txntable.runtime.environment import Environment
 
 _KEPT_SECONDS = 60
 _FAILING_STATUS = 500

@@ -24,8 +24,8 @@ import contextlib
 import itertools
 import os
 
+from txntable.format.object_path import parent_of
 from txntable.storage.held_root import HeldRoot
-from txntable.storage.object_path import parent_of
 from txntable.storage.system_calls import SystemCalls
 
 

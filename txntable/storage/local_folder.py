@@ -10,7 +10,7 @@ made again (:mod:`txntable.storage.held_root`).  A file is published by a link o
 the root is looked at after the file was begun: so it is published in the folder that was looked at, or not at all.
 
 No lock is held, so a process may fork at any time; clients, which know more than a store, may not
-(:mod:`txntable.one_process`).
+(:mod:`txntable.runtime.one_process`).
 Needs a file system with hard links, shared by one machine.  Must not know what objects mean.
 """
 
@@ -32,9 +32,9 @@ from txntable.errors import (
     TxnTableError,
     WarehouseReplacedError,
 )
+from txntable.format.object_path import TEMPORARY_PREFIX, check_folder, check_path, parent_of
 from txntable.storage.folder_ledger import FolderLedger, FolderSyncError
 from txntable.storage.held_root import HeldRoot
-from txntable.storage.object_path import TEMPORARY_PREFIX, check_folder, check_path, parent_of
 from txntable.storage.object_store import (
     ObjectMeta,
     ObjectStore,

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from txntable.background_thread import start_in_background
+from txntable.runtime.background_thread import start_in_background
 
 PART_BYTES = 8 * 1024 * 1024
 PARTS_IN_FLIGHT = 4

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from txntable.background_thread import PATIENCE_S
 from txntable.errors import DamagedDataError
+from txntable.runtime.background_thread import PATIENCE_S
 from txntable.storage.object_store import ObjectStore
 
 WHOLE_BYTES = 4 * 1024 * 1024
@@ -128,7 +128,7 @@ class ObjectReader(io.RawIOBase):
         """Read no more, and wait for the request under way, for a while.
 
         Arrow reads ahead in threads of its own.  One that comes back from here while the interpreter ends would end
-        the whole process (:mod:`txntable.background_thread`).
+        the whole process (:mod:`txntable.runtime.background_thread`).
         """
         super().close()
         if self._in_use.acquire(timeout=PATIENCE_S):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, cast
 
-from txntable.one_process import check_own, is_own
+from txntable.runtime.one_process import check_own, is_own
 
 _BUFFERED_BYTES = 1024 * 1024
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from coordinator.error_kinds import shown
+from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import ObjectStore, StoreSpec

@@ -11,9 +11,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from txntable.environment import Environment
 from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUnsuitableError
-from txntable.layout import PROBE_FOLDER
+from txntable.format.layout import PROBE_FOLDER
+from txntable.runtime.environment import Environment
 from txntable.storage.object_store import ObjectStore, PutOutcome
 
 RACERS = 16
@@ -41,7 +41,7 @@ class StoreCapabilities:
 
 
 def probe(store: ObjectStore, environment: Environment) -> StoreCapabilities:
-    """Try the store out under :data:`txntable.layout.PROBE_FOLDER`, and clean up.
+    """Try the store out under :data:`txntable.format.layout.PROBE_FOLDER`, and clean up.
 
     Parameters
     ----------

@@ -29,18 +29,18 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
-from txntable.environment import SystemEnvironment
 from txntable.errors import (
     StorePermissionError,
     StoreUnavailableError,
     TxnTableError,
     WarehouseNotFoundError,
 )
-from txntable.one_process import check_own
+from txntable.format.object_path import check_folder, check_path
+from txntable.runtime.environment import SystemEnvironment
+from txntable.runtime.one_process import check_own
 from txntable.storage.credentials import key_failure_in
 from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
 from txntable.storage.multipart_upload import PART_BYTES, PARTS_IN_FLIGHT, MultipartUpload
-from txntable.storage.object_path import check_folder, check_path
 from txntable.storage.object_store import (
     BEGINNING_BYTES,
     ObjectMeta,

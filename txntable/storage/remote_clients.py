@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, from_url
 
-from txntable.environment import SystemEnvironment
 from txntable.errors import InvalidRequestError
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.aws_configuration import (
     certificates,
     configured_endpoint,

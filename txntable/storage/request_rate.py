@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from txntable.environment import Environment, Instant
+from txntable.runtime.environment import Environment, Instant
 
 FREE_PER_SECOND = 200.0
 """Above it nothing is counted; half of it is what the first ``SlowDown`` leaves."""

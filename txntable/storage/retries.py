@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from txntable.environment import Environment, Instant
 from txntable.errors import StoreUnavailableError
+from txntable.runtime.environment import Environment, Instant
 from txntable.storage.credentials import key_failure_in
 from txntable.storage.store_errors import error_code, http_status, meaning_of
 

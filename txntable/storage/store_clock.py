@@ -11,10 +11,10 @@ Where it is not, an empty object replaced an empty one, and no harm is done.
 
 from __future__ import annotations
 
-from txntable.environment import Environment, Instant
 from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUnsuitableError
-from txntable.layout import CLOCK_PATH
-from txntable.one_process import OfOneProcess
+from txntable.format.layout import CLOCK_PATH
+from txntable.runtime.environment import Environment, Instant
+from txntable.runtime.one_process import OfOneProcess
 from txntable.storage.object_store import ObjectStore, PutOutcome
 from txntable.storage.retries import Attempts
 

@@ -1,7 +1,7 @@
 """The file system calls that :mod:`txntable.storage.local_folder` makes, behind one small object.
 
 Owns nothing: it exists so that a test can stand in for the disk, count what was synced, and
-pull the plug (``txntable.testing.simulated_disk``).  Errors are ``OSError``, as from the machine.
+pull the plug (``tests.doubles.simulated_disk``).  Errors are ``OSError``, as from the machine.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from txntable.errors import MissingDependencyError
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from txntable.testing.moto_server import LockedMotoServer

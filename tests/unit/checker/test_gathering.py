@@ -13,8 +13,8 @@ from tests.checker.evidence import Decision, Evidence, Recreated
 from tests.checker.gathering import Folder, Stored, gather
 from tests.checker.operations import Bounds
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.producer import Producer
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 PLACE = ("accounts", 0)
 

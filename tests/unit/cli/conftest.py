@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from txntable.cli.main import application
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 Call = Callable[..., Result]
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.cli import consume_run
-from txntable.client.consumer import Consumer
-from txntable.client.consumer_record import ConsumerRecord
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.consumer_record import ConsumerRecord
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 TOPIC = "numbers"
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.simulation.site import published
 from txntable.cli.main import application
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 Produce = Callable[..., Result]
 COMMIT = ("--transactional-id", "etl")

@@ -8,8 +8,8 @@ import json
 import pyarrow as pa
 
 from txntable.cli.record_source import Chunk, Reading, RecordFormat, read_records
-from txntable.schema import KAFKA_SCHEMA
-from txntable.topic import TopicSettings
+from txntable.format.schema import KAFKA_SCHEMA
+from txntable.format.topic import TopicSettings
 
 INNER = pa.struct([pa.field("id", pa.int32(), nullable=False), pa.field("note", pa.string())])
 NULLABLE = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tests.unit.cli.conftest import Call
-from txntable.client.upkeep import REMEDIES, Duty
-from txntable.layout import commit_path, public_root
-from txntable.warehouse import Warehouse
+from txntable.admin.upkeep import REMEDIES, Duty
+from txntable.format.layout import commit_path, public_root
+from txntable.warehouse.warehouse import Warehouse
 
 
 def lose_public_table(warehouse: Warehouse) -> None:

@@ -18,8 +18,8 @@ from tests.simulation.site import TWO_COLUMNS
 from tests.unit.cli.conftest import Call
 from txntable.cli import consume_run
 from txntable.cli.main import application
-from txntable.client.consumer import Consumer
-from txntable.warehouse import Warehouse
+from txntable.consumer.consumer import Consumer
+from txntable.warehouse.warehouse import Warehouse
 
 EVERY_TYPE = pa.schema(
     [

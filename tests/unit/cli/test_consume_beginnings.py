@@ -20,8 +20,8 @@ from tests.unit.cli.group_consuming import (
     send,
 )
 from txntable.cli import consume_run
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture(autouse=True)

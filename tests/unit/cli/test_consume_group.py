@@ -26,10 +26,10 @@ from tests.unit.cli.group_consuming import (
 )
 from txntable.cli import consume_run
 from txntable.cli.main import application
-from txntable.client.consumer import Consumer
-from txntable.client.group_client import GroupClient
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.consumer.consumer import Consumer
+from txntable.format.records import TopicPartition
+from txntable.groups.group_client import GroupClient
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture(autouse=True)

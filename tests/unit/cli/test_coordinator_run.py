@@ -13,9 +13,9 @@ import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.cli import coordinator_run
-from txntable.client.coordinator_round import CoordinatorReport
-from txntable.layout import commit_path, public_root
-from txntable.warehouse import Warehouse
+from txntable.format.layout import commit_path, public_root
+from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.warehouse.warehouse import Warehouse
 
 
 def lose_public_table(warehouse: Warehouse) -> None:

@@ -14,7 +14,7 @@ from txntable.cli import csv_source
 from txntable.cli.column_value import BytesForm
 from txntable.cli.record_source import Reading, RecordFormat
 from txntable.errors import SchemaMismatchError
-from txntable.topic import TopicSettings
+from txntable.format.topic import TopicSettings
 
 
 def test_csv_tells_empty_text_and_null_apart_by_quotes() -> None:

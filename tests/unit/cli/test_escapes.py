@@ -16,8 +16,8 @@ from txntable.cli import consume_run
 from txntable.cli.group_reset import _guarded, _unguarded
 from txntable.cli.output import JsonOutput, Rows, TableOutput, counting, escape_logs, note, tell
 from txntable.cli.record_line import for_terminal
-from txntable.control_characters import CONTROL, escaped, escaped_in_json
-from txntable.warehouse import Warehouse
+from txntable.format.control_characters import CONTROL, escaped, escaped_in_json
+from txntable.warehouse.warehouse import Warehouse
 
 HOSTILE = "a\x1b[2J\x00\x07\x7f\x9b1m\u202e\u2066\u2028\u2029\r\nb\ttail"
 SHOWN = r"a\x1b[2J\x00\x07\x7f\x9b1m\u202e\u2066\u2028\u2029\r\nb\ttail"
@@ -131,7 +131,9 @@ def test_real_process_prints_an_odd_group_without_its_escapes(warehouse: Warehou
         consumer.poll()
     arguments = ["--warehouse", warehouse.url, "groups", "list"]
 
-    result = subprocess.run([sys.executable, "-m", "jobs.command", *arguments], capture_output=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-m", "txntable.jobs.command", *arguments], capture_output=True, check=True
+    )
 
     assert b"\x1b" not in result.stdout + result.stderr
     assert rb"g\x1b[31m" in result.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.errors import WarehouseReplacedError
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 
 def begin(warehouse: Warehouse, *, prepare: bool) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.cli.conftest import Call
 from tests.unit.client.group_members import joined
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.warehouse.warehouse import Warehouse
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

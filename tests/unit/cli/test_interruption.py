@@ -19,7 +19,7 @@ import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.cli import extension, interruption
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 ROOT = Path(__file__).parents[3]
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
@@ -89,7 +89,7 @@ def ended(sender: Path, url: str, number: signal.Signals, at: str, *arguments: s
         "TXNTABLE_WAREHOUSE": url,
     }
     result = subprocess.run(
-        [sys.executable, "-m", "jobs.command", *arguments],
+        [sys.executable, "-m", "txntable.jobs.command", *arguments],
         env=environment,
         capture_output=True,
         text=True,
@@ -101,7 +101,7 @@ def ended(sender: Path, url: str, number: signal.Signals, at: str, *arguments: s
     assert line.split(":")[0] == WORDS[number]
 
 
-@pytest.mark.parametrize("module", ["txntable", "pyarrow.lib", "numpy", "typer", "txntable.client.consumer"])
+@pytest.mark.parametrize("module", ["txntable", "pyarrow.lib", "numpy", "typer", "txntable.consumer.consumer"])
 def test_signal_while_libraries_are_imported_is_one_line(sender: Path, url: str, module: str) -> None:
     ended(sender, url, signal.SIGINT, f"import:{module}", "topics", "list")
 
@@ -161,7 +161,7 @@ def test_store_that_does_not_answer_keeps_no_command_from_its_end(silent_store: 
     arguments += [word for option in options for word in ("--storage-option", option)]
 
     process = subprocess.Popen(
-        [sys.executable, "-m", "jobs.command", *arguments],
+        [sys.executable, "-m", "txntable.jobs.command", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -180,7 +180,7 @@ def test_store_that_does_not_answer_keeps_no_command_from_its_end(silent_store: 
 
 def test_answer_that_nobody_reads_leaves_no_trace(url: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "jobs.command", "--warehouse", url, "topics", "list"],
+        [sys.executable, "-m", "txntable.jobs.command", "--warehouse", url, "topics", "list"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

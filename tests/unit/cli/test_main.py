@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.cli import extension
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.warehouse.warehouse import Warehouse
 
 
 def test_version_is_the_packages(call: Call) -> None:

@@ -14,7 +14,7 @@ from tests.simulation.site import TWO_COLUMNS, published
 from tests.unit.cli.produced import COMMIT, Produce, produce_on, state, values
 from txntable.cli import produce_run, record_source
 from txntable.cli.main import application
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from typer.testing import CliRunner, Result
 
-from coordinator.decision import Decision, Outcome
+from tests.doubles.fault_plan import Step
 from tests.simulation.site import Site
 from tests.unit.cli.produced import COMMIT, Produce, produce_on, state, values
 from tests.unit.client.producing import PUT, T_LOG, door, lose_answers, unreachable
@@ -16,10 +16,10 @@ from txntable.cli import produce, produce_run, record_source
 from txntable.cli.connection import Connection
 from txntable.cli.main import application
 from txntable.cli.record_source import Chunk
-from txntable.client.producer import Producer
+from txntable.coordinator.decision import Decision, Outcome
 from txntable.errors import InvalidRequestError
-from txntable.testing.fault_plan import Step
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 
 @pytest.fixture

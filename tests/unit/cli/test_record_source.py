@@ -18,7 +18,7 @@ from txntable.cli import csv_source, record_source
 from txntable.cli.output import json_value
 from txntable.cli.record_source import Reading, RecordFormat, format_of, read_records
 from txntable.errors import InvalidRequestError, SchemaMismatchError, TxnTableError
-from txntable.schema import check_topic_schema
+from txntable.format.schema import check_topic_schema
 
 EVERY_TYPE = check_topic_schema(
     pa.schema(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.cli.conftest import Call
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 SCHEMA = pa.schema([pa.field("x", pa.int64())])
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.unit.cli.conftest import Call
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 TOPIC = "orders"
 

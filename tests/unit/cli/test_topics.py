@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.cli.conftest import Call
-from txntable.topic_config import TOPIC_CONFIG
-from txntable.warehouse import Warehouse
+from txntable.format.topic_config import TOPIC_CONFIG
+from txntable.warehouse.warehouse import Warehouse
 
 FLIGHTS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("delay", pa.int32())])
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.transaction_state import TransactionState
 from tests.simulation.site import Site
 from tests.unit.cli.conftest import Call
 from tests.unit.client.administering import lose_id, replace_row, row_of
 from txntable.cli import transactions
 from txntable.cli.connection import Connection
-from txntable.client.producer import Producer
-from txntable.warehouse import Warehouse
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 
 def answer(call: Call, *arguments: str) -> Any:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator.transaction import TransactionMetadata
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import Site
 from tests.unit.client.producing import door, row, started
-from txntable.client.producer import Producer
+from txntable.coordinator.transaction import TransactionMetadata
 from txntable.log.actions import Action
 from txntable.log.keyed_table import find_row, keyed_add, keyed_remove
 from txntable.log.table_state import TableState
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.transaction_rows import ID_KIND, id_columns
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.transactions.transaction_rows import ID_KIND, id_columns
+from txntable.warehouse.warehouse import Warehouse
 
 PLACE: dict[str, Any] = {"topic": "u", "partition": 0}
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.read_only_store import ReadOnlyStore
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site
-from txntable.client.consumer import Consumer
-from txntable.client.consumer_record import ConsumerRecord
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.consumer_record import ConsumerRecord
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 FIRST, SECOND = TopicPartition("raw", 0), TopicPartition("raw", 1)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from coordinator.transaction_state import TransactionState
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import Site
 from tests.unit.client.producing import door, row, started
-from txntable.client.coordinator_round import CoordinatorReport
-from txntable.client.producer import Producer
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
+from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.warehouse.warehouse import Warehouse
 
 TIMEOUT_MS = 60_000
 HOUR_MS = 3_600_000

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from coordinator.group import GroupTopic
-from coordinator.group_request import JoinRequest, MemberAssignment
-from coordinator.group_shard import join
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
-from txntable.heartbeats import beat
-from txntable.warehouse import Warehouse
+from txntable.coordinator.group import GroupTopic
+from txntable.coordinator.group_request import JoinRequest, MemberAssignment
+from txntable.coordinator.group_shard import join
+from txntable.format.records import TopicPartition
+from txntable.groups.heartbeats import beat
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 IN, IN_1 = TopicPartition("in", 0), TopicPartition("in", 1)
 SESSION_MS = 45_000

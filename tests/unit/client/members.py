@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tests.simulation.site import Site
-from txntable.client.consumer import Consumer
-from txntable.client.producer import Producer
-from txntable.client.rebalance_listener import ConsumerRebalanceListener
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 GROUP = "g"
 BEAT_MS, SESSION_MS = 3_000, 45_000

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site, published
-from txntable.client.producer import Producer
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 PUT = Operation.PUT_IF_ABSENT
 T_LOG = "transaction_log/_delta_log"

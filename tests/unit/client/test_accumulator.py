@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.transaction_state import TransactionState
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.memory_store import MemoryStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.unit.client.producing import accounts, door, row, started
-from txntable.client.producer import Producer
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import StoreUnavailableError
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.memory_store import MemoryStore
-from txntable.warehouse import Warehouse, create_on
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse, create_on
 
 # "a" and a long: what one record of `row("a")` holds.
 RECORD_BYTES = 9

@@ -16,8 +16,8 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.topic import TopicSettings
-from txntable.warehouse import Warehouse
+from txntable.format.topic import TopicSettings
+from txntable.warehouse.warehouse import Warehouse
 
 NOTE = pa.field("note", pa.string())
 PRICE = pa.field("price", pa.decimal128(10, 2))

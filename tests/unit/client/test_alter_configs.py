@@ -7,8 +7,7 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.topics import TOPIC, leave_open, site_with_topic
-from txntable.client.config_admin import ConfigSource
-from txntable.client.producer import Producer
+from txntable.admin.config_admin import ConfigSource
 from txntable.errors import (
     InvalidConfigError,
     InvalidRequestError,
@@ -18,8 +17,9 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.topic_config import TOPIC_CONFIG
-from txntable.warehouse import Warehouse
+from txntable.format.topic_config import TOPIC_CONFIG
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 HOUR_MS = 3_600_000
 KEYED = pa.schema([pa.field("account", pa.string()), pa.field("day", pa.int32()), pa.field("amount", pa.int64())])

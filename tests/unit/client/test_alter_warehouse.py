@@ -6,14 +6,14 @@ from dataclasses import fields
 
 import pytest
 
+from tests.doubles.fault_plan import WRITES
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site
 from tests.unit.client.coordinating import DAY_MS, committed, opened, run_once
 from tests.unit.client.producing import accounts, started
-from txntable.client.warehouse_admin import MEANINGS, meanings
+from txntable.admin.warehouse_admin import MEANINGS, meanings
 from txntable.errors import InvalidConfigError, InvalidRequestError, InvalidTransactionTimeoutError
-from txntable.testing.fault_plan import WRITES
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse_settings import WarehouseSettings, settings_from
+from txntable.format.warehouse_settings import WarehouseSettings, settings_from
 
 HOUR_MS = 3_600_000
 

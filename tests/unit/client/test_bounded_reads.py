@@ -8,8 +8,8 @@ from tests.simulation.site import Site
 from tests.unit.client.consuming import commit, poll_all, send
 from tests.unit.client.members import BEAT_MS, RAW, copier, member, numbers, offset_of, settle
 from tests.unit.client.producing import started
-from txntable.client.consumer import Consumer
-from txntable.client.consumer_config import ConsumerConfig
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.errors import IllegalStateError, InvalidConfigError, InvalidRequestError, OffsetOutOfRangeError
 
 FIRST, SECOND = RAW

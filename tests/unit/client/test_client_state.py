@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from txntable import errors
-from txntable.client.client_state import ALLOWED, Call, ClientState, next_client_state
-from txntable.client.client_status import ClientStatus
 from txntable.errors import CommitStateUnknownError, IllegalStateError, TransactionAbortableError, TxnTableError
+from txntable.producer.client_state import ALLOWED, Call, ClientState, next_client_state
+from txntable.producer.client_status import ClientStatus
 
 # One row per state, one column per call; "-" is an illegal state.
 _COLUMNS = "INIT  BEGIN SEND PREPARE COMPLETE COMMIT ABORT"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.transaction_state import TransactionState
+from tests.doubles.fault_plan import Operation, Step
+from tests.doubles.manual_environment import StoreTime
 from tests.simulation.site import Site
 from tests.unit.client.coordinating import (
     DAY_MS,
@@ -19,13 +20,12 @@ from tests.unit.client.coordinating import (
 from tests.unit.client.group_members import SESSION_MS, joined
 from tests.unit.client.producing import accounts, door
 from tests.unit.client.test_upkeep_check import Watch
-from txntable.client.transaction_coordinator import CoordinatorConfig
-from txntable.client.upkeep import Duty
+from txntable.admin.upkeep import Duty
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidTxnStateError
-from txntable.heartbeats import beat
-from txntable.layout import CLOCK_PATH
-from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.manual_environment import StoreTime
+from txntable.format.layout import CLOCK_PATH
+from txntable.groups.heartbeats import beat
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 
 YEAR_MS = 365 * DAY_MS
 GUARD_MS = 5 * 60_000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.simulation.site import Site
 from tests.unit.client.consuming import (
     FIRST,
@@ -19,9 +21,7 @@ from tests.unit.client.consuming import (
     values,
 )
 from tests.unit.client.producing import door, row, started
-from txntable.client.records import TopicPartition
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import ProcessKilled
+from txntable.format.records import TopicPartition
 
 T_AND_P = ["system/transaction_log/_delta_log", "topics/raw/_delta_log"]
 

@@ -10,10 +10,9 @@ import pytest
 from tests.simulation.site import Site
 from tests.unit.client.consuming import FIRST, SECOND, commit, consumer_at, poll_all, send, values
 from tests.unit.client.producing import started
-from txntable.client.consumer import Consumer
-from txntable.client.fetch_position import FetchPosition, OffsetReset
-from txntable.client.records import TopicPartition
-from txntable.client.subscription import Subscription
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.fetch_position import FetchPosition, OffsetReset
+from txntable.consumer.subscription import Subscription
 from txntable.errors import (
     IllegalStateError,
     InvalidConfigError,
@@ -21,6 +20,7 @@ from txntable.errors import (
     InvalidTopicError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.records import TopicPartition
 
 # -- assigning and subscribing --------------------------------------------------------------
 

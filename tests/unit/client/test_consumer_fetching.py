@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.memory_store import MemoryStore
 from tests.simulation.site import Site
 from tests.unit.client.consuming import FIRST, SECOND, consumer_at, poll_all, send, values
-from txntable.client import fetcher, partition_fetch
-from txntable.client.fetcher import Fetcher
-from txntable.client.partition_fetch import rows_at_once
-from txntable.client.records import TopicPartition
+from txntable.consumer import fetcher, partition_fetch
+from txntable.consumer.fetcher import Fetcher
+from txntable.consumer.partition_fetch import rows_at_once
 from txntable.errors import DamagedDataError, StoreUnavailableError
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.segment_reader import SegmentReader
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.memory_store import MemoryStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.format.records import TopicPartition
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_reader import SegmentReader
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 SEGMENT = on(Operation.GET, "_segments/p", Fault.FAIL_BEFORE)
 
@@ -265,4 +265,4 @@ def _interrupt(patch: pytest.MonkeyPatch, place: str) -> None:
     if place == "reading":
         patch.setattr(SegmentReader, "_finished", interrupted)
     else:
-        patch.setattr("txntable.client.consumer.records_of", interrupted)
+        patch.setattr("txntable.consumer.consumer.records_of", interrupted)

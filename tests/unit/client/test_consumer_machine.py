@@ -6,13 +6,13 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.doubles.memory_store import MemoryStore
 from tests.simulation.site import Site
 from tests.unit.client.consuming import FIRST, SECOND, consumer_at
 from tests.unit.client.producing import started
-from txntable.client.producer import Producer
-from txntable.client.records import RecordMetadata, TopicPartition
-from txntable.testing.memory_store import MemoryStore
-from txntable.warehouse import open_on
+from txntable.format.records import RecordMetadata, TopicPartition
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import open_on
 
 PARTITIONS = (FIRST, SECOND)
 partitions = st.sampled_from(PARTITIONS)

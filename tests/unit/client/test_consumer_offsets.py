@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.simulation.site import Site
 from tests.unit.client.consuming import (
     FIRST,
@@ -18,16 +20,14 @@ from tests.unit.client.consuming import (
     values,
 )
 from tests.unit.client.producing import started
-from txntable.client.consumer_record import OffsetAndTimestamp
-from txntable.client.fetch_position import FetchPosition, OffsetReset
-from txntable.client.records import TopicPartition
+from txntable.consumer.consumer_record import OffsetAndTimestamp
+from txntable.consumer.fetch_position import FetchPosition, OffsetReset
 from txntable.errors import IllegalStateError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from txntable.format.records import TopicPartition
 from txntable.log.actions import Txn
 from txntable.partition.offsets import LOG_START, per_partition
 from txntable.partition.topic_view import Bounds
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import ProcessKilled
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 BOUNDS = Bounds(start=10, end=20, last_stable_offset=20, high_watermark=25)
 UNKNOWN = [TopicPartition("nowhere", 0), TopicPartition("raw", 2), TopicPartition("raw", -1)]

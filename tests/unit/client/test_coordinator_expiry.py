@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.transaction_state import TransactionState
+from tests.doubles.fault_plan import Fault, Operation, Step, on
 from tests.simulation.site import Site
 from tests.unit.client.coordinating import (
     A_MOMENT_MS,
@@ -17,12 +17,12 @@ from tests.unit.client.coordinating import (
     state_of,
 )
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import (
     BatchAlreadyCommittedError,
     InvalidPidMappingError,
     TxnTableError,
 )
-from txntable.testing.fault_plan import Fault, Operation, Step, on
 
 # -- expiry of transactional ids and batch names ------------------------------------------------
 
@@ -147,7 +147,7 @@ def test_id_that_is_used_while_it_expires_stays(site: Site, committed_meanwhile:
 
 
 def test_many_ids_expire_in_few_commits_and_few_questions(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("txntable.transaction_expiration.LARGEST_COMMIT_ROWS", 4)
+    monkeypatch.setattr("txntable.transactions.transaction_expiration.LARGEST_COMMIT_ROWS", 4)
     for number in range(10):
         started(site.open(), f"id-{number}")
     site.advance_ms(SETTINGS.transactional_id_expiration_ms)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.transaction_state import TransactionState
+from tests.doubles.fault_plan import Fault, Operation, Step, on
 from tests.simulation.site import Site
 from tests.unit.client.coordinating import (
     A_MOMENT_MS,
@@ -21,18 +21,18 @@ from tests.unit.client.coordinating import (
     state_of,
 )
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, row
-from txntable.client.coordinator_round import CoordinatorReport
-from txntable.client.transaction_coordinator import CoordinatorConfig
-from txntable.completion import Completer
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidConfigError,
     StoreUnavailableError,
     TransactionCoordinatorFencedError,
 )
-from txntable.layout import TRANSACTION_LOG_ROOT, commit_path
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.warehouse import Warehouse
+from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.transactions.completion import Completer
+from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
+from txntable.warehouse.warehouse import Warehouse
 
 # -- time-outs and completion -------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Step, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.consuming import poll_all
 from tests.unit.topics import TOPIC, commit, leave_open, places, segments_of, send, site_with_topic, transactional
-from txntable.client.producer import Producer
-from txntable.client.records import RecordMetadata
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidPartitionsError,
@@ -19,10 +19,10 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.key import partition_of
+from txntable.format.key import partition_of
+from txntable.format.records import RecordMetadata
 from txntable.partition.batch import batch_of
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.testing.stepping_store import SteppingStore
+from txntable.producer.producer import Producer
 
 KEYED = "keyed"
 # A key that maps to another partition of two than of five.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.unit.client.consuming import poll_records
 from tests.unit.topics import (
@@ -21,8 +22,7 @@ from tests.unit.topics import (
     site_with_topic,
     transactional,
 )
-from txntable.client.offset_listing import ListedOffset
-from txntable.client.records import TopicPartition
+from txntable.admin.offset_listing import ListedOffset
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidRequestError,
@@ -32,10 +32,10 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.records import TopicPartition
 from txntable.log.actions import Action, decode_commit_info
 from txntable.log.table_state import TableState
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 PLACE, OTHER = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
 

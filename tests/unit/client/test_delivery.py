@@ -7,9 +7,9 @@ import logging
 import pyarrow as pa
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.producing import PUT, accounts, door, row, started
-from txntable.client.records import RecordMetadata
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -18,7 +18,7 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.testing.fault_plan import Fault, Operation, on
+from txntable.format.records import RecordMetadata
 
 
 class Told:

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.producer import Producer
-from txntable.client.transaction import Transaction
 from txntable.errors import (
     InvalidRequestError,
     MissingKeyError,
@@ -21,6 +19,8 @@ from txntable.errors import (
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
+from txntable.producer.producer import Producer
+from txntable.producer.transaction import Transaction
 
 KEYED = pa.schema([pa.field("account", pa.string()), pa.field("amount", pa.int64())])
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from coordinator.transaction_state import TransactionState as S
 from tests.simulation.site import Site
 from tests.unit.client.administering import (
     decide_only,
@@ -16,6 +15,7 @@ from tests.unit.client.administering import (
     row_of,
 )
 from tests.unit.client.producing import accounts, row, started
+from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     InvalidProducerEpochError,
     InvalidRequestError,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group_state import GroupState
+from tests.doubles.fault_plan import WRITES
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.group_members import IN, IN_1, committed_offset, joined, sent, site_with_topics, started
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.records import TopicPartition
+from txntable.coordinator.group_state import GroupState
 from txntable.errors import (
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
@@ -19,9 +19,9 @@ from txntable.errors import (
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
-from txntable.testing.fault_plan import WRITES
-from txntable.testing.stepping_store import SteppingStore
-from txntable.transaction_rows import LARGEST_COMMIT_ROWS
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS
 
 OUT = TopicPartition("out", 0)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site
 from tests.unit.client.consuming import poll_all, send, values
 from tests.unit.client.members import BEAT_MS, RAW, SESSION_MS, Told, member, numbers, settle
-from txntable.client.records import TopicPartition
 from txntable.errors import (
     FencedInstanceIdError,
     IllegalStateError,
@@ -16,9 +17,8 @@ from txntable.errors import (
     InvalidRequestError,
     UnknownMemberIdError,
 )
-from txntable.layout import OFFSET_LOG_ROOT
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import SteppingStore
+from txntable.format.layout import OFFSET_LOG_ROOT
+from txntable.format.records import TopicPartition
 
 FIRST, SECOND = RAW
 

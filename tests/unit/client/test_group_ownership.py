@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.group_request import GroupMetadata
 from tests.simulation.site import Site
 from tests.unit.client.consuming import poll_all, send
 from tests.unit.client.members import BEAT_MS, RAW, SESSION_MS, copier, member, numbers, offset_of, settle
-from txntable.client.consumer import Consumer
+from txntable.consumer.consumer import Consumer
+from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import (
     CommitFailedError,
     GroupIdNotFoundError,

@@ -9,10 +9,10 @@ import pytest
 from tests.simulation.site import Site
 from tests.unit.client.consuming import offsets, poll_all, send, values
 from tests.unit.client.members import BEAT_MS, RAW, Told, copier, member, numbers, offset_of, settle
-from txntable.client.rebalance_listener import ConsumerRebalanceListener
-from txntable.client.records import TopicPartition
-from txntable.client.subscription import Subscription
+from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
+from txntable.consumer.subscription import Subscription
 from txntable.errors import OffsetOutOfRangeError, StaleMemberEpochError
+from txntable.format.records import TopicPartition
 
 FIRST, SECOND = RAW
 

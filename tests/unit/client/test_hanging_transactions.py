@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.enrolment import EnrolledTopic
-from coordinator.transaction_standing import Standing
-from coordinator.transaction_state import TransactionState as S
+from tests.doubles.fault_plan import Fault, at
+from tests.doubles.stepping_store import ProcessKilled
 from tests.simulation.site import Site
 from tests.unit.client.administering import (
     PLACE,
@@ -21,15 +20,16 @@ from tests.unit.client.administering import (
     row_of,
 )
 from tests.unit.client.producing import PUT, accounts, door, row, started
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     DamagedDataError,
 )
 from txntable.partition.markers import Marker
 from txntable.partition.offsets import decided_through
 from txntable.partition.stable_offset import high_watermark
-from txntable.testing.fault_plan import Fault, at
-from txntable.testing.stepping_store import ProcessKilled
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 
 def unenrol(warehouse: Warehouse) -> None:

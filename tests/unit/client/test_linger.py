@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.manual_environment import ManualEnvironment
 from tests.simulation.site import Site, published
 from tests.unit.client.producing import accounts, door, row
-from txntable.client.linger import RETRY_MS, Linger
-from txntable.client.producer import Producer
-from txntable.environment import Instant
 from txntable.errors import (
     CommitStateUnknownError,
     RecordTooLargeError,
@@ -19,8 +18,9 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.manual_environment import ManualEnvironment
+from txntable.producer.linger import RETRY_MS, Linger
+from txntable.producer.producer import Producer
+from txntable.runtime.environment import Instant
 
 
 @dataclass

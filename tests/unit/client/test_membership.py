@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site
 from tests.unit.client.members import BEAT_MS, GROUP, RAW, SESSION_MS, member, numbers, settle
-from txntable.client.consumer import Consumer
-from txntable.client.heartbeat_thread import HeartbeatThread
-from txntable.client.membership import Membership
+from txntable.consumer.consumer import Consumer
 from txntable.errors import StorePermissionError, UnknownMemberIdError
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.stepping_store import SteppingStore
+from txntable.groups.heartbeat_thread import HeartbeatThread
+from txntable.groups.membership import Membership
 
 MAX_POLL_MS = 300_000
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import Site, published
 from tests.unit.client.consuming import poll_all, send, values
 from tests.unit.client.members import RAW, copier, member, offset_of, settle
-from txntable.client.consumer import Consumer
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.consumer.consumer import Consumer
 from txntable.errors import (
     FencedInstanceIdError,
     IllegalStateError,
@@ -21,7 +19,9 @@ from txntable.errors import (
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
-from txntable.testing.fault_plan import Fault, Operation, on
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.producer.producer import Producer
 
 FIRST, SECOND = RAW
 

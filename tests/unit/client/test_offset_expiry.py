@@ -6,19 +6,19 @@ from unittest import mock
 
 import pytest
 
-from coordinator.group_state import GroupState
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.coordinating import run_once
 from tests.unit.client.group_members import IN, SESSION_MS, committed_offset, joined, sent, site_with_topics
-from txntable import offset_expiration
-from txntable.client.records import TopicPartition
-from txntable.client.transaction_coordinator import CoordinatorConfig
+from txntable.coordinator.group_state import GroupState
 from txntable.errors import CommitStateUnknownError, InvalidConfigError
-from txntable.heartbeats import beat
-from txntable.layout import commit_path, heartbeat_path
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.warehouse import Warehouse
-from txntable.warehouse_settings import WarehouseSettings
+from txntable.format.layout import commit_path, heartbeat_path
+from txntable.format.records import TopicPartition
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.groups.heartbeats import beat
+from txntable.upkeep import offset_expiration
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
+from txntable.warehouse.warehouse import Warehouse
 
 RETENTION_MS = WarehouseSettings().offsets_retention_ms
 OUT = TopicPartition("out", 0)

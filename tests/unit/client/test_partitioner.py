@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.doubles.manual_environment import ManualEnvironment
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.unit.client.producing import accounts, row
-from txntable.client.partitioner import Placement, StickyPartition, TopicPartitioner
 from txntable.errors import InvalidRequestError
-from txntable.key import partition_of
-from txntable.testing.manual_environment import ManualEnvironment
-from txntable.topic import TopicSettings
+from txntable.format.key import partition_of
+from txntable.format.topic import TopicSettings
+from txntable.producer.partitioner import Placement, StickyPartition, TopicPartitioner
 
 KEYED = TopicSettings("t", "a" * 32, 8, TWO_COLUMNS, ("account",))
 OPTIONAL_KEY = TopicSettings("t", "a" * 32, 8, pa.schema([pa.field("account", pa.string())]), ("account",))

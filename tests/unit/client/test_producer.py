@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, on
 from tests.simulation.site import Site
 from tests.unit.client.producing import PUT, accounts, door, lose_answers, row, started, unreachable
 from txntable.errors import (
@@ -16,7 +17,6 @@ from txntable.errors import (
     ProducerFencedError,
     TransactionAbortableError,
 )
-from txntable.testing.fault_plan import Fault, on
 
 # -- transactions -------------------------------------------------------------------------------
 

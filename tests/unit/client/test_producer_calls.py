@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started
-from txntable.client.records import LATEST_TIMESTAMP_MS
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -19,7 +19,7 @@ from txntable.errors import (
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
-from txntable.testing.fault_plan import Fault, Operation, on
+from txntable.format.records import LATEST_TIMESTAMP_MS
 
 # -- wrong use ----------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import Site
-from txntable.client.producer_config import LARGEST_BATCH_SIZE
 from txntable.errors import InvalidConfigError
+from txntable.producer.producer_config import LARGEST_BATCH_SIZE
 
 REFUSED = [
     ("transaction_timeout_ms", "60000"),

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Step, on
 from tests.simulation.site import Site
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started, unreachable
-from txntable.client.producer import Producer
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidConfigError,
@@ -17,8 +17,8 @@ from txntable.errors import (
     StoreUnavailableError,
     TxnTableError,
 )
-from txntable.testing.fault_plan import Fault, Step, on
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 
 def transaction_log_entries(site: Site) -> int:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Rule, Step, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from txntable.client.producer import Producer
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
     InvalidProducerEpochError,
     StoreUnavailableError,
 )
-from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 PUT = Operation.PUT_IF_ABSENT
 T_LOG = "transaction_log/_delta_log"

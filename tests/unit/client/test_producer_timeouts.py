@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, on
 from tests.simulation.site import Site
 from tests.unit.client.producing import T_LOG, accounts, door, row, started, unreachable
-from txntable.client.producer import Producer
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidProducerEpochError,
     StoreUnavailableError,
     TxnTableError,
 )
-from txntable.testing.fault_plan import Fault, on
+from txntable.producer.producer import Producer
 
 TIMEOUT_MS = 10_000
 

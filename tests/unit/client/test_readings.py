@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group_request import GroupMetadata
-from coordinator.offset_request import RangeStart
-from txntable.client.readings import Reading, Readings
-from txntable.client.records import TopicPartition
+from txntable.consumer.readings import Reading, Readings
+from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.offset_request import RangeStart
+from txntable.format.records import TopicPartition
 
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.producing import accounts, row, started
-from txntable.client.record_size import value_sizes
-from txntable.client.row_check import RowCheck
 from txntable.errors import RecordTooLargeError, SchemaMismatchError, TransactionAbortedError
-from txntable.topic import TopicSettings
+from txntable.format.topic import TopicSettings
+from txntable.producer.record_size import value_sizes
+from txntable.producer.row_check import RowCheck
 
 UTC = pa.timestamp("us", tz="UTC")
 STRUCT = pa.struct([pa.field("a", pa.int16()), pa.field("b", pa.string())])

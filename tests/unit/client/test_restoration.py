@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from coordinator.producer_ids import LEAP
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
-from txntable.client.restoration import Restoration
+from txntable.admin.restoration import Restoration
+from txntable.coordinator.producer_ids import LEAP
 from txntable.errors import (
     IllegalStateError,
     WarehouseReplacedError,
 )
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 GUARD_MS = 5 * 60_000
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.client.producing import accounts, row, started
-from txntable.client.producer import Producer
 from txntable.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, IllegalStateError, TxnTableError
 from txntable.partition.batch import ProducerEpoch
+from txntable.producer.producer import Producer
 
 
 def identity_of(producer: Producer) -> ProducerEpoch:

@@ -16,10 +16,10 @@ from tests.unit.topics import (
     site_with_topic,
     transactional,
 )
-from txntable.client.records import TopicPartition
+from txntable.format.records import TopicPartition
 from txntable.partition.stable_offset import last_stable_offset
-from txntable.retention import ExpiredRecords, expire_records
-from txntable.warehouse import Warehouse
+from txntable.topics.retention import ExpiredRecords, expire_records
+from txntable.warehouse.warehouse import Warehouse
 
 PLACE = TopicPartition(TOPIC, 0)
 HOUR_MS = 3_600_000

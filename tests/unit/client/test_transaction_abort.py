@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from coordinator.decision import Outcome
-from coordinator.transaction_standing import Standing
-from coordinator.transaction_state import TransactionState as S
 from tests.simulation.site import Site
 from tests.unit.client.administering import (
     PLACE,
@@ -20,6 +17,9 @@ from tests.unit.client.administering import (
     row_of,
 )
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started
+from txntable.coordinator.decision import Outcome
+from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidProducerEpochError,

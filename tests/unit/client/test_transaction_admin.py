@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from coordinator.enrolment import EnrolledTopic
-from coordinator.transaction_standing import Standing
-from coordinator.transaction_state import TransactionState as S
 from tests.simulation.site import Site
 from tests.unit.client.administering import decide_only, lose_id, opened, replace_row, row_of
 from tests.unit.client.producing import door, row, started
-from txntable.client.admin import Admin
-from txntable.client.records import TopicPartition
-from txntable.client.transaction_listing import ProducerState
+from txntable.admin.admin import Admin
+from txntable.admin.transaction_listing import ProducerState
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     InvalidRegularExpressionError,
     InvalidRequestError,
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
 )
-from txntable.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
+from txntable.format.records import TopicPartition
 
 MINUTE_MS = 60_000
 U = TopicPartition("u", 0)

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from coordinator import past_decisions
+from tests.doubles.fault_plan import Fault, Step, on
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.coordinating import SETTINGS, run_once
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started, unreachable
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.coordinator import past_decisions
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -24,9 +23,10 @@ from txntable.errors import (
     TransactionOutcomeUnknownError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.records import TopicPartition
 from txntable.log.actions import Add
-from txntable.testing.fault_plan import Fault, Step, on
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.warehouse.warehouse import Warehouse
 
 
 def entries(site: Site, log: str) -> list[dict]:

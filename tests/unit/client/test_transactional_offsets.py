@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group_offsets import CommittedOffset
+from tests.doubles.fault_plan import Fault, Operation, Rule, on
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.group_commit import OffsetAndMetadata
-from txntable.client.records import TopicPartition
+from txntable.coordinator.group_offsets import CommittedOffset
 from txntable.errors import (
     OffsetMetadataTooLargeError,
     ProducerFencedError,
@@ -15,10 +15,10 @@ from txntable.errors import (
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
+from txntable.format.records import TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import Fault, Operation, Rule, on
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 IN = TopicPartition("in", 0)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, on
 from tests.simulation.site import Site
 from tests.unit.client.coordinating import SETTINGS, run_once
 from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started
-from txntable.client.producer import Producer
 from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
@@ -18,7 +18,7 @@ from txntable.errors import (
     StoreUnavailableError,
     TransactionOutcomeUnknownError,
 )
-from txntable.testing.fault_plan import Fault, on
+from txntable.producer.producer import Producer
 
 
 def prepared(producer: Producer, batch_id: str | None = None) -> str:

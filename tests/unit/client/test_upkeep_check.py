@@ -6,22 +6,22 @@ from collections.abc import Callable
 
 import pytest
 
-from compaction.compactor import compact
-from compaction.vacuum import vacuum
+from tests.doubles.fault_plan import Fault, Operation, Step, on
+from tests.doubles.manual_environment import ManualEnvironment
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.read_only_store import ReadOnlyStore
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.administering import decide_only, lose_id, opened, prepare
 from tests.unit.client.producing import door, row
-from txntable.client.records import TopicPartition
-from txntable.client.upkeep import REMEDIES, Duty, Finding, UpkeepLimits, limits_from_text
-from txntable.environment import Instant
+from txntable.admin.upkeep import REMEDIES, Duty, Finding, UpkeepLimits, limits_from_text
+from txntable.compaction.compactor import compact
+from txntable.compaction.vacuum import vacuum
 from txntable.errors import InvalidConfigError
-from txntable.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.testing.manual_environment import ManualEnvironment
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path
+from txntable.format.records import TopicPartition
+from txntable.runtime.environment import Instant
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
 SNAPSHOT_RETENTION_MS = 60 * MINUTE_MS

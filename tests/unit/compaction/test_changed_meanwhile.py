@@ -6,12 +6,12 @@ from collections.abc import Callable, Generator, Sequence
 
 import pytest
 
-from compaction.compactor import compact
-from compaction.rewriter import Rewriter, TopicWork, rewriter_here
-from compaction.spec import RewriteResult, RewriteTask
 from tests.simulation.site import Site
-from txntable.client.records import TopicPartition
-from txntable.warehouse import Warehouse
+from txntable.compaction.compactor import compact
+from txntable.compaction.rewriter import Rewriter, TopicWork, rewriter_here
+from txntable.compaction.spec import RewriteResult, RewriteTask
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 HOUR_MS = 3_600_000
 FIRST = TopicPartition("t", 0)

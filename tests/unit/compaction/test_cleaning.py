@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from compaction.cleaning import plan_cleaning
-from compaction.ripe import RipeSegment, Stretch
-from compaction.spec import RewriteTask
 from tests.unit.partition.history import topic_settings
+from txntable.compaction.cleaning import plan_cleaning
+from txntable.compaction.ripe import RipeSegment, Stretch
+from txntable.compaction.spec import RewriteTask
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.segment_columns import PlannedSegment
 from txntable.partition.state_entry import Cleaning
+from txntable.segments.segment_columns import PlannedSegment
 
 NOW_MS = 1_000_000
 

@@ -15,22 +15,22 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from compaction import rewriter as rewriting
-from compaction.compactor import compact
-from compaction.engine import Engine, chosen_rewriter
-from compaction.rewriter import Rewriter, TopicWork
-from compaction.spec import RewriteResult, RewriteTask, TopicReport
-from jobs import compact as job
 from tests.simulation.site import TWO_COLUMNS
 from txntable.cli.main import application
+from txntable.compaction import rewriter as rewriting
+from txntable.compaction.compactor import compact
+from txntable.compaction.engine import Engine, chosen_rewriter
+from txntable.compaction.rewriter import Rewriter, TopicWork
+from txntable.compaction.spec import RewriteResult, RewriteTask, TopicReport
 from txntable.errors import MissingDependencyError, StoreUnavailableError
-from txntable.layout import segments_root
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.segment import SegmentPlan
+from txntable.format.layout import segments_root
+from txntable.format.topic import TopicSettings
+from txntable.jobs import compact as job
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_columns import PlannedSegment
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.store_clock import StoreClock
-from txntable.topic import TopicSettings
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 TOPICS = ("orders", "payments")
 TWO_HOURS_MS = 2 * 3600 * 1000
@@ -295,7 +295,7 @@ def test_much_is_rewritten_here_when_spark_is_missing() -> None:
 def test_topics_fail_when_spark_was_asked_for_and_is_missing(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "jobs.compaction_session", None)
+    monkeypatch.setitem(sys.modules, "txntable.jobs.compaction_session", None)
     monkeypatch.setitem(sys.modules, "pyspark", None)
 
     result = call(warehouse, "--once", "--engine", "spark", "--topic", "orders")

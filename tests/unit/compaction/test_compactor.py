@@ -6,17 +6,17 @@ from collections.abc import Generator, Sequence
 
 import pytest
 
-from compaction.compactor import CompactionOptions, compact
-from compaction.rewriter import TopicWork
-from compaction.spec import RewriteResult, RewriteTask, TopicReport
+from tests.doubles.fault_plan import WRITES, Fault, Operation, on
+from tests.doubles.read_only_store import ReadOnlyStore
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
+from txntable.compaction.compactor import CompactionOptions, compact
+from txntable.compaction.rewriter import TopicWork
+from txntable.compaction.spec import RewriteResult, RewriteTask, TopicReport
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.partition.rewriting import Rewrite, RewriteRequest
-from txntable.segment_rewriting import RewritePlan, rewrite_segments
-from txntable.testing.fault_plan import WRITES, Fault, Operation, on
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import Warehouse, open_on
+from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 HOUR_MS = 3_600_000
 TOPICS = ("one", "two")
@@ -217,7 +217,7 @@ def test_tombstone_stays_when_the_value_that_it_ended_could_not_be_taken_away(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both go in one compaction, in two commits: where the first one loses a race, the second is not made."""
-    monkeypatch.setattr("compaction.compactor._MOST_ROWS", 1)
+    monkeypatch.setattr("txntable.compaction.compactor._MOST_ROWS", 1)
     config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0"}
     site.open().admin().create_topic("keys", schema=TWO_COLUMNS, key=["account"], config=config)
     put(site, "k", 1)

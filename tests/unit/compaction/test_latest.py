@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.latest import LatestRecords
-from compaction.rewriter import TopicWork, rewriter_here
-from compaction.spec import KeyCleaning, RewriteResult, RewriteTask
 from tests.simulation.site import Site
-from txntable.isolation import IsolationLevel
-from txntable.segment import SegmentPlan
-from txntable.segment_reader import SegmentReader, offsets_of
-from txntable.warehouse import Warehouse
+from txntable.compaction.latest import LatestRecords
+from txntable.compaction.rewriter import TopicWork, rewriter_here
+from txntable.compaction.spec import KeyCleaning, RewriteResult, RewriteTask
+from txntable.format.isolation import IsolationLevel
+from txntable.segments.segment import SegmentPlan
+from txntable.segments.segment_reader import SegmentReader, offsets_of
+from txntable.warehouse.warehouse import Warehouse
 
 ONE_KEY = pa.schema([pa.field("key", pa.string()), pa.field("value", pa.int64())])
 TWO_KEYS = pa.schema([pa.field("key", pa.string()), pa.field("day", pa.int32()), pa.field("value", pa.int64())])
@@ -122,7 +122,7 @@ def test_more_keys_than_fit_into_memory_are_looked_at_in_several_passes() -> Non
 
 
 def test_pass_never_holds_more_than_arrow_can_group_whatever_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compaction.latest._LARGEST_SHARE", 10_000)
+    monkeypatch.setattr("txntable.compaction.latest._LARGEST_SHARE", 10_000)
     rows = one_key(*((f"key {number}", number) for number in range(2_000)))
     topic = Compacted(ONE_KEY, ["key"], [rows])
 
@@ -199,7 +199,7 @@ def test_rewrite_by_key_says_whom_records_were_left_out_for_and_remembers_how_fa
 
 
 def test_sources_of_which_nothing_stays_go_by_as_many_as_a_commit_bears(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compaction.latest.MOST_SOURCES", 2)
+    monkeypatch.setattr("txntable.compaction.latest.MOST_SOURCES", 2)
     topic = Compacted(ONE_KEY, ["key"], [one_key(("a", number)) for number in range(6)])
 
     assert groups(topic, topic.latest(), 1 << 28) == [[0, 1], [2, 3], [4, 5]]

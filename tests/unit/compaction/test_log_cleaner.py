@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.compactor import compact
-from compaction.spec import TopicReport
 from tests.simulation.site import Site
 from tests.unit.client.consuming import consumer_at, poll_records
-from txntable.client.producer import Producer
-from txntable.client.records import TopicPartition
+from txntable.compaction.compactor import compact
+from txntable.compaction.spec import TopicReport
 from txntable.errors import InvalidProducerEpochError
-from txntable.topic_log import TopicLog
-from txntable.warehouse import Warehouse
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
+from txntable.topics.topic_log import TopicLog
+from txntable.warehouse.warehouse import Warehouse
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.planner import PlanRules, _merges, plan_topic
-from compaction.ripe import RipeSegment
-from compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
 from tests.unit.log.world import World
 from tests.unit.partition.history import TOPIC_ID, History, new_history, play, steps, topic_settings
+from txntable.compaction.planner import PlanRules, _merges, plan_topic
+from txntable.compaction.ripe import RipeSegment
+from txntable.compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
 from txntable.errors import UnknownTopicOrPartitionError
+from txntable.format.topic_config import TOPIC_CONFIG
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.markers import Control
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.rewriting import RewriteRequest
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.topic_config import TOPIC_CONFIG
-from txntable.topic_log import TopicLog
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.topics.topic_log import TopicLog
 
 MB = 1024 * 1024
 RULES = PlanRules(snapshot_retention_ms=1_000)
@@ -214,7 +214,7 @@ def test_large_source_of_a_compaction_by_key_is_settled_since_it_may_stay(
     history: History, monkeypatch: pytest.MonkeyPatch, segment_bytes: int, settled: int
 ) -> None:
     key = replace(TOPIC_CONFIG["segment.bytes"], lowest=1)
-    monkeypatch.setattr("txntable.topic_config.TOPIC_CONFIG", {**TOPIC_CONFIG, "segment.bytes": key})
+    monkeypatch.setattr("txntable.format.topic_config.TOPIC_CONFIG", {**TOPIC_CONFIG, "segment.bytes": key})
     ann = ProducerEpoch(7, 0)
     for _ in range(2):
         history.append(ann, [(0, 1)], transactional=True)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.ripe import RipeTopic, Stretch, before, ripe_segments
 from tests.unit.log.world import World
 from tests.unit.partition.history import DIGEST, TOPIC_ID, History, topic_settings
+from txntable.compaction.ripe import RipeTopic, Stretch, before, ripe_segments
 from txntable.log.actions import Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
 from txntable.partition.markers import Control
 from txntable.partition.offsets import LOG_START, NEXT_OFFSET, per_partition
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog
 
 ANN, BOB = ProducerEpoch(7, 0), ProducerEpoch(8, 0)
 LATER_MS = 1_000_000

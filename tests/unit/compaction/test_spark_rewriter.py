@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.spark_rewriter import shares
-from compaction.spec import RewriteTask
-from txntable.partition.segment_columns import PlannedSegment
+from txntable.compaction.spark_rewriter import shares
+from txntable.compaction.spec import RewriteTask
+from txntable.segments.segment_columns import PlannedSegment
 
 MIB = 1024 * 1024
 

@@ -11,11 +11,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from compaction.vacuum import vacuum
-from compaction.vacuum_command import command, told
 from tests.simulation.rubbish import PART
 from tests.simulation.site import TWO_COLUMNS
-from txntable.warehouse import Warehouse
+from txntable.compaction.vacuum import vacuum
+from txntable.compaction.vacuum_command import command, told
+from txntable.warehouse.warehouse import Warehouse
 
 LEFT = f"topics/orders/_partition=0/{PART}"
 UNFINISHED = "topics/orders/_segments/p00000/.unfinished-7-1"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.vacuum_plan import Horizons, ProducerStanding, Reason, TopicStates, judge_file, judge_heartbeat
-from txntable.layout import marker_path, segment_path, state_path
+from txntable.compaction.vacuum_plan import Horizons, ProducerStanding, Reason, TopicStates, judge_file, judge_heartbeat
+from txntable.format.layout import marker_path, segment_path, state_path
 from txntable.log.actions import Add, Remove
 from txntable.log.table_state import TableState
 

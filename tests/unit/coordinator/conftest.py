@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.decision import Decision, Outcome
-from coordinator.enrolment import EnrolledTopic
-from coordinator.past_decisions import PastDecisions
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_state import TransactionState
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.past_decisions import PastDecisions
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
 
 _OUTCOME_OF = {
     TransactionState.PREPARE_COMMIT: Outcome.COMMIT,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from coordinator.assignment import TopicPartition
-from coordinator.assignors import Assignor
-from coordinator.group import GroupRow, GroupTopic
-from coordinator.group_request import (
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignors import Assignor
+from txntable.coordinator.group import GroupRow, GroupTopic
+from txntable.coordinator.group_request import (
     ExpelRequest,
     GroupMetadata,
     JoinRequest,
@@ -17,7 +17,7 @@ from coordinator.group_request import (
     OffsetLogTransition,
     TopicsFound,
 )
-from coordinator.group_shard import assignment_of, expel, join, leave, refresh, release
+from txntable.coordinator.group_shard import assignment_of, expel, join, leave, refresh, release
 
 FLIGHTS, ORDERS = "f" * 32, "0" * 32
 TOPICS: dict[str, GroupTopic | None] = {"flights": GroupTopic(FLIGHTS, 6), "orders": GroupTopic(ORDERS, 3)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.decision import Outcome
-from coordinator.past_decisions import PastDecisions
-from coordinator.transaction import TransactionMetadata
+from txntable.coordinator.decision import Outcome
+from txntable.coordinator.past_decisions import PastDecisions
+from txntable.coordinator.transaction import TransactionMetadata
 
 
 def past_at_five(row: TransactionMetadata) -> PastDecisions:

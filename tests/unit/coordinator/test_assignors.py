@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.assignment import Assignment, AssignorInput, Subscriber, TopicPartition
-from coordinator.assignors import (
+from txntable.coordinator.assignment import Assignment, AssignorInput, Subscriber, TopicPartition
+from txntable.coordinator.assignors import (
     Assignor,
     assign,
     assignors_of,
     select_assignor,
     target_assignment,
 )
-from coordinator.errors import InconsistentGroupProtocolError, UnsupportedAssignorError
-from coordinator.java_hash import hash_order, partition_hash, string_hash
+from txntable.coordinator.errors import InconsistentGroupProtocolError, UnsupportedAssignorError
+from txntable.coordinator.java_hash import hash_order, partition_hash, string_hash
 
 _GOLDEN = Path(__file__).parents[2] / "golden" / "kafka_assignments.json"
 FAMILIES = json.loads(_GOLDEN.read_text())["assignments"]

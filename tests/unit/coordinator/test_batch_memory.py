@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.batch_memory import (
+from txntable.coordinator.batch_memory import (
     BatchId,
     BatchRow,
     batch_key,
     check_batch,
     is_batch_forgotten,
 )
-from coordinator.errors import (
+from txntable.coordinator.errors import (
     BatchAlreadyCommittedError,
     BatchOutOfOrderError,
     DamagedDataError,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.enrolment import (
+from txntable.coordinator.enrolment import (
     EnrolledTopic,
     decode_partitions,
     decode_topics,
@@ -15,7 +15,7 @@ from coordinator.enrolment import (
     enrolled_union,
     missing_partitions,
 )
-from coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
+from txntable.coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
 
 _FLIGHTS = {"f": EnrolledTopic("flights", frozenset({0, 1}))}
 

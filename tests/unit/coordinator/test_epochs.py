@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.decision import Decision, Outcome
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import EndRequest, EnrolRequest, InitRequest, ProducerIdentity
-from coordinator.transaction_shard import complete, end, enrol, init_producer, time_out
-from coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import EndRequest, EnrolRequest, InitRequest, ProducerIdentity
+from txntable.coordinator.transaction_shard import complete, end, enrol, init_producer, time_out
+from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 # Kafka's last usable epoch, the one that it keeps for fencing, and beyond.

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from coordinator import errors
-from coordinator.error_kinds import shown
+from txntable.coordinator import errors
+from txntable.coordinator.error_kinds import shown
 
 
 def _kinds(kind: type[errors.TxnTableError]) -> list[type[errors.TxnTableError]]:

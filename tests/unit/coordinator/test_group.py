@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.assignors import Assignor
-from coordinator.errors import (
+from tests.unit.coordinator.groups import FLIGHTS, GroupLog, of_flights
+from txntable.coordinator.assignors import Assignor
+from txntable.coordinator.errors import (
     DamagedDataError,
     GroupMaxSizeReachedError,
     IllegalStateError,
@@ -16,10 +17,9 @@ from coordinator.errors import (
     TxnTableError,
     UnsupportedFormatError,
 )
-from coordinator.group import GroupRow, GroupTopic, empty_group
-from coordinator.group_member import GroupMember
-from coordinator.group_state import GroupOperation, GroupState
-from tests.unit.coordinator.groups import FLIGHTS, GroupLog, of_flights
+from txntable.coordinator.group import GroupRow, GroupTopic, empty_group
+from txntable.coordinator.group_member import GroupMember
+from txntable.coordinator.group_state import GroupOperation, GroupState
 
 GOLDEN = (
     '{"v":1,"group":"g","generation":2,"state":"RECONCILING","assignor":"sticky",'

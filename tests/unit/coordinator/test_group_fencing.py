@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.errors import (
+from tests.unit.coordinator.groups import GroupLog, of_flights
+from txntable.coordinator.errors import (
     FencedInstanceIdError,
     GroupIdNotFoundError,
     IllegalGenerationError,
@@ -15,9 +16,8 @@ from coordinator.errors import (
     TxnTableError,
     UnknownMemberIdError,
 )
-from coordinator.group_fencing import check_member
-from coordinator.group_request import GroupMetadata
-from tests.unit.coordinator.groups import GroupLog, of_flights
+from txntable.coordinator.group_fencing import check_member
+from txntable.coordinator.group_request import GroupMetadata
 
 
 @pytest.fixture

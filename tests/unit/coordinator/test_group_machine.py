@@ -6,14 +6,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from coordinator.assignment import TopicPartition
-from coordinator.assignors import Assignor
-from coordinator.errors import StaleMemberEpochError, TxnTableError, UnknownMemberIdError
-from coordinator.group import GroupTopic
-from coordinator.group_fencing import check_member
-from coordinator.group_request import GroupMetadata
-from coordinator.group_state import GroupState
 from tests.unit.coordinator.groups import GroupLog
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignors import Assignor
+from txntable.coordinator.errors import StaleMemberEpochError, TxnTableError, UnknownMemberIdError
+from txntable.coordinator.group import GroupTopic
+from txntable.coordinator.group_fencing import check_member
+from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.group_state import GroupState
 
 SESSION_MS = 10_000
 

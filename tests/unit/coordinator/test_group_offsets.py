@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from coordinator.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
-from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
+from txntable.coordinator.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
+from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
 
 COMMITTED = CommittedOffset(offset=42, metadata="", topic_id="a" * 32, request=7, position=0)
 PENDING = (

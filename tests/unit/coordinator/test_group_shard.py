@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.assignors import Assignor
-from coordinator.errors import (
+from tests.unit.coordinator.groups import FLIGHTS, GroupLog, of_flights
+from tests.unit.coordinator.test_assignors import FAMILIES, a_partition
+from txntable.coordinator.assignors import Assignor
+from txntable.coordinator.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
     GroupIdNotFoundError,
@@ -18,13 +20,11 @@ from coordinator.errors import (
     TxnTableError,
     UnknownMemberIdError,
 )
-from coordinator.group import GroupRow, GroupTopic
-from coordinator.group_member import GroupMember
-from coordinator.group_request import ExpelRequest, MemberRequest
-from coordinator.group_shard import assignment_of, expel, leave, refresh, release
-from coordinator.group_state import GroupState
-from tests.unit.coordinator.groups import FLIGHTS, GroupLog, of_flights
-from tests.unit.coordinator.test_assignors import FAMILIES, a_partition
+from txntable.coordinator.group import GroupRow, GroupTopic
+from txntable.coordinator.group_member import GroupMember
+from txntable.coordinator.group_request import ExpelRequest, MemberRequest
+from txntable.coordinator.group_shard import assignment_of, expel, leave, refresh, release
+from txntable.coordinator.group_state import GroupState
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from coordinator.errors import IllegalStateError
-from coordinator.group_state import (
+from txntable.coordinator.errors import IllegalStateError
+from txntable.coordinator.group_state import (
     VALID_TRANSITIONS,
     GroupOperation,
     GroupState,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.errors import (
+from txntable.coordinator.errors import (
     DamagedDataError,
     TransactionCoordinatorFencedError,
     TxnTableError,
     UnsupportedFormatError,
 )
-from coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
+from txntable.coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
 
 ANN, BOB = "a" * 32, "b" * 32
 

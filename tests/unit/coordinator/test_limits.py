@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.enrolment import EnrolledTopic
-from coordinator.errors import InvalidRequestError, RecordTooLargeError
-from coordinator.row_json import LONGEST_NAME_BYTES, check_name
-from coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
-from coordinator.transaction_request import EnrolRequest
-from coordinator.transaction_shard import enrol
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.errors import InvalidRequestError, RecordTooLargeError
+from txntable.coordinator.row_json import LONGEST_NAME_BYTES, check_name
+from txntable.coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
+from txntable.coordinator.transaction_request import EnrolRequest
+from txntable.coordinator.transaction_shard import enrol
 
 
 def test_name_counts_in_bytes() -> None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from coordinator.assignment import TopicPartition
-from coordinator.decision import Decision, Outcome
-from coordinator.errors import (
+from tests.unit.coordinator.groups import FLIGHTS, GroupLog
+from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.errors import (
     CommitFailedError,
     InvalidRequestError,
     OffsetMetadataTooLargeError,
@@ -17,12 +18,11 @@ from coordinator.errors import (
     UnknownMemberIdError,
     UnstableOffsetCommitError,
 )
-from coordinator.group_offsets import CommittedOffset, OffsetRow
-from coordinator.group_request import GroupMetadata, OffsetLogTransition
-from coordinator.offset_request import CommitRequest, NewOffset, OffsetTransaction, RangeStart
-from coordinator.offset_shard import commit, committed
-from coordinator.offset_upkeep import settle
-from tests.unit.coordinator.groups import FLIGHTS, GroupLog
+from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow
+from txntable.coordinator.group_request import GroupMetadata, OffsetLogTransition
+from txntable.coordinator.offset_request import CommitRequest, NewOffset, OffsetTransaction, RangeStart
+from txntable.coordinator.offset_shard import commit, committed
+from txntable.coordinator.offset_upkeep import settle
 
 F0, F1 = ("flights", 0), ("flights", 1)
 A = OffsetTransaction("etl-a", producer_id=1, epoch=0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.decision import Decision, Outcome
-from coordinator.errors import GroupIdNotFoundError, GroupSubscribedToTopicError, NonEmptyGroupError
-from coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
-from coordinator.group_request import OffsetLogTransition
-from coordinator.group_state import GroupState
-from coordinator.offset_upkeep import delete_group, delete_offsets, expire_offsets, forget_topic, settle
 from tests.unit.coordinator.groups import FLIGHTS, ORDERS, GroupLog
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.errors import GroupIdNotFoundError, GroupSubscribedToTopicError, NonEmptyGroupError
+from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
+from txntable.coordinator.group_request import OffsetLogTransition
+from txntable.coordinator.group_state import GroupState
+from txntable.coordinator.offset_upkeep import delete_group, delete_offsets, expire_offsets, forget_topic, settle
 
 F0, F1, O0 = ("flights", 0), ("flights", 1), ("orders", 0)
 PENDING = (PendingOffset("etl", 1, 0, offset=9, metadata="", request=4, topic_id=FLIGHTS),)

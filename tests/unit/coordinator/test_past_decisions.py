@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.batch_memory import BatchId, BatchMemory
-from coordinator.decision import Decision, Outcome, PastDecision
-from coordinator.errors import (
+from txntable.coordinator.batch_memory import BatchId, BatchMemory
+from txntable.coordinator.decision import Decision, Outcome, PastDecision
+from txntable.coordinator.errors import (
     DamagedDataError,
     InvalidPidMappingError,
     InvalidTxnStateError,
@@ -19,11 +19,11 @@ from coordinator.errors import (
     TransactionOutcomeUnknownError,
     TxnTableError,
 )
-from coordinator.past_decisions import LONGEST_TEXT, Ended, PastDecisions
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import EndRequest
-from coordinator.transaction_shard import end
-from coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.past_decisions import LONGEST_TEXT, Ended, PastDecisions
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import EndRequest
+from txntable.coordinator.transaction_shard import end
+from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 COMMIT, ABORT = Outcome.COMMIT, Outcome.ABORT

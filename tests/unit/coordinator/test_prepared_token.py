@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.batch_memory import BatchMemory
-from coordinator.decision import Decision, Outcome
-from coordinator.errors import (
+from txntable.coordinator.batch_memory import BatchMemory
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.errors import (
     BatchAlreadyCommittedError,
     InvalidRequestError,
     InvalidTxnStateError,
     TransactionOutcomeUnknownError,
     TxnTableError,
 )
-from coordinator.past_decisions import PastDecisions
-from coordinator.prepared_token import PreparedToken, settle
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import PrepareRequest, ProducerIdentity
-from coordinator.transaction_shard import prepare
-from coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.past_decisions import PastDecisions
+from txntable.coordinator.prepared_token import PreparedToken, settle
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import PrepareRequest, ProducerIdentity
+from txntable.coordinator.transaction_shard import prepare
+from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 HOLDER = ProducerIdentity(7, 5)

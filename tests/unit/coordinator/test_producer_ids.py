@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.errors import InvalidRequestError
-from coordinator.producer_ids import LEAP, PRODUCER_ID_BLOCK_SIZE, allocate_producer_ids, leap
+from txntable.coordinator.errors import InvalidRequestError
+from txntable.coordinator.producer_ids import LEAP, PRODUCER_ID_BLOCK_SIZE, allocate_producer_ids, leap
 
 
 def test_ids_begin_at_zero_when_none_was_given() -> None:

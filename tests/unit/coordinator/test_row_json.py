@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
-from coordinator.row_json import (
+from txntable.coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
+from txntable.coordinator.row_json import (
     check_name,
     check_number,
     check_text,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.store_time import AHEAD_MS, has_passed
+from txntable.coordinator.store_time import AHEAD_MS, has_passed
 
 
 @pytest.mark.parametrize(

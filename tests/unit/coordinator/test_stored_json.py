@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.enrolment import decode_partitions, decode_topics
-from coordinator.errors import LONGEST_FACT, DamagedDataError
-from coordinator.group import GroupRow
-from coordinator.group_offsets import OffsetRow
-from coordinator.row_json import LARGEST_NUMBER, decode_row, parse_json
-from coordinator.topic_name import is_topic_name
+from txntable.coordinator.enrolment import decode_partitions, decode_topics
+from txntable.coordinator.errors import LONGEST_FACT, DamagedDataError
+from txntable.coordinator.group import GroupRow
+from txntable.coordinator.group_offsets import OffsetRow
+from txntable.coordinator.row_json import LARGEST_NUMBER, decode_row, parse_json
+from txntable.coordinator.topic_name import is_topic_name
 
 NO_TOPICS = ["", ".", "..", "../x", "a/b", "s3:", "%2e%2e", "a b", "é", "x" * 250]
 

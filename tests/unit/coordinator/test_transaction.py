@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from coordinator.decision import Decision, Outcome
-from coordinator.enrolment import EnrolledTopic
-from coordinator.errors import (
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.errors import (
     DamagedDataError,
     IllegalStateError,
     InvalidRequestError,
     InvalidTxnStateError,
     UnsupportedFormatError,
 )
-from coordinator.past_decisions import PastDecisions
-from coordinator.transaction import TransactionMetadata, first_row, transaction_key
-from coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.past_decisions import PastDecisions
+from txntable.coordinator.transaction import TransactionMetadata, first_row, transaction_key
+from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 _STORED_STATES = [state for state in S if state is not S.DEAD]

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.batch_memory import BatchId, BatchMemory, BatchRow
-from coordinator.decision import Decision, Outcome, PastDecision
-from coordinator.errors import (
+from txntable.coordinator.batch_memory import BatchId, BatchMemory, BatchRow
+from txntable.coordinator.decision import Decision, Outcome, PastDecision
+from txntable.coordinator.errors import (
     BatchAlreadyCommittedError,
     BatchOutOfOrderError,
     ConcurrentTransactionsError,
@@ -19,10 +19,10 @@ from coordinator.errors import (
     ProducerFencedError,
     TxnTableError,
 )
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import EndRequest, PrepareRequest, ProducerIdentity, Transition
-from coordinator.transaction_shard import carried_batch, end, prepare
-from coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import EndRequest, PrepareRequest, ProducerIdentity, Transition
+from txntable.coordinator.transaction_shard import carried_batch, end, prepare
+from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 COMMIT, ABORT = Outcome.COMMIT, Outcome.ABORT

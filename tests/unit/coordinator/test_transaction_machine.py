@@ -10,12 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coordinator.batch_memory import BatchId, BatchMemory, BatchRow, batch_key
-from coordinator.decision import Decision, Outcome, PastDecision
-from coordinator.enrolment import EnrolledTopic
-from coordinator.errors import DamagedDataError, IllegalStateError, TxnTableError
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import (
+from txntable.coordinator.batch_memory import BatchId, BatchMemory, BatchRow, batch_key
+from txntable.coordinator.decision import Decision, Outcome, PastDecision
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.errors import DamagedDataError, IllegalStateError, TxnTableError
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import (
     EndRequest,
     EnrolRequest,
     InitRequest,
@@ -23,10 +23,10 @@ from coordinator.transaction_request import (
     ProducerIdentity,
     Transition,
 )
-from coordinator.transaction_shard import carried_batch, end, enrol, init_producer, prepare
-from coordinator.transaction_state import VALID_TRANSITIONS
-from coordinator.transaction_state import TransactionState as S
-from coordinator.transaction_upkeep import complete, expire, terminate, time_out
+from txntable.coordinator.transaction_shard import carried_batch, end, enrol, init_producer, prepare
+from txntable.coordinator.transaction_state import VALID_TRANSITIONS
+from txntable.coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.transaction_upkeep import complete, expire, terminate, time_out
 
 T = TypeVar("T")
 _TOPICS = {name: EnrolledTopic(name, frozenset({0, 1})) for name in ("a", "b")}

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.decision import Decision, Outcome, PastDecision
-from coordinator.enrolment import EnrolledTopic
-from coordinator.errors import (
+from tests.unit.coordinator.pasts import past_at_five
+from txntable.coordinator.decision import Decision, Outcome, PastDecision
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
     InvalidProducerEpochError,
@@ -19,17 +20,16 @@ from coordinator.errors import (
     ProducerFencedError,
     TxnTableError,
 )
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import (
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import (
     EndRequest,
     EnrolRequest,
     InitRequest,
     ProducerIdentity,
     Transition,
 )
-from coordinator.transaction_shard import end, enrol, init_producer
-from coordinator.transaction_state import TransactionState as S
-from tests.unit.coordinator.pasts import past_at_five
+from txntable.coordinator.transaction_shard import end, enrol, init_producer
+from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 COMMIT, ABORT = Outcome.COMMIT, Outcome.ABORT

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.decision import Decision, Outcome
-from coordinator.enrolment import EnrolledTopic
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import Transition
-from coordinator.transaction_standing import OpenEpoch, Standing, standing_of, terminate_epoch
-from coordinator.transaction_state import TransactionState as S
 from tests.unit.coordinator.pasts import past_at_five
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import Transition
+from txntable.coordinator.transaction_standing import OpenEpoch, Standing, standing_of, terminate_epoch
+from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
 ENROLLED, OTHER = "a" * 32, "b" * 32

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.errors import InvalidTxnStateError
-from coordinator.transaction_state import (
+from txntable.coordinator.errors import InvalidTxnStateError
+from txntable.coordinator.transaction_state import (
     VALID_TRANSITIONS,
     Operation,
     TransactionState,

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.decision import Decision, Outcome
-from coordinator.errors import InvalidTxnStateError, ProducerFencedError
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_request import EndRequest, Transition
-from coordinator.transaction_shard import end
-from coordinator.transaction_state import TransactionState as S
-from coordinator.transaction_upkeep import complete, expire, terminate, time_out
 from tests.unit.coordinator.pasts import past_at_five
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.errors import InvalidTxnStateError, ProducerFencedError
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import EndRequest, Transition
+from txntable.coordinator.transaction_shard import end
+from txntable.coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.transaction_upkeep import complete, expire, terminate, time_out
 
 RowBuilder = Callable[..., TransactionMetadata]
 _STATES = [state for state in S if state is not S.DEAD]

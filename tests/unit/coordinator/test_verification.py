@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.errors import (
+from txntable.coordinator.errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
     InvalidProducerEpochError,
@@ -15,9 +15,9 @@ from coordinator.errors import (
     TransactionAbortableError,
     TxnTableError,
 )
-from coordinator.transaction import TransactionMetadata
-from coordinator.transaction_state import TransactionState as S
-from coordinator.verification import verify, verify_offsets
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState as S
+from txntable.coordinator.verification import verify, verify_offsets
 
 RowBuilder = Callable[..., TransactionMetadata]
 _TOPIC = "a" * 32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from txntable.layout import (
+from txntable.format.layout import (
     CLOCK_PATH,
     OFFSET_LOG_ROOT,
     PROBE_FOLDER,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, WaiterError  # noqa: TID251
 
-from infra.deploy import Deployment, _change_set, _unmoved
-from infra.policies import Writes, place_of
+from txntable.infra.deploy import Deployment, _change_set, _unmoved
+from txntable.infra.policies import Writes, place_of
 
 PLACE = place_of("s3://my-lake/warehouse")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.lifecycle import dangers
+from txntable.infra.lifecycle import dangers
 
 
 def rule(**fields: object) -> dict[str, object]:

@@ -6,8 +6,8 @@ import fnmatch
 
 import pytest
 
-from infra.policies import GRANTS, Role, WarehousePlace, Writes, bucket_policy, place_of, role_policy
 from tests.unit.infra.paths import ALLOWED, OUTSIDE, PATHS
+from txntable.infra.policies import GRANTS, Role, WarehousePlace, Writes, bucket_policy, place_of, role_policy
 
 PLACE = place_of("s3://bucket/lake/one")
 ACTIONS = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject"}

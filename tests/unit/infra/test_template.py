@@ -13,10 +13,10 @@ import pytest
 from cfnlint import ConfigMixIn
 from cfnlint.runner import Runner
 
-from infra.jobs import JOBS
-from infra.lifecycle import dangers
-from infra.policies import Role, WarehousePlace, Writes, bucket_policy, role_policy
-from infra.template import template, template_text
+from txntable.infra.jobs import JOBS
+from txntable.infra.lifecycle import dangers
+from txntable.infra.policies import Role, WarehousePlace, Writes, bucket_policy, role_policy
+from txntable.infra.template import template, template_text
 
 FILE = Path(__file__).parents[3] / "infra" / "warehouse.yaml"
 VALUES = {
@@ -55,7 +55,9 @@ def test_template_is_clean() -> None:
 
 
 def test_file_is_what_the_code_makes() -> None:
-    assert FILE.read_text() == template_text(), "make it again: python -m infra.template > infra/warehouse.yaml"
+    assert FILE.read_text() == template_text(), (
+        "make it again: python -m txntable.infra.template > infra/warehouse.yaml"
+    )
 
 
 @pytest.mark.parametrize("role", Role)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobs.pipeline_settings import find_function, read_settings
 from txntable.errors import InvalidConfigError
-from txntable.spark.pipeline_config import PipelineConfig
+from txntable.jobs.pipeline_settings import find_function, read_settings
+from txntable.spark.pipelines.pipeline_config import PipelineConfig
 
 BY_FUNCTION = """
 group = "delays"

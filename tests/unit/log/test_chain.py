@@ -7,11 +7,11 @@ import json
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Step, on
 from tests.unit.log.world import Process, World, slot
 from txntable.errors import DamagedDataError
 from txntable.log.outcome import Committed
 from txntable.log.time_travel import load_version
-from txntable.testing.fault_plan import Fault, Operation, Step, on
 
 
 def world_with_counts(counts: int) -> tuple[World, Process]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Step, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.unit.log.world import DAY_MS, GUARD_MS, Process, World, creation, file, others_go_on_and_clean_up, slot
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log.actions import Commit, CommitInfo, Txn, decode_commit
 from txntable.log.entry_encoding import encode_commit
 from txntable.log.outcome import Committed, Unchanged, Unknown
 from txntable.storage.object_store import ObjectStore
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.testing.stepping_store import ProcessKilled
 
 PUT = Operation.PUT_IF_ABSENT
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.unit.log.world import DAY_MS, GUARD_MS, Nothing, Process, World, slot
 from txntable.errors import (
     InvalidConfigError,
@@ -15,7 +16,6 @@ from txntable.errors import (
 from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.log.outcome import Committed, Unknown
-from txntable.testing.fault_plan import Fault, Operation, on
 
 PUT, GET = Operation.PUT_IF_ABSENT, Operation.GET
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Operation
+from tests.doubles.manual_environment import START_MS
 from tests.unit.log.world import ROOT, World, slot
 from txntable.log.entry_time import version_as_of
-from txntable.testing.fault_plan import Operation
-from txntable.testing.manual_environment import START_MS
 
 HOUR_MS = 3_600_000
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.doubles.manual_environment import ManualEnvironment
+from tests.doubles.simulated_disk import SimulatedDisk, UnsyncedNames
 from tests.unit.log.world import GUARD_MS, ROOT, Nothing, creation, slot
 from txntable.errors import KafkaStorageError, StoreUnavailableError
 from txntable.log.actions import Action, Txn
@@ -18,8 +20,6 @@ from txntable.log.table_state import TableState
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.store_clock import StoreClock
-from txntable.testing.manual_environment import ManualEnvironment
-from txntable.testing.simulated_disk import SimulatedDisk, UnsyncedNames
 
 FOLDER = f"/disk/lake/{ROOT}/_delta_log"
 

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.doubles.fault_plan import Step
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.stepping_store import SteppingStore
 from tests.unit.log.world import Process, World
 from txntable.log import fairness
 from txntable.log.outcome import Committed
 from txntable.storage.object_store import StoredObject
-from txntable.testing.fault_plan import Step
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.stepping_store import SteppingStore
 
 WRITERS = 8
 ROUND_TRIP_MS = 10.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Rule, Step, on
 from tests.unit.log.world import DAY_MS, World, others_go_on_and_clean_up, slot
 from txntable.log.actions import Commit, CommitInfo
 from txntable.log.entry_encoding import encode_commit
 from txntable.log.outcome import Committed, Unknown
-from txntable.testing.fault_plan import Fault, Operation, Rule, Step, on
 
 PUT = Operation.PUT_IF_ABSENT
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from txntable.errors import DamagedDataError
+from txntable.format.partition_values import whole_number, whole_numbers
 from txntable.log.damage import reading
-from txntable.log.partition_values import whole_number, whole_numbers
 
 LARGEST = 2**63 - 1
 

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Step, on
+from tests.doubles.memory_store import MemoryStore
 from tests.unit.log.pasts import Objects, log_of, recovering, restored, wiped
 from tests.unit.log.world import (
     DAY_MS,
@@ -23,8 +25,6 @@ from tests.unit.log.world import (
 from txntable.errors import StorePermissionError, StoreUnavailableError, WarehouseReplacedError
 from txntable.log.delta_log import DeltaLog
 from txntable.log.outcome import Committed, Outcome, Unknown
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.testing.memory_store import MemoryStore
 
 PUT = Operation.PUT_IF_ABSENT
 

@@ -9,16 +9,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.doubles.fault_plan import Fault, Operation, Step, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.unit.log.world import DAY_MS, GUARD_MS, Nothing, Process, World, file, slot
 from txntable.errors import DamagedDataError, InvalidConfigError
-from txntable.layout import checkpoint_path, last_checkpoint_path
+from txntable.format.layout import checkpoint_path, last_checkpoint_path
 from txntable.log.actions import Remove, Txn
 from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.log.outcome import Committed, Unchanged
 from txntable.log.table_state import TableState
-from txntable.testing.fault_plan import Fault, Operation, Step, on
-from txntable.testing.stepping_store import ProcessKilled
 
 
 def picture(table: TableState) -> tuple:

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.unit.log.test_state import picture
 from tests.unit.log.world import DAY_MS, ROOT, World, slot
 from txntable.errors import OffsetOutOfRangeError, StoreUnavailableError
-from txntable.layout import checkpoint_path
+from txntable.format.layout import checkpoint_path
 from txntable.log.actions import Action, Commit, Remove, Txn
 from txntable.log.cleanup import clean_up
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
-from txntable.testing.fault_plan import Fault, Operation, on
 
 
 def history(moves: list[tuple[str, int]], checkpoints: set[int]) -> tuple[World, list[tuple]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.memory_store import MemoryStore
 from tests.unit.log.world import ROOT, World, slot
 from txntable.errors import DamagedDataError
 from txntable.log.chain import verify_chain
 from txntable.log.cleanup import LogFile, readable_entries
 from txntable.storage.object_store import ObjectMeta
-from txntable.testing.memory_store import MemoryStore
 
 NO_OBJECT = ObjectMeta("", 0, 0)
 

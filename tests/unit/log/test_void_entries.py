@@ -9,7 +9,7 @@ import pytest
 from tests.unit.log.pasts import entries, log_of, plant, recovering, wiped
 from tests.unit.log.world import DAY_MS, ROOT, Process, World, file, slot
 from txntable.errors import DamagedDataError, WarehouseReplacedError
-from txntable.layout import checkpoint_path, last_checkpoint_path
+from txntable.format.layout import checkpoint_path, last_checkpoint_path
 from txntable.log.actions import Remove
 from txntable.log.chain import verify_chain
 from txntable.log.checkpoint import LogTail

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.log.world import DAY_MS, ROOT, World, file
 from txntable.errors import InvalidRequestError
-from txntable.layout import checkpoint_path
+from txntable.format.layout import checkpoint_path
 from txntable.log.actions import Remove, Txn
 from txntable.log.checkpoint import LogTail, is_worthwhile
 from txntable.log.cleanup import clean_up

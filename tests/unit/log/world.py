@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from txntable.layout import checkpoint_path, commit_path, last_checkpoint_path
+from tests.doubles.fault_plan import Rule
+from tests.doubles.manual_environment import ManualEnvironment, StoreTime
+from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.stepping_store import SteppingStore
+from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path
 from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Txn, guard_protocol
 from txntable.log.checkpoint import encode_checkpoint, encode_hint
 from txntable.log.cleanup import clean_up
@@ -17,10 +21,6 @@ from txntable.log.outcome import Committed, Outcome
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore, PutOutcome
 from txntable.storage.store_clock import StoreClock
-from txntable.testing.fault_plan import Rule
-from txntable.testing.manual_environment import ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
-from txntable.testing.stepping_store import SteppingStore
 
 ROOT = "table"
 GUARD_MS = 300_000

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.log.world import World
 from txntable.errors import TxnTableError
+from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add
 from txntable.log.outcome import Committed, Unchanged
 from txntable.log.table_state import TableState
@@ -19,12 +20,11 @@ from txntable.partition.completion import OwedMarker, decide_markers
 from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.markers import Control
 from txntable.partition.projection import project
-from txntable.partition.rewriting import MergedSegment, Rewrite, RewriteDecision, RewriteRequest, decide_rewrite
+from txntable.partition.rewriting import Rewrite, RewriteDecision, RewriteRequest, decide_rewrite
 from txntable.partition.stable_offset import last_stable_offset
-from txntable.segment import StagedSegment
-from txntable.topic import TopicSettings
-from txntable.topic_creation import decide_creation
-from txntable.topic_log import TopicLog
+from txntable.segments.segment import MergedSegment, StagedSegment
+from txntable.topics.topic_creation import decide_creation
+from txntable.topics.topic_log import TopicLog
 
 TOPIC_ID = "a" * 32
 RETENTION_MS = 30 * 86_400_000

@@ -12,8 +12,8 @@ from txntable.partition.log_start import LogStartDecision, decide_deletion_of_re
 from txntable.partition.offsets import log_start
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
-from txntable.segment import StagedSegment
-from txntable.topic_log import TopicLog
+from txntable.segments.segment import StagedSegment
+from txntable.topics.topic_log import TopicLog
 
 NOW_MS = 1_000_000_000
 

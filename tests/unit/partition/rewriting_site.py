@@ -16,7 +16,7 @@ from txntable.partition.rewriting import (
     RewriteRequest,
     decide_rewrite,
 )
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog
 
 ANN, BOB, CID, DAN, EVE = (ProducerEpoch(7 + number, 0) for number in range(5))
 MERGED_THROUGH = f"merged_through/{TOPIC_ID}"

@@ -10,7 +10,7 @@ from txntable.partition.append import AppendRequest, SequencedSegment, decide_ap
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.condemnation import LONGEST_UPLOAD_MS, decide_condemnation, was_condemned
 from txntable.partition.removal import Removal, decide_removal
-from txntable.segment import StagedSegment
+from txntable.segments.segment import StagedSegment
 
 ANN = ProducerEpoch(7, 0)
 

@@ -11,8 +11,8 @@ from txntable.partition.batch import ProducerEpoch
 from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.markers import Control
 from txntable.partition.partition_log import PartitionLogs
-from txntable.topic_creation import decide_deletion
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_creation import decide_deletion
+from txntable.topics.topic_log import TopicLog
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

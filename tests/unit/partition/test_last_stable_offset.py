@@ -12,7 +12,7 @@ from txntable.partition.batch import ProducerEpoch
 from txntable.partition.markers import Control
 from txntable.partition.offsets import LOG_START, per_partition
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog
 
 ANN, BOB = ProducerEpoch(7, 0), ProducerEpoch(8, 0)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.records import RecordMetadata
 from txntable.errors import RecordTooLargeError
+from txntable.format.records import RecordMetadata
 from txntable.partition.append import (
     LARGEST_TRANSACTION_BYTES,
     LARGEST_TRANSACTION_SEGMENTS,
     SequencedSegment,
     split_for_commits,
 )
-from txntable.segment import StagedSegment
+from txntable.segments.segment import StagedSegment
 
 
 def staged(number: int, stats: str = "{}") -> StagedSegment:

@@ -16,8 +16,8 @@ from txntable.partition.batch import ProducerEpoch
 from txntable.partition.log_start import LogStartDecision, cut_segments
 from txntable.partition.markers import Control
 from txntable.partition.offsets import log_start
-from txntable.topic_creation import decide_deletion
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_creation import decide_deletion
+from txntable.topics.topic_log import TopicLog
 
 ANN, BOB = ProducerEpoch(7, 0), ProducerEpoch(8, 0)
 BY_SIZE = {"retention.ms": "-1"}

@@ -12,7 +12,7 @@ from txntable.partition.markers import Control
 from txntable.partition.offsets import decided_through, next_offset
 from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker, open_in_topic
 from txntable.partition.stable_offset import last_stable_offset
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog
 
 HANGING, OTHER = ProducerEpoch(7, 3), ProducerEpoch(8, 0)
 POSITION = 50

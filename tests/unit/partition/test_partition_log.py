@@ -28,7 +28,7 @@ from txntable.partition.markers import Control
 from txntable.partition.offsets import REFLECTS, next_offset
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog
 
 
 def reopened(history: History, *, through_checkpoint: bool) -> tuple[PartitionLogs, TableState]:

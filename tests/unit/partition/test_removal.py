@@ -15,8 +15,8 @@ from txntable.partition.markers import Control
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.removal import Removal, decide_removal, state_entries
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
-from txntable.topic_creation import decide_deletion
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_creation import decide_deletion
+from txntable.topics.topic_log import TopicLog
 
 ANN, BOB, CID = ProducerEpoch(7, 0), ProducerEpoch(8, 0), ProducerEpoch(9, 0)
 NOW_MS = 77

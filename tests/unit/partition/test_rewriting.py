@@ -31,7 +31,7 @@ from txntable.partition.rewriting import (
     decide_rewrite,
     decided_of,
 )
-from txntable.topic_creation import decide_deletion
+from txntable.topics.topic_creation import decide_deletion
 
 
 @pytest.fixture

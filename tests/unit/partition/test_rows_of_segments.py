@@ -21,8 +21,8 @@ from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.producer_state import BatchMetadata, ProducerEntry
 from txntable.partition.projection import commit_position, project
 from txntable.partition.state_entry import StateEntry, state_add, state_entry_of
-from txntable.topic_creation import decide_deletion
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_creation import decide_deletion
+from txntable.topics.topic_log import TopicLog
 
 ANN = ProducerEpoch(7, 3)
 BATCH = Batch("p00000/x.parquet", 0, 10, 14, 5, ANN, True, 20, 1, 2, 50, DIGEST, partition_count=3, uploaded_at_ms=4)

@@ -12,7 +12,7 @@ from tests.unit.partition.history import History, data_rows, new_history, play, 
 from txntable.errors import DamagedDataError
 from txntable.log.actions import Add
 from txntable.log.table_state import LiveFiles
-from txntable.partition.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
+from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
 
 EVERYTHING = 1 << 40
 

@@ -19,7 +19,7 @@ from txntable.partition.producer_state import (
     after_marker,
     check_append,
 )
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog
 
 ANN, BOB = ProducerEpoch(7, 0), ProducerEpoch(8, 0)
 LAST_INT = 2**31 - 1

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from tests.unit.partition.history import TOPIC_ID, History, new_history, play, steps, topic_settings
 from txntable.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
 from txntable.log.actions import Txn
 from txntable.log.outcome import Committed
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.markers import Control
 from txntable.partition.offsets import LOG_START, per_partition
-from txntable.partition.segment_columns import PlannedSegment, segment_columns
 from txntable.partition.stable_offset import first_unstable_offsets, last_stable_offset
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
+from txntable.segments.segment_columns import PlannedSegment, segment_columns
 
 PARTITIONS = 3
 Place = tuple[int, int]

@@ -21,7 +21,7 @@ from txntable.partition.partition_log import OpenTransaction, PartitionLogs
 from txntable.partition.projection import project
 from txntable.partition.stable_offset import first_unstable_offsets, last_stable_offset
 from txntable.partition.unstable_offsets import UnstableOffsets
-from txntable.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog
 
 MANY = 10_000
 OPEN = 1_000

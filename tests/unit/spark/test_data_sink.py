@@ -22,10 +22,10 @@ from txntable.errors import (
     UnknownTopicOrPartitionError,
 )
 from txntable.partition.batch import ProducerEpoch
-from txntable.segment import StagedSegment
-from txntable.spark.data_sink import SkippingWriter, TopicWriter, UploadedSegments
-from txntable.spark.data_source import TxnTableSource
-from txntable.warehouse import Warehouse
+from txntable.segments.segment import StagedSegment
+from txntable.spark.datasource.data_sink import SkippingWriter, TopicWriter, UploadedSegments
+from txntable.spark.datasource.data_source import TxnTableSource
+from txntable.warehouse.warehouse import Warehouse
 
 SCHEMA = pa.schema([pa.field("account", pa.string(), nullable=False), pa.field("amount", pa.int64())])
 COLUMNS = StructType().add("amount", "long").add("account", "string")

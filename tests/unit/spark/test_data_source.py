@@ -13,13 +13,13 @@ from pyspark.sql.types import StructType
 
 from tests.simulation.site import TWO_COLUMNS
 from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTopicOrPartitionError
-from txntable.isolation import IsolationLevel
-from txntable.partition.segment_columns import PlannedSegment
-from txntable.spark.data_source import PushingReader, TopicTask, TxnTableSource, narrowed
-from txntable.spark.offset_range import OffsetRange
-from txntable.spark.pinned_read import balanced, pin
-from txntable.spark.read_options import read_options
-from txntable.warehouse import Warehouse
+from txntable.format.isolation import IsolationLevel
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.spark.datasource.data_source import PushingReader, TopicTask, TxnTableSource, narrowed
+from txntable.spark.datasource.pinned_read import balanced, pin
+from txntable.spark.datasource.read_options import read_options
+from txntable.spark.scan.offset_range import OffsetRange
+from txntable.warehouse.warehouse import Warehouse
 
 WHERE = {"warehouse": "/wh", "topic": "t"}
 RANGES = {0: OffsetRange(0, 10), 1: OffsetRange(5, 20), 2: OffsetRange(0, 0)}

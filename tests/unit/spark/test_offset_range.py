@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.isolation import IsolationLevel
+from txntable.format.isolation import IsolationLevel
 from txntable.partition.topic_view import TopicView
-from txntable.spark.offset_range import offset_ranges, range_predicates
+from txntable.spark.scan.offset_range import offset_ranges, range_predicates
 
 FILES_FROM, FILES_BEFORE = "_last_offset >= ", "_base_offset < "
 RECORDS_FROM, RECORDS_BEFORE = "_base_offset + _offset_delta >= ", "_base_offset + _offset_delta < "

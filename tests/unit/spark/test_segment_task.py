@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txntable.environment import SystemEnvironment
+from tests.doubles.memory_store import MemoryStore
 from txntable.errors import SchemaMismatchError, StoreUnavailableError
-from txntable.key import partition_of
-from txntable.segment import SegmentPlan, StagedSegment
-from txntable.spark.segment_task import SegmentTask, TaskLimits
-from txntable.testing.memory_store import MemoryStore
-from txntable.topic import TopicSettings
+from txntable.format.key import partition_of
+from txntable.format.topic import TopicSettings
+from txntable.runtime.environment import SystemEnvironment
+from txntable.segments.segment import SegmentPlan, StagedSegment
+from txntable.spark.writing.segment_task import SegmentTask, TaskLimits
 
 SCHEMA = pa.schema([pa.field("carrier", pa.string()), pa.field("number", pa.int64(), nullable=False)])
 ROOT = "topics/flights/_segments"
@@ -93,7 +93,7 @@ def test_records_without_a_key_fill_one_partition_when_they_are_few(first_partit
 
 
 def test_records_without_a_key_go_on_to_the_next_partition_when_a_segment_is_full(monkeypatch):
-    monkeypatch.setattr("txntable.segment.ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr("txntable.segments.segment_writer.ROW_GROUP_ROWS", 10)
     batches = [batch_of(["UA"] * 10, first) for first in range(0, 60, 10)]
 
     staged = run(MemoryStore(), batches, key=(), limits=TaskLimits(segment_bytes=1), first_partition=2)
@@ -103,7 +103,7 @@ def test_records_without_a_key_go_on_to_the_next_partition_when_a_segment_is_ful
 
 
 def test_keyed_records_go_on_in_a_new_segment_of_their_partition_when_one_is_full(monkeypatch):
-    monkeypatch.setattr("txntable.segment.ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr("txntable.segments.segment_writer.ROW_GROUP_ROWS", 10)
     store = MemoryStore()
     batches = [batch_of(["UA"] * 10, first) for first in range(0, 30, 10)]
 

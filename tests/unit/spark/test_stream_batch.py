@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.client.producer import Producer
 from txntable.errors import BatchOutOfOrderError, InvalidProducerEpochError
-from txntable.spark.stream_batch import commit_batch
-from txntable.warehouse import Warehouse
+from txntable.producer.producer import Producer
+from txntable.spark.writing.stream_batch import commit_batch
+from txntable.warehouse.warehouse import Warehouse
 
 STREAM = "stream-a"
 OTHER = "stream-b"

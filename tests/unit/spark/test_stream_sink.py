@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.types import StructType
 
 from txntable.errors import BatchOutOfOrderError
-from txntable.spark import stream_sink
-from txntable.spark.stream_sink import stream_committer, stream_writer
-from txntable.spark.write_options import write_options
-from txntable.warehouse import Warehouse
+from txntable.spark.datasource import stream_sink
+from txntable.spark.datasource.stream_sink import stream_committer, stream_writer
+from txntable.spark.datasource.write_options import write_options
+from txntable.warehouse.warehouse import Warehouse
 
 SCHEMA = pa.schema([pa.field("account", pa.string(), nullable=False), pa.field("amount", pa.int64())])
 COLUMNS = StructType().add("amount", "long").add("account", "string")

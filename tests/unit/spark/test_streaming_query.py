@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from coordinator.transaction_state import TransactionState
 from tests.simulation.site import TWO_COLUMNS
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidConfigError, InvalidProducerEpochError, InvalidRequestError, TxnTableError
-from txntable.spark.streaming_query import checkpoint_query_id, task_query_id
+from txntable.spark.writing.streaming_query import checkpoint_query_id, task_query_id
 from txntable.storage.object_store import StoreSpec
-from txntable.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse
 
 LOCAL = StoreSpec("/warehouse")
 REMOTE = StoreSpec("s3://bucket/wh", {"aws_region": "eu-central-1", "aws_secret_access_key": "secret"})

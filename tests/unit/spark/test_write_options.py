@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.batch_memory import BatchId
+from txntable.coordinator.batch_memory import BatchId
 from txntable.errors import InvalidRequestError
-from txntable.isolation import IsolationLevel
-from txntable.spark.distribution import DistributionMode, distribution_mode
-from txntable.spark.read_options import read_options
-from txntable.spark.write_options import write_options
+from txntable.format.isolation import IsolationLevel
+from txntable.spark.datasource.read_options import read_options
+from txntable.spark.datasource.write_options import write_options
+from txntable.spark.writing.distribution import DistributionMode, distribution_mode
 
 WHERE = {"warehouse": "/wh", "topic": "t"}
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.doubles.memory_store import MemoryStore
 from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
-from txntable.testing.memory_store import MemoryStore
 from txntable.testing.moto_server import LockedMotoServer
 
 STORES = ["local-full", "local-page-cache", "memory-of-tests", "memory-of-obstore", "s3"]

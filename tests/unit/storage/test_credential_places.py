@@ -9,8 +9,8 @@ import json
 import pytest
 
 from tests.unit.storage.test_credentials import date, keys_of_puts, told
-from txntable.environment import SystemEnvironment
 from txntable.errors import StorePermissionError
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
 

@@ -19,12 +19,12 @@ from botocore.exceptions import (  # noqa: TID251
     UnauthorizedSSOTokenError,
 )
 
-from txntable.environment import SystemEnvironment
+from tests.doubles.manual_environment import ManualEnvironment
 from txntable.errors import InvalidConfigError, StorePermissionError, StoreUnavailableError, TxnTableError
+from txntable.runtime.environment import SystemEnvironment
 from txntable.storage.credentials import S3Keys, key_failure
 from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
-from txntable.testing.manual_environment import ManualEnvironment
 
 ROLE = "arn:aws:iam::123456789012:role/etl"
 MINUTE_MS = 60_000

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.stepping_store import SteppingStore
 from txntable.errors import DamagedDataError, StoreUnavailableError
 from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
-from txntable.testing.fault_plan import Fault, Operation, on
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.stepping_store import SteppingStore
 
 SMALL = bytes(range(200))
 LARGE = bytes(range(251)) * (WHOLE_BYTES // 250)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.doubles.simulated_disk import PowerCut, SimulatedDisk, UnsyncedNames
 from txntable.errors import DamagedDataError
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoreSpec
-from txntable.testing.simulated_disk import PowerCut, SimulatedDisk, UnsyncedNames
 
 ROOT = "/disk/data/warehouse"
 PATH = "topics/flights/_delta_log/00.json"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.manual_environment import ManualEnvironment
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.read_only_store import ReadOnlyStore
 from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUnsuitableError
 from txntable.storage.object_store import ObjectMeta, PutOutcome, StoredObject
 from txntable.storage.probe import RACERS, ROUNDS, probe
-from txntable.testing.manual_environment import ManualEnvironment
-from txntable.testing.memory_store import MemoryStore
-from txntable.testing.read_only_store import ReadOnlyStore
 
 
 class IgnoresTheCondition(MemoryStore):

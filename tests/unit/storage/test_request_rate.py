@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.doubles.manual_environment import ManualEnvironment
 from txntable.storage.request_rate import FREE_PER_SECOND, LEAST_PER_SECOND, RequestRate
-from txntable.testing.manual_environment import ManualEnvironment
 
 
 def made_in(environment: ManualEnvironment, rate: RequestRate, milliseconds: int) -> int:

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from tests.doubles.manual_environment import ManualEnvironment
 from txntable.errors import StoreUnavailableError
 from txntable.storage.retries import (
     LARGEST_BACKOFF_MS,
@@ -15,7 +16,6 @@ from txntable.storage.retries import (
     obstore_retries,
     passes,
 )
-from txntable.testing.manual_environment import ManualEnvironment
 
 TIMEOUT_MS = 120_000
 ANSWER = "Error performing PUT http://s3/b/a in 1ms - Server returned non-2xx status code: {}"

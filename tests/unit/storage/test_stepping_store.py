@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, Rule, Step, at, on
+from tests.doubles.manual_environment import START_MS, ManualEnvironment, StoreTime
+from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.read_only_store import ReadOnlyStore
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore, crash_points
 from txntable.errors import InvalidRequestError, StorePermissionError, StoreUnavailableError
 from txntable.storage.object_store import ObjectStore, PutOutcome
-from txntable.testing.fault_plan import Fault, Operation, Rule, Step, at, on
-from txntable.testing.manual_environment import START_MS, ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
-from txntable.testing.read_only_store import ReadOnlyStore
-from txntable.testing.stepping_store import ProcessKilled, SteppingStore, crash_points
 
 
 def take(store: ObjectStore, path: str) -> None:

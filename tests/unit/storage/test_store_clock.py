@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.doubles.fault_plan import Operation, Step
+from tests.doubles.manual_environment import START_MS, ManualEnvironment, StoreTime
+from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.errors import StoreUnavailableError, StoreUnsuitableError
-from txntable.layout import CLOCK_PATH
+from txntable.format.layout import CLOCK_PATH
 from txntable.storage.object_store import ObjectMeta, PutOutcome
 from txntable.storage.store_clock import StoreClock
-from txntable.testing.fault_plan import Operation, Step
-from txntable.testing.manual_environment import START_MS, ManualEnvironment, StoreTime
-from txntable.testing.memory_store import MemoryObjects, MemoryStore
-from txntable.testing.stepping_store import SteppingStore
-from txntable.warehouse import open_on
+from txntable.warehouse.warehouse import open_on
 
 MINUTE_MS = 60_000
 

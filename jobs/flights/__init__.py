@@ -1,0 +1,1 @@
+"""The demo: a year of flights through transactions, with an abort, a zombie and a re-run."""

@@ -1,0 +1,1 @@
+"""What an operator asks for: topics, groups, transactions, checks of a warehouse."""

@@ -1,0 +1,359 @@
+"""Consumer groups and their offsets as admins see and change them, in Kafka's words.
+
+Owns no rule: what may be done to a group is decided by the group coordinator's brain on the rows below the slot.
+Nothing here waits for members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from txntable.admin.group_description import GroupDescription, GroupListing, MemberDescription, group_states
+from txntable.admin.transaction_admin import listed
+from txntable.coordinator.group import GroupRow
+from txntable.coordinator.group_member import GroupMember
+from txntable.coordinator.group_request import GroupMetadata, OffsetLogTransition
+from txntable.coordinator.group_state import GroupState
+from txntable.coordinator.offset_shard import Refused, commit
+from txntable.coordinator.offset_upkeep import delete_group, delete_offsets
+from txntable.coordinator.row_json import check_name
+from txntable.errors import (
+    GroupIdNotFoundError,
+    InvalidRequestError,
+    NonEmptyGroupError,
+    StorePermissionError,
+    TxnTableError,
+    UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
+)
+from txntable.format.records import TopicPartition, checked_partitions
+from txntable.format.topic import TopicSettings
+from txntable.groups.group_client import DEFAULT_API_TIMEOUT_MS, GroupClient
+from txntable.groups.heartbeats import last_beats
+from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
+from txntable.offsets.offset_log import GroupOffsets
+from txntable.topics.topic_log import TopicLog
+from txntable.transactions.completion import Completer
+from txntable.upkeep.offset_expiration import part_of
+
+_GROUP = "a group"
+Outcomes: TypeAlias = dict[TopicPartition, TxnTableError | None]
+"""What became of each partition; ``None``: it was done."""
+
+
+class GroupAdmin:
+    """The part of :class:`txntable.admin.admin.Admin` that is about consumer groups.
+
+    Parameters
+    ----------
+    completer : Completer
+        Completes decided transactions; knows O.
+    topic_log : callable
+        Topic name -> its logs.
+    """
+
+    def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog]) -> None:
+        self._completer, self._offsets, self._topic_log = completer, completer.offsets, topic_log
+        self._context = completer.offsets.context
+        self._client = GroupClient(completer.offsets, completer)
+
+    # -- groups -----------------------------------------------------------------------------
+
+    def list_consumer_groups(self, states: Collection[str | GroupState] | None = None) -> list[GroupListing]:
+        """Return all groups, also those that only have offsets, by name.
+
+        Parameters
+        ----------
+        states : collection of str or GroupState, optional
+            Only in one of these; upper and lower case are the same.
+
+        Raises
+        ------
+        InvalidRequestError
+            There is no such state: the message names those known.
+        """
+        wanted = group_states(states)
+        with self._offsets.log.lock:
+            self._offsets.refresh()
+            found = [(name, self._offsets.group(name)) for name in self._offsets.names()]
+        listings = (GroupListing(name, _state(row), row is None) for name, row in found)
+        return [one for one in listings if one.state in wanted]
+
+    def describe_consumer_groups(self, ids: Sequence[str]) -> dict[str, GroupDescription]:
+        """Describe groups and their members.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            Names of groups.
+
+        Raises
+        ------
+        GroupIdNotFoundError
+            One of them has neither members nor offsets.
+        InvalidRequestError
+            One of them is no name, or `ids` is no list.
+        """
+        names = [check_name(name, _GROUP) for name in listed(ids, "ids")]
+        with self._offsets.log.lock:
+            self._offsets.refresh()
+            rows = {name: self._offsets.group(name) for name in names}
+            known = set(self._offsets.names())
+        for name in names:
+            if name not in known:
+                raise GroupIdNotFoundError("there is no such group; list the groups that there are", group=name)
+        return {name: self._described(name, row) for name, row in rows.items()}
+
+    def _described(self, name: str, row: GroupRow | None) -> GroupDescription:
+        if row is None:
+            return GroupDescription(name, GroupState.EMPTY, 0, None, (), is_simple=True)
+        heartbeats = last_beats(self._context.store, name, list(row.members))
+        now_ms = self._context.clock.now_ms()
+        members = tuple(
+            _member(member, now_ms - max(member.joined_ms, heartbeats.get(member.member_id, 0)))
+            for member in row.members.values()
+        )
+        assignor = None if row.assignor is None else row.assignor.value
+        return GroupDescription(name, row.state, row.generation, assignor, members, is_simple=False)
+
+    def delete_consumer_groups(self, ids: Sequence[str]) -> dict[str, TxnTableError | None]:
+        """Delete groups with all their offsets, those of open transactions too.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            Names of groups.
+
+        Returns
+        -------
+        dict
+            Group -> ``None``, :class:`NonEmptyGroupError`: it has members, or :class:`GroupIdNotFoundError`.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            Call again.
+        """
+        names = [check_name(name, _GROUP) for name in listed(ids, "ids")]
+        outcomes: dict[str, TxnTableError | None] = {}
+        for name in dict.fromkeys(names):
+            outcomes[name] = None
+            try:
+                self._delete(name)
+            except (GroupIdNotFoundError, NonEmptyGroupError) as error:
+                outcomes[name] = error
+        return outcomes
+
+    def _delete(self, name: str) -> None:
+        left = True
+
+        def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[None]:
+            nonlocal left
+            whole = delete_group(row, rows, position)
+            part = part_of(whole)
+            left = part is not whole
+            return part
+
+        while left:
+            self._offsets.request("DELETE GROUP", name, request)
+
+    def remove_members_from_consumer_group(
+        self, group: str, members: Sequence[str] | None = None
+    ) -> dict[str, TxnTableError | None]:
+        """Let members leave a group, dead or alive; what they own goes to the others at once.
+
+        Parameters
+        ----------
+        group : str
+            Its name.
+        members : sequence of str, optional
+            Instance ids of static members, or member ids; default: all.
+
+        Returns
+        -------
+        dict
+            Instance id, or member id of one that has none -> ``None``, or :class:`UnknownMemberIdError`.
+
+        Raises
+        ------
+        GroupIdNotFoundError
+            There is no such group.
+        CommitStateUnknownError
+            Call again.
+        """
+        (found,) = self.describe_consumer_groups([group]).values()
+        ids = {member.group_instance_id or member.member_id: member for member in found.members}
+        ids |= {member.member_id: member for member in found.members} if members is not None else {}
+        outcomes: dict[str, TxnTableError | None] = {}
+        for name in ids if members is None else listed(members, "members"):
+            if name not in ids:
+                outcomes[name] = UnknownMemberIdError("the group has no such member", group=group, member=name)
+                continue
+            member = ids[name]
+            self._client.leave(GroupMetadata(group, member.member_id, found.generation, member.group_instance_id))
+            outcomes[name] = None
+        return outcomes
+
+    # -- offsets ----------------------------------------------------------------------------
+
+    def list_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Sequence[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+        timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the offsets that a group has committed; what is decided by now counts.
+
+        Parameters
+        ----------
+        group : str
+            Its name; one that does not exist has no offsets.
+        partitions : sequence of TopicPartition, optional
+            Default: all that have one.
+        require_stable : bool
+            Whether an offset that an open transaction has sent is waited for, as consumers do.
+        timeout_ms : int
+            How long at most, ms; 0: not at all, what can be ended is ended.  A prepared transaction may stay for days.
+
+        Returns
+        -------
+        dict
+            Partition -> offset; ``None``: nothing is committed, or only in an earlier topic of the name.
+
+        Raises
+        ------
+        UnstableOffsetCommitError
+            With `require_stable`: a transaction with an offset there has not ended in time.  Call again later.
+        InvalidRequestError
+            `group` is no name, `partitions` no list, or `timeout_ms` no int from 0.
+        """
+        check_name(group, _GROUP)
+        if type(timeout_ms) is not int or timeout_ms < 0:
+            raise InvalidRequestError("a timeout is an int of ms from 0: give another", timeout_ms=repr(timeout_ms))
+        # What is decided counts; who may not write sees it once others have settled it.
+        with suppress(StorePermissionError):
+            self._completer.complete_decided()
+        if partitions is None:
+            self._offsets.refresh()
+            wanted = [TopicPartition(*each) for each in sorted(self._offsets.offsets(group))]
+        else:
+            wanted = checked_partitions(partitions)
+        topics = self._topics({each.topic for each in wanted})
+        topic_ids = {each: topic.topic_id for each in wanted if (topic := topics[each.topic]) is not None}
+        found = self._client.committed(group, topic_ids, require_stable=require_stable, timeout_ms=timeout_ms)
+        if partitions is None:
+            return {each: offset for each, offset in found.items() if offset is not None}
+        return {each: found.get(each) for each in wanted}
+
+    def alter_consumer_group_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
+    ) -> Outcomes:
+        """Commit offsets of a group that has no members, all at once; a group that does not exist is made.
+
+        Nothing checks the offsets, as in Kafka: backwards, or beyond the end.
+
+        Parameters
+        ----------
+        group : str
+            Its name.
+        offsets : Mapping of TopicPartition to OffsetAndMetadata or int
+            What to commit.
+
+        Returns
+        -------
+        dict
+            Partition -> ``None``, or :class:`UnknownTopicOrPartitionError`: there is none, and the others are written.
+
+        Raises
+        ------
+        UnknownMemberIdError
+            The group has members: stop them first, or let them commit.
+        InvalidRequestError, OffsetMetadataTooLargeError
+            An argument can not be used.
+        CommitStateUnknownError
+            Call again.
+        """
+        check_name(group, _GROUP)
+        topics = self._topics(topics_of(offsets))
+        outcomes: Outcomes = {each: _unknown(each, topics[each[0]]) for each in offsets}
+        good = {each: offsets[each] for each, error in outcomes.items() if error is None}
+        known = {name: topic for name, topic in topics.items() if topic is not None}
+        asked = GroupCommit(group, new_offsets(good, known))
+
+        def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[Refused]:
+            return commit(row, rows, asked.request(position))
+
+        if good:
+            self._offsets.request("ALTER OFFSETS", group, request)
+        return outcomes
+
+    def delete_consumer_group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Outcomes:
+        """Delete offsets of a group, those of open transactions too.
+
+        Parameters
+        ----------
+        group : str
+            Its name.
+        partitions : sequence of TopicPartition
+            Those without an offset are passed over.
+
+        Returns
+        -------
+        dict
+            Partition -> ``None``, or :class:`GroupSubscribedToTopicError`: a member subscribes to the topic.
+
+        Raises
+        ------
+        GroupIdNotFoundError
+            There is no such group.
+        InvalidRequestError
+            `group` is no name, or `partitions` no list of them.
+        CommitStateUnknownError
+            Call again.
+        """
+        check_name(group, _GROUP)
+        wanted = checked_partitions(partitions)
+
+        def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[Refused]:
+            return delete_offsets(row, rows, wanted)
+
+        refused = self._offsets.request("DELETE OFFSETS", group, request)
+        return {each: refused.get(each) for each in wanted}
+
+    def _topics(self, names: Collection[str]) -> dict[str, TopicSettings | None]:
+        return {name: self._topic(name) for name in names}
+
+    def _topic(self, name: str) -> TopicSettings | None:
+        try:
+            return self._topic_log(name).settings()
+        except UnknownTopicOrPartitionError:
+            return None
+
+
+def _state(row: GroupRow | None) -> GroupState:
+    return GroupState.EMPTY if row is None else row.state
+
+
+def _member(member: GroupMember, heartbeat_age_ms: int) -> MemberDescription:
+    return MemberDescription(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.host,
+        member.topics,
+        member.joined_generation,
+        tuple(TopicPartition(*each) for each in sorted(member.owned)),
+        tuple(TopicPartition(*each) for each in sorted(member.target)),
+        member.session_timeout_ms,
+        max(0, heartbeat_age_ms),
+    )
+
+
+def _unknown(partition: TopicPartition, topic: TopicSettings | None) -> UnknownTopicOrPartitionError | None:
+    if topic is not None and 0 <= partition[1] < topic.partitions:
+        return None
+    return UnknownTopicOrPartitionError("there is no such partition", topic=partition[0], partition=partition[1])

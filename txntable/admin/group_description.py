@@ -1,0 +1,122 @@
+"""What an admin is told of consumer groups: values, in Kafka's words.  Must not know of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.group_state import GroupState
+from txntable.errors import InvalidRequestError
+from txntable.format.records import TopicPartition
+
+_STATES = {state.value.casefold(): state for state in GroupState if state is not GroupState.DEAD}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group in a list.
+
+    Attributes
+    ----------
+    group_id : str
+        Its name.
+    state : GroupState
+        Where it stands.
+    is_simple : bool
+        Whether it only has offsets: of consumers that assign their partitions themselves.
+    """
+
+    group_id: str
+    state: GroupState
+    is_simple: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member of a group.
+
+    Attributes
+    ----------
+    member_id : str
+        That it made for itself.
+    group_instance_id : str or None
+        Of a static member.
+    client_id, host : str
+        For people; may be empty.
+    topics : tuple of str
+        What it subscribes to.
+    member_epoch : int
+        The generation that its last join led to.
+    assignment : tuple of TopicPartition
+        What it owns.
+    target_assignment : tuple of TopicPartition
+        What it is to have, once others have released it.
+    session_timeout_ms : int
+        Without a heartbeat for longer it may be expelled.
+    heartbeat_age_ms : int
+        The store's time since its last sign of life.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    topics: tuple[str, ...]
+    member_epoch: int
+    assignment: tuple[TopicPartition, ...]
+    target_assignment: tuple[TopicPartition, ...]
+    session_timeout_ms: int
+    heartbeat_age_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A consumer group.
+
+    Attributes
+    ----------
+    group_id : str
+        Its name.
+    state : GroupState
+        Where it stands.
+    generation : int
+        Kafka's group epoch; 0 for a group that never had a member.
+    partition_assignor : str or None
+        What computed the assignment; ``None`` without members.
+    members : tuple of MemberDescription
+        Ascending by member id.
+    is_simple : bool
+        Whether it only has offsets.
+    """
+
+    group_id: str
+    state: GroupState
+    generation: int
+    partition_assignor: str | None
+    members: tuple[MemberDescription, ...]
+    is_simple: bool
+
+
+def group_states(states: Collection[str | GroupState] | None) -> frozenset[GroupState]:
+    """Return the states that a caller named; none named: all.
+
+    Raises
+    ------
+    InvalidRequestError
+        There is no such state, or `states` is no collection.
+    """
+    if isinstance(states, str | bytes) or (states is not None and not isinstance(states, Collection)):
+        raise InvalidRequestError("states is a list of states; put the state into one", states=shown(states))
+    return frozenset(_state(state) for state in states or ()) or frozenset(_STATES.values())
+
+
+def _state(given: object) -> GroupState:
+    state = _STATES.get((given.value if isinstance(given, GroupState) else str(given)).casefold())
+    if state is None:
+        raise InvalidRequestError(
+            "a group has no such state; take one of those known",
+            state=shown(given),
+            known=",".join(found.value for found in _STATES.values()),
+        )
+    return state

@@ -1,0 +1,170 @@
+"""What must be done for a warehouse by someone, when that counts as late, and what is said then.
+
+Owns the duties, their limits and the remedies, for people and for alarms.  How it is found out is
+:mod:`txntable.admin.upkeep_check`'s.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+
+from txntable.coordinator.error_kinds import shown
+from txntable.errors import InvalidConfigError
+
+_MINUTE_MS = 60_000
+_DAY_MS = 86_400_000
+# Kept out of a limit's value: what is longer than the warehouse itself can be is a slip of the finger.
+_LARGEST = 2**53
+
+
+class Duty(Enum):
+    """What is done in the background, and by its value what an alarm calls it."""
+
+    READ = "unreadable"
+    COMPLETE = "decided, not complete"
+    TIME_OUT = "timed out, not aborted"
+    END_PREPARED = "prepared for long"
+    END_HANGING = "hanging transaction"
+    COORDINATE = "no coordinator"
+    PUBLISH = "not published"
+    WRITE_CHECKPOINT = "long tail"
+    CLEAN_UP = "log not cleaned up"
+    MERGE = "small segments"
+    COMPACT_BY_KEY = "not compacted by key"
+    VACUUM = "removed files not deleted"
+    CONSUME = "group lags"
+    CORRECT_CLOCK = "time ahead"
+
+
+_JOB = "run `txntable transactions run --once`, and see why its scheduler does not"
+REMEDIES: Mapping[Duty, str] = {
+    Duty.READ: "see the error; restore what is damaged, or grant the access",
+    Duty.COMPLETE: _JOB,
+    Duty.TIME_OUT: _JOB,
+    Duty.END_PREPARED: "let the holder of its token complete it, or `txntable transactions abort`",
+    Duty.END_HANGING: "`txntable transactions find-hanging`, then `txntable transactions abort`",
+    Duty.COORDINATE: _JOB,
+    Duty.PUBLISH: _JOB,
+    Duty.WRITE_CHECKPOINT: _JOB,
+    Duty.CLEAN_UP: _JOB,
+    Duty.MERGE: "run `txntable compact`, and see why its scheduler does not",
+    Duty.COMPACT_BY_KEY: "run `txntable compact`, and see why its scheduler does not",
+    Duty.VACUUM: "run `txntable vacuum --execute`, and see why its scheduler does not",
+    Duty.CONSUME: "see whether the group's consumers run, and keep up",
+    Duty.CORRECT_CLOCK: "compare this machine's clock with the store's; where that one was ahead, transactions and"
+    " members end all the same, and compaction, retention and expiry of what was written since wait until then",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepLimits:
+    """From when on something is late; ages are milliseconds.
+
+    Attributes
+    ----------
+    decision_age_ms : int
+        Of a decision that is not complete.
+    timeout_grace_ms : int
+        Since the timeout of a transaction that is still open.
+    prepared_age_ms : int
+        Since the start of a prepared transaction, which never times out.
+    coordinator_age_ms : int
+        Since the coordinator job's last claim of its lease; 0: not looked at.  A job that runs on and on claims once,
+        and one by a scheduler each time: of the first, only what it leaves undone shows that it is dead.
+    publication_age_ms : int
+        Of a commit that a public table does not show though it should.
+    tail_entries : int
+        Entries of a log above its newest checkpoint; of large logs three times what is between two checkpoints.
+    chain_entries : int
+        How many of the newest entries of each log are read for their chain, a GET for each; 0: only those above the
+        newest checkpoint, as every reader does.
+    cleanup_grace_ms : int
+        Since log entries could have been deleted.
+    compaction_age_ms : int
+        Beyond the warehouse's ``snapshot_retention_ms``: younger segments do not count as small, nor as dirty.
+    small_segments : int
+        In one partition, smaller than half of ``segment.bytes``.
+    vacuum_grace_ms : int
+        Since removed files could have been deleted.
+    lag_records : int
+        Of one group in one partition; 0: not looked at.
+    clock_ahead_ms : int
+        By which a log's newest times may be in the future of the machine that looks.
+
+    Raises
+    ------
+    InvalidConfigError
+        A limit is no integer from 0.
+    """
+
+    decision_age_ms: int = 15 * _MINUTE_MS
+    timeout_grace_ms: int = 15 * _MINUTE_MS
+    prepared_age_ms: int = _DAY_MS
+    coordinator_age_ms: int = 0
+    publication_age_ms: int = 15 * _MINUTE_MS
+    tail_entries: int = 300
+    chain_entries: int = 0
+    cleanup_grace_ms: int = 3 * _DAY_MS
+    compaction_age_ms: int = _DAY_MS
+    small_segments: int = 100
+    vacuum_grace_ms: int = 7 * _DAY_MS
+    lag_records: int = 0
+    clock_ahead_ms: int = 15 * _MINUTE_MS
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if type(value) is not int or not 0 <= value <= _LARGEST:
+                raise InvalidConfigError("a limit is an integer from 0", limit=each.name, value=shown(value))
+
+
+def limits_from_text(values: Mapping[str, str]) -> UpkeepLimits:
+    """Return the limits that a user gave as text; the others have their defaults.
+
+    Raises
+    ------
+    InvalidConfigError
+        There is no such limit, or its value is no number: the message says what is known.
+    """
+    known = [each.name for each in fields(UpkeepLimits)]
+    for name, value in values.items():
+        if name not in known:
+            raise InvalidConfigError(
+                "there is no such limit; use one of the known ones", name=name, known=",".join(known)
+            )
+        if not (value.isascii() and value.isdecimal()):
+            raise InvalidConfigError("a limit is an integer from 0", limit=name, value=shown(value))
+    return UpkeepLimits(**{name: int(value) for name, value in values.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is late, or can not be told.
+
+    Attributes
+    ----------
+    duty : Duty
+        What was not done.
+    where : str
+        The transactional id, topic, partition or log.
+    found, limit : int or None
+        How late, or how many; above the limit.  ``None``: no number.
+    unit : str
+        Of both.
+    note : str
+        What else is known; of what can not be read the error.
+    """
+
+    duty: Duty
+    where: str
+    found: int | None = None
+    limit: int | None = None
+    unit: str = "ms"
+    note: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do."""
+        return REMEDIES[self.duty]

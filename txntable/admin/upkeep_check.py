@@ -1,0 +1,209 @@
+"""Finding out what was not done for a warehouse: for an alarm, when no job runs any more and nobody comes by.
+
+Owns what is looked at, and that it is cheap: every log from its newest checkpoint, a LIST of each log's folder, a HEAD
+here and there; never a LIST of segments, nor older entries unless they are asked for.  Reads only.  The time is this
+machine's: asking for the store's is a write.
+What can not be read is a finding, and the rest is looked at all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from txntable.admin.topic_upkeep import behind_since_ms, compaction_debts, vacuum_debt
+from txntable.admin.transaction_admin import TransactionAdmin, open_now
+from txntable.admin.upkeep import Duty, Finding, UpkeepLimits
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
+from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.log.chain import verify_chain
+from txntable.log.checkpoint import interval
+from txntable.log.cleanup import SMALLEST_RETENTION_MS, LogFile, log_files, plan_cleanup, readable_entries
+from txntable.log.delta_log import DeltaLog
+from txntable.partition.offsets import next_offset
+from txntable.topics.topic_log import TopicLog
+from txntable.transactions.completion import Completer
+
+_DAY_MS = 86_400_000
+
+
+class UpkeepCheck:
+    """One look at a warehouse.
+
+    Parameters
+    ----------
+    completer : Completer
+        Knows T and O.
+    topic_log : callable
+        Topic name -> its logs.
+    settings : WarehouseSettings
+        How long what is kept.
+    limits : UpkeepLimits
+        From when on something is late.
+    """
+
+    def __init__(
+        self,
+        completer: Completer,
+        topic_log: Callable[[str], TopicLog],
+        settings: WarehouseSettings,
+        limits: UpkeepLimits,
+    ) -> None:
+        self._transactions, self._offsets = completer.transactions, completer.offsets
+        self._topic_log, self._settings, self._limits = topic_log, settings, limits
+        self._context = self._transactions.context
+        self._admin = TransactionAdmin(self._transactions, topic_log)
+        self._now_ms = self._context.environment.instant().wall_ms
+
+    def run(self) -> list[Finding]:
+        """Return what is late: of the warehouse, then of each topic.
+
+        Raises
+        ------
+        StoreUnavailableError, StorePermissionError
+            The topics can not be listed.
+        """
+        public_ms = self._settings.vacuum_retention_ms
+        found = self._unless_unreadable(TRANSACTION_LOG_ROOT, self._of_transactions)
+        for log in (self._transactions.log, self._offsets.log):
+            found += self._unless_unreadable(log.root, lambda log=log: self._of_log(log, public_ms))  # type: ignore[misc]
+        for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
+            found += self._unless_unreadable(f"topic {name}", lambda name=name: self._of_topic(name))  # type: ignore[misc]
+        if self._limits.lag_records:
+            found += self._unless_unreadable(self._offsets.log.root, self._of_groups)
+        return found
+
+    def _unless_unreadable(self, where: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
+        found: list[Finding] = []
+        try:
+            # A folder of a deleted topic, or of a creation that was killed.
+            with suppress(UnknownTopicOrPartitionError):
+                found.extend(look())
+        except TxnTableError as error:
+            found.append(Finding(Duty.READ, where, note=f"{error.code} {error}"))
+        return found
+
+    def _late(self, duty: Duty, where: str, found: int, limit: int, note: str = "") -> Iterator[Finding]:
+        if found > limit:
+            yield Finding(duty, where, found, limit, note=note)
+
+    # -- the transaction log ----------------------------------------------------------------
+
+    def _of_transactions(self) -> Iterator[Finding]:
+        log = self._transactions.log
+        self._transactions.refresh()
+        with log.lock:
+            rows, decided_at_ms = list(log.fold.under_way.values()), dict(log.fold.decided_at_ms)
+        for row in sorted(rows, key=lambda row: row.transactional_id):
+            yield from self._of_transaction(row, decided_at_ms.get(row.position))
+        yield from self._of_lease()
+
+    def _of_transaction(self, row: TransactionMetadata, decided_at_ms: int | None) -> Iterator[Finding]:
+        where, limits = f"transactional id {row.transactional_id}", self._limits
+        if decided_at_ms is not None:
+            yield from self._late(Duty.COMPLETE, where, self._now_ms - decided_at_ms, limits.decision_age_ms)
+            return
+        age_ms = self._age_ms(row.started_position)
+        if row.state is TransactionState.PREPARED:
+            yield from self._late(Duty.END_PREPARED, where, age_ms, limits.prepared_age_ms)
+        else:
+            yield from self._late(Duty.TIME_OUT, where, age_ms - row.timeout_ms, limits.timeout_grace_ms)
+
+    def _age_ms(self, position: int | None) -> int:
+        """Return how long ago an entry of T was written; one that is gone is older than the retention."""
+        entry = None if position is None else self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, position))
+        return self._settings.vacuum_retention_ms if entry is None else self._now_ms - entry.last_modified_ms
+
+    def _of_lease(self) -> Iterator[Finding]:
+        lease, metadata = self._transactions.lease(), self._transactions.log.table.metadata
+        where = "the coordinator's lease"
+        if lease is not None and self._limits.coordinator_age_ms:
+            age_ms = self._age_ms(lease.position)
+            yield from self._late(
+                Duty.COORDINATE, where, age_ms, self._limits.coordinator_age_ms, "since its last claim"
+            )
+        elif lease is None and metadata is not None:
+            limit_ms = self._limits.coordinator_age_ms or _DAY_MS
+            age_ms = self._now_ms - metadata.created_ms
+            yield from self._late(
+                Duty.COORDINATE, where, age_ms, limit_ms, "never claimed since the warehouse was made"
+            )
+
+    # -- any log ----------------------------------------------------------------------------
+
+    def _of_log(self, log: DeltaLog[Any], retention_ms: int) -> Iterator[Finding]:
+        files = log_files(self._context.store, log.root)
+        newest_ms = max([log.ensure_fresh().timestamp_ms, *(file.meta.last_modified_ms for file in files)])
+        yield from self._late(Duty.CORRECT_CLOCK, log.root, newest_ms - self._now_ms, self._limits.clock_ahead_ms)
+        spec = plan_cleanup(files, self._now_ms - self._limits.cleanup_grace_ms, retention_ms)
+        if spec.paths:
+            yield Finding(Duty.CLEAN_UP, log.root, len(spec.paths), 0, "files")
+        limit = max(self._limits.tail_entries, 3 * interval(len(log.ensure_fresh().files)))
+        if self._limits.tail_entries and spec.tail.entries > limit:
+            yield Finding(Duty.WRITE_CHECKPOINT, log.root, spec.tail.entries, limit, "entries")
+        if self._limits.chain_entries:
+            yield from self._unless_unreadable(log.root, lambda: self._of_chain(log.root, files))
+
+    def _of_chain(self, root: str, files: Sequence[LogFile]) -> Iterator[Finding]:
+        """Read entries for their chain; yields nothing, and raises when one is not what the next one says."""
+        verify_chain(self._context.store, root, readable_entries(files)[-self._limits.chain_entries :])
+        yield from ()
+
+    # -- a topic ----------------------------------------------------------------------------
+
+    def _of_topic(self, name: str) -> Iterator[Finding]:
+        topic, where = self._topic_log(name), f"topic {name}"
+        segments = topic.segments.refresh()
+        if segments.version is None:
+            return
+        topic.public.refresh()
+        if (since_ms := behind_since_ms(topic)) is not None:
+            age_ms = self._now_ms - since_ms
+            yield from self._late(Duty.PUBLISH, where, age_ms, self._limits.publication_age_ms)
+        public_ms = self._settings.vacuum_retention_ms
+        segments_ms = max(SMALLEST_RETENTION_MS, 2 * self._settings.transaction_max_timeout_ms)
+        for log, retention_ms in ((topic.segments, segments_ms), (topic.public, public_ms)):
+            yield from self._of_log(log, retention_ms)
+        removed = vacuum_debt(topic, self._now_ms - self._limits.vacuum_grace_ms)
+        if removed:
+            yield Finding(Duty.VACUUM, where, removed, 0, "files", "at most; a dry run of vacuum counts them")
+        yield from self._hanging(topic)
+        old_ms = self._now_ms - self._limits.compaction_age_ms - self._settings.snapshot_retention_ms
+        yield from compaction_debts(topic, old_ms, self._limits.small_segments)
+
+    def _hanging(self, topic: TopicLog) -> Iterator[Finding]:
+        limit_ms = self._settings.transaction_max_timeout_ms + self._limits.timeout_grace_ms
+        settings, candidates = open_now(topic)
+        old = [one for one in candidates if self._now_ms - one.since_ms > limit_ms]
+        if not old:
+            return
+        self._transactions.refresh()
+        hanging = [one for one in old if self._admin.standing(settings.topic_id, one)[0].hangs]
+        # T was read after S: what has ended in between shows its marker by now.
+        still = set(open_now(topic)[1]) if hanging else set()
+        for one in hanging:
+            if one in still:
+                who = (
+                    f"producer_id={one.producer_id} producer_epoch={one.producer_epoch} start_offset={one.start_offset}"
+                )
+                age_ms = self._now_ms - one.since_ms
+                yield Finding(Duty.END_HANGING, f"partition {topic.name}-{one.partition}", age_ms, limit_ms, note=who)
+
+    # -- groups -----------------------------------------------------------------------------
+
+    def _of_groups(self) -> Iterator[Finding]:
+        self._offsets.refresh()
+        for group in self._offsets.names():
+            for (name, partition), row in sorted(self._offsets.offsets(group).items()):
+                table, settings = self._topic_log(name).segments.table, self._topic_log(name).segments.fold.settings
+                committed = row.committed
+                if settings is None or committed is None or committed.topic_id not in ("", settings.topic_id):
+                    continue
+                lag = next_offset(table.numbers, settings.topic_id, partition) - committed.offset
+                if lag > self._limits.lag_records:
+                    where = f"group {group}, partition {name}-{partition}"
+                    yield Finding(Duty.CONSUME, where, lag, self._limits.lag_records, "offsets")

@@ -1,0 +1,150 @@
+"""Changing a warehouse's settings, and what that means for what is running (PROTOCOL.md §3.1).
+
+T's metadata is the truth; O has a copy, and each topic's tables their retention, which follow in this order: whoever
+is killed in between makes the same call again.  Owns no bounds: those are :mod:`txntable.format.warehouse_settings`'s,
+and what settings of topics allow :mod:`txntable.format.topic_policy`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+
+from txntable.errors import DamagedDataError, InvalidRequestError, UnknownTopicOrPartitionError
+from txntable.format.layout import TOPICS_FOLDER, topic_names
+from txntable.format.topic_policy import check_policy
+from txntable.format.warehouse_settings import WarehouseSettings, altered_settings, settings_from, settings_properties
+from txntable.log.actions import Action, Metadata
+from txntable.log.table_state import TableState
+from txntable.partition.topic_metadata import guard_properties
+from txntable.topics.topic_evolution import decide_new_retention
+from txntable.topics.topic_log import TopicLog, known
+from txntable.transactions.completion import Completer
+
+_EXPIRY = "the coordinator job's next expiry goes by it: shorter, "
+MEANINGS: Mapping[str, str] = {
+    "vacuum_retention_ms": "the next vacuum and the next cleanup of logs go by it, in every topic: shorter, snapshots,"
+    " time travel and streams that are further behind fail",
+    "transaction_max_timeout_ms": "open transactions keep their timeouts; producers that are made from now on go by it",
+    "transactional_id_expiration_ms": _EXPIRY + "idle producers are told that their id is unknown",
+    "producer_id_expiration_ms": _EXPIRY + "a late retry of an idle producer may be appended twice",
+    "batch_retention_ms": _EXPIRY + "older batch names can be committed again, and older tokens are unknown",
+    "offsets_retention_ms": _EXPIRY + "idle groups begin again by auto_offset_reset",
+    "snapshot_retention_ms": "the next compaction goes by it: shorter, snapshots as of younger decisions can not be"
+    " read at the head any more",
+}
+"""Setting -> what its change means for what is running."""
+
+
+class WarehouseAdmin:
+    """The part of :class:`txntable.admin.admin.Admin` that is about the warehouse itself.
+
+    Parameters
+    ----------
+    completer : Completer
+        Knows T and O.
+    topic_log : callable
+        A topic's name -> its logs.
+    settings : WarehouseSettings
+        As they were when the client was made: what it does afterwards goes by them, until it alters them.
+    """
+
+    def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog], settings: WarehouseSettings) -> None:
+        self._transactions, self._offsets = completer.transactions, completer.offsets
+        self._topic_log, self._settings = topic_log, settings
+
+    def alter_warehouse(self, changes: Mapping[str, int | None], *, validate_only: bool = False) -> WarehouseSettings:
+        """Change settings of the warehouse, all at once; the same call again finishes what was interrupted.
+
+        Jobs go by them from their next round on, clients from when they are made; :data:`MEANINGS` says what each
+        means for what is running.
+
+        Parameters
+        ----------
+        changes : Mapping of str to int or None
+            By the names of :class:`WarehouseSettings`, ms; ``None``: back to the default.  What is not named stays.
+        validate_only : bool
+            Whether only to check; nothing is changed.
+
+        Returns
+        -------
+        WarehouseSettings
+            As they are then; with `validate_only` as they would be.
+
+        Raises
+        ------
+        InvalidConfigError
+            A name is unknown, a value out of bounds, or a topic's settings contradict it: the message says which.
+        InvalidRequestError
+            `changes` is no mapping.
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        if not isinstance(changes, Mapping):
+            raise InvalidRequestError("changes are a mapping of settings to values", changes=repr(changes))
+        self._transactions.refresh()
+        wanted = altered_settings(_settings(self._transactions.log.table), changes)
+        topics = self._live_topics()
+        for topic in topics:
+            check_policy(topic.settings(), wanted)
+        if validate_only:
+            return wanted
+        self._transactions.commit(
+            "ALTER SETTINGS", lambda table: _decide(table, lambda old: altered_settings(old, changes))
+        )
+        now = self._settings = _settings(self._transactions.log.table)
+        self._offsets.refresh()
+        known(
+            self._offsets.log.commit("ALTER SETTINGS", lambda table: _decide(table, lambda _: now)),
+            self._offsets.log.root,
+        )
+        for topic in topics:
+            self._keep_removed(topic, now.vacuum_retention_ms)
+        return now
+
+    def _live_topics(self) -> list[TopicLog]:
+        """Return the topics that there are; folders of deleted ones, and junk, are passed over."""
+        found = []
+        for name in topic_names(self._transactions.context.store.folders(TOPICS_FOLDER)):
+            topic = self._topic_log(name)
+            try:
+                topic.settings()
+            except UnknownTopicOrPartitionError:
+                continue
+            found.append(topic)
+        return found
+
+    def _keep_removed(self, topic: TopicLog, retention_ms: int) -> None:
+        def decide(table: TableState) -> Sequence[Action]:
+            return decide_new_retention(topic.segments.fold, table, retention_ms)
+
+        try:
+            known(topic.segments.commit("ALTER SETTINGS", decide), topic.name)
+            topic.catch_up()
+        except UnknownTopicOrPartitionError:
+            # Deleted meanwhile.
+            return
+
+
+def _settings(table: TableState) -> WarehouseSettings:
+    return settings_from(_metadata(table).configuration)
+
+
+def _metadata(table: TableState) -> Metadata:
+    if table.metadata is None:
+        raise DamagedDataError("the warehouse has lost a log; restore it")
+    return table.metadata
+
+
+def _decide(table: TableState, alter: Callable[[WarehouseSettings], WarehouseSettings]) -> Sequence[Action]:
+    old = _metadata(table)
+    wanted = alter(settings_from(old.configuration))
+    changed = {**guard_properties(wanted.vacuum_retention_ms), **settings_properties(wanted)}
+    metadata = replace(old, configuration={**old.configuration, **changed})
+    return [] if metadata == old else [metadata]
+
+
+def meanings(old: WarehouseSettings, new: WarehouseSettings) -> list[str]:
+    """Return what the differences of two settings mean for what is running, a line each."""
+    before, after = asdict(old), asdict(new)
+    return [f"{name}: {MEANINGS[name]}" for name in before if before[name] != after[name]]

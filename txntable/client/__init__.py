@@ -1,1 +1,0 @@
-"""What users hold: producers, consumers, administration."""

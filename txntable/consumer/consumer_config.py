@@ -1,0 +1,255 @@
+"""Settings of a consumer, with Kafka's names and Kafka's defaults, save for the isolation level: read_committed."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypedDict
+
+from txntable.consumer.fetch_position import OffsetReset
+from txntable.coordinator.assignors import DEFAULT_ASSIGNORS, assignors_of
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.group_request import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS
+from txntable.coordinator.row_json import LONGEST_NAME_BYTES, check_name
+from txntable.errors import (
+    InvalidConfigError,
+    InvalidRequestError,
+    InvalidSessionTimeoutError,
+    UnsupportedAssignorError,
+)
+from txntable.format.isolation import IsolationLevel, isolation_level
+from txntable.groups.member_config import (
+    DEFAULT_HEARTBEAT_INTERVAL_MS,
+    DEFAULT_MAX_POLL_INTERVAL_MS,
+    DEFAULT_SESSION_TIMEOUT_MS,
+    MemberConfig,
+)
+
+DEFAULT_MAX_POLL_RECORDS = 500
+DEFAULT_FETCH_MAX_BYTES = 50 * 1024 * 1024
+DEFAULT_MAX_PARTITION_FETCH_BYTES = 1024 * 1024
+DEFAULT_AUTO_COMMIT_INTERVAL_MS = 5_000
+DEFAULT_API_TIMEOUT_MS = 60_000
+DEFAULT_METADATA_MAX_AGE_MS = 300_000
+_LARGEST_INT = 2**31 - 1
+_COUNTS = ("max_poll_records", "fetch_max_bytes", "max_partition_fetch_bytes", "heartbeat_interval_ms")
+_TIMES = ("max_poll_interval_ms", "metadata_max_age_ms")
+_TIMES_FROM_0 = ("auto_commit_interval_ms", "default_api_timeout_ms")
+
+
+class ConsumerSettings(TypedDict, total=False):
+    """The settings of :class:`ConsumerConfig` by name, as :meth:`txntable.Warehouse.consumer` takes them."""
+
+    isolation_level: str | IsolationLevel
+    auto_offset_reset: str | OffsetReset
+    max_poll_records: int
+    fetch_max_bytes: int
+    max_partition_fetch_bytes: int
+    consumer_timeout_ms: int | None
+    prefetch: bool | None
+    group_id: str | None
+    group_instance_id: str | None
+    client_id: str
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    partition_assignment_strategy: Sequence[str]
+    default_api_timeout_ms: int
+    metadata_max_age_ms: int
+    background_heartbeat: bool
+
+
+def no_dataframes(*_: Any) -> NoReturn:
+    """Stand in for Spark where a consumer is made without it.
+
+    Raises
+    ------
+    InvalidConfigError
+        Always.
+    """
+    raise InvalidConfigError("this consumer was made without Spark; use read_arrow", setting="read_dataframe")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConfig:
+    """How a consumer behaves.
+
+    Attributes
+    ----------
+    isolation_level : str or IsolationLevel
+        ``"read_committed"`` or ``"read_uncommitted"``.
+    auto_offset_reset : str or OffsetReset
+        Where it begins, and where an offset can not be read: ``"latest"``, ``"earliest"``, or ``"none"``: an error.
+    max_poll_records : int
+        The most records that one poll returns.
+    fetch_max_bytes : int
+        Bytes that wait in memory, of all partitions; at least one partition is always read.
+    max_partition_fetch_bytes : int
+        Bytes of records that are decoded at once from one partition; at least one record always is.
+    consumer_timeout_ms : int or None
+        How long iteration waits for a record before it ends, ms; ``None``: for ever.
+    prefetch : bool or None
+        Whether the next records are read by a thread meanwhile; ``None``: where the store is remote, or otherwise
+        gains from it.
+    group_id : str or None
+        The consumer group: offsets can be committed, and members share the partitions of what they subscribe to.
+    group_instance_id : str or None
+        Of a static member: it keeps its partitions over a restart within the session timeout.
+    client_id : str
+        For people who look at the group.
+    enable_auto_commit : bool
+        Whether positions are committed by poll now and then, and by close; never those of bounded reads.
+    auto_commit_interval_ms : int
+        How often, ms.
+    session_timeout_ms : int
+        Without a heartbeat for longer than this, a member may be expelled; 6 s to 30 min.
+    heartbeat_interval_ms : int
+        How often a member writes one; less than half of the session timeout, better a third.
+    max_poll_interval_ms : int
+        Without a poll for longer than this a member leaves; work on what :meth:`Consumer.read` returned does not count.
+    partition_assignment_strategy : sequence of str
+        ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``: those supported, the best first.
+    default_api_timeout_ms : int
+        How long a call waits for open transactions with offsets of the group, ms.
+    metadata_max_age_ms : int
+        How often a pattern is matched with the topics that there are, ms.
+    background_heartbeat : bool
+        Whether a thread beats between two polls; ``False``: poll, read and commit do, so that none may be further
+        apart than the session timeout.
+    read_dataframe : callable
+        (Spark session, view, partition -> range of offsets) -> DataFrame; handed in because this package does not know
+        Spark.
+
+    Raises
+    ------
+    InvalidConfigError
+        A setting is out of its bounds, or two contradict each other.
+    InvalidRequestError
+        There is no such isolation level.
+    """
+
+    isolation_level: str | IsolationLevel = IsolationLevel.READ_COMMITTED
+    auto_offset_reset: str | OffsetReset = OffsetReset.LATEST
+    max_poll_records: int = DEFAULT_MAX_POLL_RECORDS
+    fetch_max_bytes: int = DEFAULT_FETCH_MAX_BYTES
+    max_partition_fetch_bytes: int = DEFAULT_MAX_PARTITION_FETCH_BYTES
+    consumer_timeout_ms: int | None = None
+    prefetch: bool | None = None
+    group_id: str | None = None
+
+    group_instance_id: str | None = None
+    client_id: str = "txntable"
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = DEFAULT_AUTO_COMMIT_INTERVAL_MS
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    heartbeat_interval_ms: int = DEFAULT_HEARTBEAT_INTERVAL_MS
+    max_poll_interval_ms: int = DEFAULT_MAX_POLL_INTERVAL_MS
+    partition_assignment_strategy: Sequence[str] = tuple(assignor.value for assignor in DEFAULT_ASSIGNORS)
+    default_api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS
+    metadata_max_age_ms: int = DEFAULT_METADATA_MAX_AGE_MS
+    background_heartbeat: bool = True
+    read_dataframe: Callable[..., Any] = no_dataframes
+
+    def __post_init__(self) -> None:
+        if self.level is IsolationLevel.SNAPSHOT:
+            raise InvalidConfigError(
+                "a snapshot has no position that moves; read it with Warehouse.snapshot(), or consume read_committed",
+                setting="isolation_level",
+                value=self.level.value,
+            )
+        resets = [reset.value for reset in OffsetReset]
+        if not isinstance(self.auto_offset_reset, OffsetReset) and self.auto_offset_reset not in resets:
+            _refuse("auto_offset_reset", self.auto_offset_reset, "|".join(resets))
+        for setting in (*_COUNTS, *_TIMES):
+            _check_int(setting, getattr(self, setting), 1)
+        for setting in _TIMES_FROM_0:
+            _check_int(setting, getattr(self, setting), 0)
+        if self.consumer_timeout_ms is not None:
+            _check_int("consumer_timeout_ms", self.consumer_timeout_ms, 0)
+        if self.prefetch is not None and not isinstance(self.prefetch, bool):
+            _refuse("prefetch", self.prefetch, "True|False|None")
+        for setting in ("enable_auto_commit", "background_heartbeat"):
+            if not isinstance(getattr(self, setting), bool):
+                _refuse(setting, getattr(self, setting), "True|False")
+        self._check_group()
+
+    def _check_group(self) -> None:
+        if self.group_instance_id is not None and self.group_id is None:
+            raise InvalidConfigError("a static member has a group; give group_id, too", setting="group_instance_id")
+        for setting in ("group_id", "group_instance_id"):
+            if (name := getattr(self, setting)) is not None:
+                _check_name(setting, name)
+        if self.client_id != "":
+            _check_name("client_id", self.client_id)
+        _check_int("session_timeout_ms", self.session_timeout_ms, 1)
+        if not MIN_SESSION_TIMEOUT_MS <= self.session_timeout_ms <= MAX_SESSION_TIMEOUT_MS:
+            raise InvalidSessionTimeoutError(
+                "the session timeout is out of bounds: set another",
+                session_timeout_ms=self.session_timeout_ms,
+                smallest_ms=MIN_SESSION_TIMEOUT_MS,
+                largest_ms=MAX_SESSION_TIMEOUT_MS,
+            )
+        if 2 * self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise InvalidConfigError(
+                "one lost heartbeat must not end a session: heartbeat_interval_ms is less than half of the timeout",
+                heartbeat_interval_ms=self.heartbeat_interval_ms,
+                session_timeout_ms=self.session_timeout_ms,
+            )
+        strategy = self.partition_assignment_strategy
+        if isinstance(strategy, str) or not isinstance(strategy, Sequence):
+            raise UnsupportedAssignorError("assignors are given as a list of names", assignors=shown(strategy))
+        assignors_of(strategy)
+
+    @property
+    def member(self) -> MemberConfig | None:
+        """How it is a member of its group; ``None``: it has none."""
+        if self.group_id is None:
+            return None
+        return MemberConfig(
+            self.group_id,
+            self.group_instance_id,
+            self.client_id,
+            assignors_of(self.partition_assignment_strategy),
+            self.session_timeout_ms,
+            self.heartbeat_interval_ms,
+            self.max_poll_interval_ms,
+        )
+
+    @property
+    def level(self) -> IsolationLevel:
+        """The isolation level."""
+        return isolation_level(self.isolation_level)
+
+    @property
+    def reset(self) -> OffsetReset:
+        """The reset policy."""
+        return OffsetReset(self.auto_offset_reset)
+
+
+def _check_int(setting: str, value: object, lowest: int) -> None:
+    if type(value) is not int or not lowest <= value <= _LARGEST_INT:
+        _refuse(setting, value, f"int from {lowest} to {_LARGEST_INT}")
+
+
+def _check_name(setting: str, name: str) -> None:
+    try:
+        check_name(name, setting)
+    except InvalidRequestError as error:
+        raise InvalidConfigError(
+            "a consumer's setting is no name; give a text that is not empty, nor too long",
+            setting=setting,
+            value=reprlib.repr(name),
+            most_bytes=LONGEST_NAME_BYTES,
+        ) from error
+
+
+def _refuse(setting: str, value: object, allowed: str) -> NoReturn:
+    raise InvalidConfigError(
+        "a consumer's setting has a value that is not allowed; give one that is",
+        setting=setting,
+        value=shown(value),
+        allowed=allowed,
+    )

@@ -1,0 +1,279 @@
+"""Collecting records for a consumer: from which partition next, and how many at once.
+
+Invariants
+----------
+* A position is moved by what is returned only.  Whatever goes wrong, or interrupts, before the records are
+  handed out leaves the positions, and the next call begins there again.
+* After a call every partition has a position, also where nothing was returned, so that a commit speaks of all.
+* No partition starves another: each is asked in turn, and none keeps its place in memory for ever.
+* An error of one partition does not lose records of another: these are returned, and the error is met by the next call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+
+from txntable.consumer.consumer_config import ConsumerConfig
+from txntable.consumer.fetch_position import FetchPosition, beginning
+from txntable.consumer.followed_topic import FollowedTopic
+from txntable.consumer.partition_fetch import PartitionFetch, next_fetch
+from txntable.consumer.subscription import Subscription
+from txntable.errors import OffsetOutOfRangeError, TxnTableError
+from txntable.format.records import TopicPartition
+from txntable.runtime.environment import Environment
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Batches = dict[TopicPartition, list[pa.RecordBatch]]
+
+# Once there is something to return, not more than this is waited for more, ms.
+_ENOUGH_MS = 100
+# Batches after which a partition that others wait for gives its memory up.
+_TURN_BATCHES = 64
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What one call has collected, before it is returned."""
+
+    rest: int
+    rest_bytes: int
+    batches: Batches = field(default_factory=dict)
+    moved: dict[TopicPartition, int] = field(default_factory=dict)
+    error: TxnTableError | None = None
+
+    def add(self, partition: TopicPartition, batch: pa.RecordBatch) -> None:
+        self.batches.setdefault(partition, []).append(batch)
+        self.rest -= batch.num_rows
+        self.rest_bytes -= batch.nbytes
+
+    @property
+    def is_full(self) -> bool:
+        return self.rest <= 0 or self.rest_bytes <= 0
+
+
+class Fetcher:
+    """What a consumer has read ahead, partition by partition.
+
+    Parameters
+    ----------
+    config : ConsumerConfig
+        How much is in memory, and where to begin.
+    environment : Environment
+        Says how long a call has taken.
+    subscription : Subscription
+        The positions; moved here.
+    topics : Mapping[str, FollowedTopic]
+        The views that are read; one for each topic of the subscription.
+    ahead : Executor, optional
+        Reads the next batches meanwhile; ``None``: nothing is read before it is asked for.
+    """
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        environment: Environment,
+        subscription: Subscription,
+        topics: Mapping[str, FollowedTopic],
+        ahead: Executor | None,
+    ) -> None:
+        self._config, self._environment = config, environment
+        self._subscription, self._topics = subscription, topics
+        self._ahead = ahead
+        self._fetches: dict[TopicPartition, PartitionFetch] = {}
+        self._turns: deque[TopicPartition] = deque()
+        self._batch_bytes = config.max_partition_fetch_bytes
+        # Whether a partition waits for memory that others have.
+        self._crowded = False
+
+    def drop(self, partition: TopicPartition) -> None:
+        """Forget what was read ahead in a partition."""
+        self._fetches.pop(partition, None)
+
+    def drop_all(self) -> None:
+        """Forget everything that was read ahead."""
+        self._fetches.clear()
+
+    def collect(
+        self, limit: int, decode: Callable[[TopicPartition, list[pa.RecordBatch]], T]
+    ) -> dict[TopicPartition, T]:
+        """Return the next records of the views as they are, and move the positions past them.
+
+        Parameters
+        ----------
+        limit : int
+            The most records.
+        decode : callable
+            (partition, its batches) -> what is returned of it.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            There is no offset to begin at, or it can not be read, and the policy is ``none``: seek.
+        DamagedDataError
+            A segment can not be read; the position stays before it.
+        StoreUnavailableError, CommitStateUnknownError
+            Call again.
+        """
+        self.stand()
+        before = dict(self._subscription.positions)
+        try:
+            collected = self._collect(limit)
+            decoded = {partition: decode(partition, batches) for partition, batches in collected.batches.items()}
+            for partition, offset in collected.moved.items():
+                self._subscription.move(partition, offset)
+        except BaseException:
+            # What was taken is lost, and an iterator that was interrupted says that it is at its end.
+            self.drop_all()
+            self._subscription.positions.update(before)
+            raise
+        if collected.error is not None and not decoded:
+            raise collected.error
+        return decoded
+
+    def _collect(self, limit: int) -> _Collected:
+        began = self._environment.instant()
+        collected = _Collected(limit, self._config.fetch_max_bytes)
+        self._line_up(collected)
+        misses = 0
+        while misses < len(self._turns) and not collected.is_full:
+            if collected.batches and self._environment.since_ms(began) >= _ENOUGH_MS:
+                break
+            partition = self._turns[0]
+            try:
+                batch = self._take(partition, collected)
+            except TxnTableError as error:
+                self._fail(partition, collected, error)
+                break
+            self._turns.rotate(-1)
+            misses = misses + 1 if batch is None else 0
+            if batch is not None:
+                collected.add(partition, batch)
+        return collected
+
+    def _line_up(self, collected: _Collected) -> None:
+        """Keep the turns of the partitions that are wanted still; new ones come last."""
+        wanted = dict.fromkeys(self._subscription.wanted)
+        kept = [partition for partition in self._turns if partition in wanted]
+        self._turns = deque(dict.fromkeys([*kept, *wanted]))
+        self._crowded = False
+        for partition in [partition for partition in self._fetches if partition not in wanted]:
+            self.drop(partition)
+        if self._ahead is None:
+            return
+        # So that the first batches of all partitions are on their way before one is waited for.
+        for partition in list(self._turns):
+            # An error is met again, at its turn.
+            with suppress(TxnTableError):
+                self._fetch_of(partition, collected)
+
+    def _take(self, partition: TopicPartition, collected: _Collected) -> pa.RecordBatch | None:
+        while (fetch := self._fetch_of(partition, collected)) is not None:
+            taken = fetch.take(collected.rest)
+            if taken is not None:
+                batch, collected.moved[partition] = taken
+                if self._crowded and fetch.batches >= _TURN_BATCHES:
+                    self.drop(partition)
+                return batch
+            collected.moved[partition] = fetch.through
+            self.drop(partition)
+        return None
+
+    def _fail(self, partition: TopicPartition, collected: _Collected, error: TxnTableError) -> None:
+        self.drop(partition)
+        collected.error = error
+        if not collected.batches:
+            # It is raised now; next time the others are asked first.
+            self._turns.rotate(-1)
+
+    # -- where to begin ---------------------------------------------------------------------
+
+    def stand(self) -> None:
+        """Find out where each partition begins that was not read yet, also where it is paused, as Kafka does.
+
+        So a commit speaks of all that are assigned, also of those that have returned nothing: who comes next
+        would begin by a policy of its own there.
+        """
+        for partition, position in list(self._subscription.positions.items()):
+            topic = self._topics.get(partition.topic)
+            if position.offset is not None or position.awaits_committed or topic is None:
+                continue
+            # A partition that is not there is met by whoever reads it.
+            bounds = topic.view.bounds.get(partition.partition)
+            begins_at = None if bounds is None else beginning(position.reset, bounds)
+            if begins_at is not None:
+                self._subscription.stand_at(partition, begins_at)
+
+    def _fetch_of(self, partition: TopicPartition, collected: _Collected) -> PartitionFetch | None:
+        fetch = self._fetches.get(partition)
+        if fetch is not None:
+            return fetch
+        start = collected.moved.get(partition)
+        if start is None:
+            start = self.begins_at(partition)
+        if start is None:
+            return None
+        collected.moved[partition] = start
+        topic, number, batch_bytes = self._topics[partition.topic], partition.partition, self._batch_bytes
+        if not self._has_room(2 * batch_bytes):
+            return None
+        opened = next_fetch(topic, number, start, batch_bytes)
+        if opened is None:
+            collected.moved[partition] = max(start, topic.bounds(number).end)
+            return None
+        if not self._has_room(opened.reserved_bytes):
+            return None
+        opened.begin(self._ahead)
+        self._fetches[partition] = opened
+        return opened
+
+    def _has_room(self, wanted_bytes: int) -> bool:
+        reserved = sum(fetch.reserved_bytes for fetch in self._fetches.values())
+        room = not self._fetches or reserved + wanted_bytes <= self._config.fetch_max_bytes
+        self._crowded = self._crowded or not room
+        return room
+
+    def begins_at(self, partition: TopicPartition) -> int | None:
+        """Return the offset at which a partition is read from; ``None``: it is not published yet.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            As :meth:`collect`.
+        """
+        topic, position, number = self._topics[partition.topic], self._subscription.of(partition), partition.partition
+        start = position.begins_at(topic.bounds(number))
+        if start is not None:
+            return start
+        # Beyond the high watermark, as far as a public table knows that may be behind?
+        beyond = position.offset is not None and position.offset > topic.bounds(number).high_watermark
+        if beyond and topic.holds(number, position.offset or 0):
+            return position.begins_at(topic.bounds(number))
+        return self._reset(partition, position)
+
+    def _reset(self, partition: TopicPartition, position: FetchPosition) -> int:
+        bounds = self._topics[partition.topic].bounds(partition.partition)
+        start = beginning(self._config.reset, bounds)
+        facts = {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": position.offset,
+            "log_start": bounds.start,
+            "high_watermark": bounds.high_watermark,
+        }
+        if start is None:
+            raise OffsetOutOfRangeError(
+                "there is no such offset to read from, and auto_offset_reset is none; seek to one", **facts
+            )
+        logger.info("the offset can not be read, and is reset offset=%s to=%s of %s", position.offset, start, partition)
+        return start

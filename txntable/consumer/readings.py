@@ -1,0 +1,138 @@
+"""What a consumer has handed out and not committed yet: the offsets of a transaction, and who owned them when.
+
+Owns the rule that group metadata is frozen *when something is read*: of each partition the first reading since the
+last commit counts, and one that was lost meanwhile stays here until it is refused or given up.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.offset_request import RangeStart
+from txntable.format.records import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was handed out of one partition.
+
+    Attributes
+    ----------
+    topic_id : str
+        Of the topic that was read.
+    start, end : int
+        From this offset, before that one.
+    owner : GroupMetadata or None
+        Of the consumer when the first of it was read; ``None``: it was no member.
+    read_from : RangeStart or None
+        Where the group stood, of a bounded range; ``None``: it was polled.
+    """
+
+    topic_id: str
+    start: int
+    end: int
+    owner: GroupMetadata | None = None
+    read_from: RangeStart | None = None
+
+    def epoch(self, partition: TopicPartition) -> int | None:
+        """Return the ownership epoch under which it was read."""
+        return None if self.owner is None or self.owner.ownership is None else self.owner.ownership.get(partition)
+
+
+class Readings:
+    """The readings of one consumer.
+
+    Attributes
+    ----------
+    by_partition : dict of TopicPartition to Reading
+        What is not committed.
+    """
+
+    def __init__(self) -> None:
+        self.by_partition: dict[TopicPartition, Reading] = {}
+
+    @property
+    def ranges(self) -> dict[TopicPartition, Reading]:
+        """The bounded ranges among them."""
+        return {each: reading for each, reading in self.by_partition.items() if reading.read_from is not None}
+
+    def polled(self, partition: TopicPartition, reading: Reading) -> None:
+        """Take note of records that a poll returned: what was handed out before goes on."""
+        old = self.by_partition.get(partition)
+        self.by_partition[partition] = reading if old is None else replace(old, end=reading.end)
+
+    def took(self, partition: TopicPartition, reading: Reading) -> None:
+        """Take note of a bounded range, in place of what was read before."""
+        self.by_partition[partition] = reading
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Forget readings: they are committed, or given up."""
+        for partition in list(partitions):
+            self.by_partition.pop(partition, None)
+
+    def give_up(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take note that these were given up, also where the group leaves them to the consumer after all.
+
+        It reads them from what is committed then: what was handed out before can not be committed beside that.
+        """
+        for partition in self.by_partition.keys() & set(partitions):
+            reading = self.by_partition[partition]
+            if reading.owner is not None:
+                ownership = {each: at for each, at in (reading.owner.ownership or {}).items() if each != partition}
+                self.by_partition[partition] = replace(reading, owner=replace(reading.owner, ownership=ownership))
+
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Forget what these committed offsets cover."""
+        self.drop(
+            each
+            for each, offset in offsets.items()
+            if each in self.by_partition and self.by_partition[each].end <= offset
+        )
+
+    def lost(self, current: GroupMetadata | None) -> list[TopicPartition]:
+        """Return the partitions that are not owned any more as they were when they were read."""
+        return [
+            partition
+            for partition, reading in self.by_partition.items()
+            if reading.owner is not None
+            and (
+                current is None
+                or current.member_id != reading.owner.member_id
+                # Given up meanwhile: read under no ownership, which is as lost as under another one.
+                or reading.epoch(partition) is None
+                or (current.ownership or {}).get(partition) != reading.epoch(partition)
+            )
+        ]
+
+    def metadata(
+        self, current: GroupMetadata | None, partitions: Iterable[TopicPartition] | None = None
+    ) -> GroupMetadata | None:
+        """Return who commits now, with what was frozen when these partitions were read.
+
+        Parameters
+        ----------
+        current : GroupMetadata, optional
+            Of the consumer now; ``None``: it is no member, and speaks as the one that it was when it read.
+        partitions : iterable of TopicPartition, optional
+            Whose readings count; default: all.
+        """
+        chosen = self.by_partition.keys() if partitions is None else partitions
+        readings = {each: self.by_partition[each] for each in chosen if each in self.by_partition}
+        if current is None:
+            # Read as a member that is none any more, as far as it knows: whether it owns them is for the log to say.
+            current = next((each.owner for each in readings.values() if each.owner is not None), None)
+        if current is None:
+            return None
+        ownership, former = dict(current.ownership or {}), None
+        for partition, reading in readings.items():
+            ownership.pop(partition, None)
+            if (epoch := reading.epoch(partition)) is not None:
+                ownership[partition] = epoch
+            if reading.owner is not None and reading.owner.member_id != current.member_id:
+                former = reading.owner.member_id
+        if former is None:
+            return replace(current, ownership=ownership)
+        # Read as a member that is no more: it is that one which has to be refused, not who has its instance id now.
+        return replace(current, member_id=former, instance_id=None, ownership=ownership)

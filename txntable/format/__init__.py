@@ -1,0 +1,1 @@
+"""What is stored, as values: names, types, keys, paths, settings and policies.  Does no I/O."""

@@ -1,0 +1,243 @@
+"""What producers give back for records: Kafka's words, kafka-python's shapes.
+
+Values of the client; must not know of storage.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from txntable.coordinator.error_kinds import shown
+from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
+
+logger = logging.getLogger(__name__)
+
+OnDelivery: TypeAlias = "Callable[[RecordMetadata, TxnTableError | None], None]"
+# Columns of type TIMESTAMP count microseconds in 64 bits.
+LATEST_TIMESTAMP_MS = (2**63 - 1) // 1000
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets that one segment got.
+
+    Attributes
+    ----------
+    partition : int
+        From 0.
+    base_offset, last_offset : int
+        Inclusive.
+    """
+
+    partition: int
+    base_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendOptions:
+    """What a ``send`` says beside the records themselves.
+
+    Attributes
+    ----------
+    timestamp_ms : int
+        Of records that bring no ``_timestamp``, ms since 1970.
+    partition : int or None
+        As the caller chose; ``None``: the partitioner's choice.
+    on_delivery : callable or None
+        (metadata, error or None) -> None; called once.
+
+    Raises
+    ------
+    InvalidRequestError
+        The timestamp is no moment that a record can have, or `on_delivery` can not be called.
+    """
+
+    timestamp_ms: int
+    partition: int | None = None
+    on_delivery: OnDelivery | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.timestamp_ms) is not int or not 0 <= self.timestamp_ms <= LATEST_TIMESTAMP_MS:
+            raise InvalidRequestError(
+                "a timestamp is an int of ms since 1970",
+                timestamp_ms=shown(self.timestamp_ms),
+                latest=LATEST_TIMESTAMP_MS,
+            )
+        if self.on_delivery is not None and not callable(self.on_delivery):
+            raise InvalidRequestError(
+                "on_delivery is called with the metadata and an error or None; give a callable",
+                on_delivery=shown(self.on_delivery),
+            )
+
+
+class RecordMetadata:
+    """Where the records of one ``send`` are; known once the producer has flushed.
+
+    Parameters
+    ----------
+    topic : str
+        The topic's name.
+    records : int, optional
+        How many there are; ``None``: :meth:`expect` says it later.
+    timestamp_ms : int, optional
+        Of the first record, ms since 1970.
+    on_delivery : callable, optional
+        See :class:`SendOptions`.
+
+    Attributes
+    ----------
+    topic : str
+        The topic's name.
+    timestamp_ms : int or None
+        Of the first record, ms since 1970; of topics with ``LogAppendTime`` that of the upload, once delivered.
+    error : TxnTableError or None
+        Why records of this send will never be delivered; ``None``: they wait, or are delivered.
+    """
+
+    __slots__ = ("_on_delivery", "_ranges", "_waiting", "error", "timestamp_ms", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        records: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None:
+        self.topic = topic
+        self.timestamp_ms = timestamp_ms
+        self.error: TxnTableError | None = None
+        self._on_delivery = on_delivery
+        self._waiting = records
+        self._ranges: tuple[OffsetRange, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"RecordMetadata(topic={self.topic!r}, ranges={self._ranges!r}, error={self.error!r})"
+
+    def expect(self, records: int) -> None:
+        """Take how many records there are (the producer calls it)."""
+        self._waiting = records
+
+    def deliver(self, delivered: OffsetRange) -> bool:
+        """Take what became of records of this send (the producer calls it); return whether that was all."""
+        self._ranges = (*self._ranges, delivered)
+        if self._waiting is not None:
+            self._waiting -= delivered.last_offset - delivered.base_offset + 1
+        return not self._waiting
+
+    def fail(self, error: TxnTableError) -> bool:
+        """Take that what waits is never delivered (the producer calls it); return whether that is news."""
+        if self.error is not None:
+            return False
+        self.error = error
+        return True
+
+    def announce(self) -> None:
+        """Call ``on_delivery``; what it raises is logged, for it is not the producer's."""
+        if self._on_delivery is None:
+            return
+        try:
+            self._on_delivery(self, self.error)
+        except Exception:
+            logger.exception("on_delivery failed topic=%s", self.topic)
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether all records of the send have their offsets."""
+        return self.error is None and bool(self._ranges) and not self._waiting
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        """All offsets of the send, in the order of partitions.
+
+        Raises
+        ------
+        IllegalStateError
+            Not flushed yet: call ``flush`` or commit.  Or there were no records.
+        TxnTableError
+            :attr:`error`: send the records again.
+        """
+        if self.error is not None:
+            raise self.error
+        if self._waiting == 0 and not self._ranges:
+            raise IllegalStateError("there were no records to send, hence no offsets", topic=self.topic)
+        if not self.is_delivered:
+            raise IllegalStateError("the record is not flushed yet; call flush or commit first", topic=self.topic)
+        return tuple(sorted(self._ranges, key=lambda r: (r.partition, r.base_offset)))
+
+    @property
+    def partition(self) -> int:
+        """The partition of the (first) record; raises as :attr:`ranges` does."""
+        return self.ranges[0].partition
+
+    @property
+    def offset(self) -> int:
+        """The offset of the (first) record; raises as :attr:`ranges` does."""
+        return self.ranges[0].base_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Whom to tell the offsets of some consecutive records of a segment."""
+
+    metadata: RecordMetadata
+    records: int
+
+
+def fail_all(deliveries: Iterable[Delivery], error: TxnTableError) -> None:
+    """Let sends know that what waits of them is never delivered; each is told once."""
+    news = [delivery.metadata for delivery in deliveries if delivery.metadata.fail(error)]
+    for metadata in news:
+        metadata.announce()
+
+
+def header_structs(headers: Sequence[tuple[str, bytes]] | None) -> list[dict[str, object]] | None:
+    """Return a record's headers as the column ``headers`` holds them.
+
+    Raises
+    ------
+    InvalidRequestError
+        They are no sequence of pairs, a name is no text, or a value no bytes.
+    """
+    if headers is None:
+        return None
+    if not isinstance(headers, list | tuple) or not all(map(_is_header, headers)):
+        raise InvalidRequestError("headers are a list of (name, bytes) pairs", headers=shown(headers))
+    return [{"key": name, "value": data} for name, data in headers]
+
+
+def _is_header(pair: object) -> bool:
+    return (
+        isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], bytes | None)
+    )
+
+
+def checked_partitions(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Return partitions as such, each once.
+
+    Raises
+    ------
+    InvalidRequestError
+        They are no list of pairs of a topic and a number.
+    """
+    pairs = partitions if isinstance(partitions, Iterable) and not isinstance(partitions, str) else None
+    found = [] if pairs is None else list(pairs)
+    if pairs is None or not all(
+        isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and type(each[1]) is int
+        for each in found
+    ):
+        raise InvalidRequestError("partitions are given as a list of TopicPartition", partitions=shown(partitions))
+    return list(dict.fromkeys(TopicPartition(*each) for each in found))

@@ -1,0 +1,1 @@
+"""The offset log: committed offsets of consumer groups."""

@@ -1,0 +1,188 @@
+"""Staged segments on their way into the partition logs: sequences, enrolment, append.
+
+Owns the order *enrol, then append*, and the numbering of batches.  What was staged stays staged
+until its append is known to be durable, so that a call after an unknown outcome repeats exactly
+the same batches (PROTOCOL.md §5.4 makes that safe).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from txntable.errors import RecordTooLargeError
+from txntable.format.records import Delivery, OffsetRange, RecordMetadata
+from txntable.format.topic import TopicSettings
+from txntable.partition.append import (
+    LARGEST_TRANSACTION_BYTES,
+    LARGEST_TRANSACTION_SEGMENTS,
+    AppendRequest,
+    SequencedSegment,
+    action_bytes,
+    split_for_commits,
+)
+from txntable.partition.batch import ProducerEpoch
+from txntable.segments.segment import StagedSegment, stamps_records
+from txntable.topics.topic_log import TopicLog, Verify
+
+# (topic log, topic id, partitions) -> what is asked at every attempt of an append.
+VerifyFor = Callable[[str, frozenset[int]], Verify]
+
+
+@dataclass(slots=True)
+class Staged:
+    """What waits to be appended to one topic.
+
+    Attributes
+    ----------
+    topic : TopicLog
+        Where to.
+    settings : TopicSettings
+        As they were when it was written.
+    segments : list of SequencedSegment
+        In order.
+    deliveries : list of tuple of Delivery
+        For each segment whom to tell, in the order of its records.
+    """
+
+    topic: TopicLog
+    settings: TopicSettings
+    segments: list[SequencedSegment] = field(default_factory=list)
+    deliveries: list[tuple[Delivery, ...]] = field(default_factory=list)
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """The partitions that the segments are of."""
+        return frozenset(item.segment.partition for item in self.segments)
+
+
+class Appender:
+    """The staged segments of one producer.
+
+    Attributes
+    ----------
+    producer : ProducerEpoch or None
+        Under which to append; ``None``: at least once, without sequences.
+    transactional : bool
+        Whether markers decide.
+    staged : dict of str to Staged
+        By topic id, in the order of first use.
+    """
+
+    def __init__(self, *, transactional: bool) -> None:
+        self.producer: ProducerEpoch | None = None
+        self.transactional = transactional
+        self.staged: dict[str, Staged] = {}
+        self._sequences: dict[tuple[str, int], int] = {}
+        # Of the transaction by topic id: segments, and bytes of their actions.
+        self._registered: dict[str, tuple[int, int]] = {}
+        # Sends whose records have all been appended, and whose callers have not been told.
+        self._delivered: list[RecordMetadata] = []
+
+    def restart(self, producer: ProducerEpoch | None) -> None:
+        """Forget what is staged, and number from 0 under `producer`."""
+        self.producer = producer
+        self.staged = {}
+        self._sequences = {}
+        self._registered = {}
+
+    def stage(
+        self,
+        topic: TopicLog,
+        settings: TopicSettings,
+        segments: Sequence[StagedSegment],
+        deliveries: Sequence[tuple[Delivery, ...]],
+    ) -> None:
+        """Take uploaded segments; they get their sequences here.
+
+        Parameters
+        ----------
+        topic, settings
+            Where to, and as what it was known.
+        segments : sequence of StagedSegment
+            Of each partition in order.
+        deliveries : sequence of tuple of Delivery
+            For each segment whom to tell its offsets, in the order of its records.
+
+        Raises
+        ------
+        RecordTooLargeError
+            The transaction has more segments in the topic than one projection can hold: abort.
+        """
+        if not segments:
+            # An empty write touches no partition: there is nothing to enrol.
+            return
+        if self.transactional:
+            self._count(settings, segments)
+        staged = self.staged.setdefault(settings.topic_id, Staged(topic, settings))
+        for segment, tell in zip(segments, deliveries, strict=True):
+            staged.segments.append(SequencedSegment(segment, self._take_sequence(settings.topic_id, segment)))
+            staged.deliveries.append(tell)
+
+    def _count(self, settings: TopicSettings, segments: Sequence[StagedSegment]) -> None:
+        count, size = self._registered.get(settings.topic_id, (0, 0))
+        count += len(segments)
+        size += sum(action_bytes(segment) for segment in segments)
+        if count > LARGEST_TRANSACTION_SEGMENTS or size > LARGEST_TRANSACTION_BYTES:
+            raise RecordTooLargeError(
+                "too many segments of a transaction in one topic; abort, then write larger ones (a DataFrame with"
+                " distribution_mode='hash') or in parts",
+                topic=settings.name,
+                segments=count,
+                most=LARGEST_TRANSACTION_SEGMENTS,
+                bytes=size,
+                most_bytes=LARGEST_TRANSACTION_BYTES,
+            )
+        self._registered[settings.topic_id] = (count, size)
+
+    def _take_sequence(self, topic_id: str, segment: StagedSegment) -> int | None:
+        if self.producer is None:
+            return None
+        first = self._sequences.get((topic_id, segment.partition), 0)
+        self._sequences[topic_id, segment.partition] = first + segment.records
+        return first
+
+    def append_all(self, verify_for: VerifyFor) -> None:
+        """Append everything that is staged, commit by commit; what is durable is staged no more.
+
+        Parameters
+        ----------
+        verify_for : callable
+            (topic id, partitions) -> what is asked at every attempt.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            Call again: exactly the same batches are appended.
+        TxnTableError
+            Whatever refuses.
+        """
+        try:
+            for topic_id, staged in list(self.staged.items()):
+                for part in split_for_commits(staged.segments):
+                    partitions = frozenset(item.segment.partition for item in part)
+                    request = AppendRequest(topic_id, self.producer, self.transactional, part)
+                    offsets = staged.topic.append(request, verify_for(topic_id, partitions))
+                    self._deliver(staged, part, offsets)
+                del self.staged[topic_id]
+        finally:
+            self._announce()
+
+    def _deliver(self, staged: Staged, part: tuple[SequencedSegment, ...], offsets: tuple[int, ...]) -> None:
+        told = staged.deliveries[: len(part)]
+        del staged.deliveries[: len(part)], staged.segments[: len(part)]
+        stamped = stamps_records(staged.settings)
+        for item, offset, deliveries in zip(part, offsets, told, strict=True):
+            for one in deliveries:
+                found = OffsetRange(item.segment.partition, offset, offset + one.records - 1)
+                if stamped or one.metadata.timestamp_ms is None:
+                    one.metadata.timestamp_ms = item.segment.first_timestamp_ms
+                if one.metadata.deliver(found):
+                    self._delivered.append(one.metadata)
+                offset += one.records
+
+    def _announce(self) -> None:
+        """Tell callers, once nothing is under way: they may send and flush from there."""
+        told, self._delivered = self._delivered, []
+        for metadata in told:
+            metadata.announce()

@@ -1,0 +1,144 @@
+"""Settings of a producer, with Kafka's names and, where they make sense for files, Kafka's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.row_json import check_name, check_number
+from txntable.errors import InvalidConfigError, InvalidRequestError
+from txntable.partition.batch import ProducerEpoch
+from txntable.producer.partitioner import PARTITIONERS, Partitioner
+
+# A segment is a file: Kafka's 16 KiB would make very small ones.
+DEFAULT_BATCH_SIZE = 16 * 1024 * 1024
+DEFAULT_MAX_REQUEST_SIZE = 1024 * 1024
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+# The texts of a batch become one Arrow array, which holds 2 GiB.
+LARGEST_BATCH_SIZE = 1024 * 1024 * 1024
+LARGEST_LINGER_MS = 2**31 - 1
+COMPRESSION_TYPES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """How a producer behaves.
+
+    Attributes
+    ----------
+    transactional_id : str or None
+        ``None``: no transactions.
+    transaction_timeout_ms : int
+        From the first enrolment on, by the store's time.
+    enable_idempotence : bool
+        ``False``: at least once; not possible with a transactional id.
+    write_dataframe : callable
+        (producer, topic, DataFrame, distribution mode) -> RecordMetadata; handed in because this package does not
+        know Spark.
+    linger_ms : int or None
+        How long a record waits at most, ms; ``None``: until flush, close or a full batch.  Only without transactions.
+    batch_size : int
+        Bytes of waiting values of one partition at which they become a segment.
+    max_request_size : int
+        Bytes of the largest record.
+    partitioner : str or callable
+        ``"default"``, ``"round_robin"``, or (topic, key bytes or None, partitions) -> partition.
+    partitioner_ignore_keys : bool
+        Whether the default partitioner treats every record as one without a key.
+    compression_type : str
+        Codec of segments where the topic's ``compression.type`` is ``producer``.
+
+    Raises
+    ------
+    InvalidConfigError
+        A setting is out of its bounds, or two contradict each other.
+    """
+
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    enable_idempotence: bool
+    write_dataframe: Callable[..., Any]
+    linger_ms: int | None = None
+    batch_size: int = DEFAULT_BATCH_SIZE
+    max_request_size: int = DEFAULT_MAX_REQUEST_SIZE
+    partitioner: Partitioner = "default"
+    partitioner_ignore_keys: bool = False
+    compression_type: str = "zstd"
+
+    def __post_init__(self) -> None:
+        if self.transactional_id is not None and not self.enable_idempotence:
+            raise InvalidConfigError(
+                "a transactional producer is idempotent; leave enable_idempotence on", setting="enable_idempotence"
+            )
+        if self.transactional_id is not None:
+            self._check_id(self.transactional_id)
+        self._check_linger()
+        # Its bounds are the warehouse's: init_transactions checks them.
+        if type(self.transaction_timeout_ms) is not int:
+            _refuse("transaction_timeout_ms", self.transaction_timeout_ms, "int")
+        if not isinstance(self.enable_idempotence, bool):
+            _refuse("enable_idempotence", self.enable_idempotence, "True|False")
+        _check_int("batch_size", self.batch_size, 1, LARGEST_BATCH_SIZE)
+        _check_int("max_request_size", self.max_request_size, 0, LARGEST_BATCH_SIZE)
+        if not callable(self.partitioner) and self.partitioner not in PARTITIONERS:
+            _refuse("partitioner", self.partitioner, f"{'|'.join(PARTITIONERS)}|callable")
+        if not isinstance(self.partitioner_ignore_keys, bool):
+            _refuse("partitioner_ignore_keys", self.partitioner_ignore_keys, "True|False")
+        if self.partitioner_ignore_keys and self.partitioner != "default":
+            raise InvalidConfigError(
+                "only the default partitioner can ignore keys; leave one of the two settings out",
+                setting="partitioner_ignore_keys",
+                partitioner=self.partitioner,
+            )
+        if self.compression_type not in COMPRESSION_TYPES:
+            _refuse("compression_type", self.compression_type, "|".join(COMPRESSION_TYPES))
+
+    def _check_id(self, transactional_id: str) -> None:
+        """Refuse an id that no call would take: here, as Kafka's producers do, not when it is used first."""
+        try:
+            check_name(transactional_id, "a transactional id")
+        except InvalidRequestError as error:
+            raise InvalidConfigError(
+                error.message + "; or leave transactional_id out", setting="transactional_id", **error.facts
+            ) from error
+
+    def _check_linger(self) -> None:
+        if self.linger_ms is None:
+            return
+        _check_int("linger_ms", self.linger_ms, 0, LARGEST_LINGER_MS)
+        if self.transactional_id is not None:
+            raise InvalidConfigError(
+                "in a transaction, records are sent by flush, commit or a full batch; leave linger_ms out",
+                setting="linger_ms",
+                value=self.linger_ms,
+            )
+
+
+def check_identity(identity: object) -> None:
+    """Refuse what is no identity of a producer.
+
+    Raises
+    ------
+    InvalidRequestError
+        No producer id and epoch, or numbers that can be none.
+    """
+    if not isinstance(identity, ProducerEpoch):
+        raise InvalidRequestError("an identity is a ProducerEpoch; give that of the other producer")
+    check_number(identity.producer_id, "a producer id")
+    check_number(identity.epoch, "a producer epoch")
+
+
+def _check_int(setting: str, value: object, lowest: int, highest: int) -> None:
+    if type(value) is not int or not lowest <= value <= highest:
+        _refuse(setting, value, f"int from {lowest} to {highest}")
+
+
+def _refuse(setting: str, value: object, allowed: str) -> NoReturn:
+    raise InvalidConfigError(
+        "a producer's setting has a value that is not allowed; give one that is",
+        setting=setting,
+        value=shown(value),
+        allowed=allowed,
+    )

@@ -1,0 +1,60 @@
+"""One open transaction, as the block ``with producer.transaction() as txn`` holds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from txntable.runtime.one_process import OfOneProcess
+
+if TYPE_CHECKING:
+    from txntable.format.records import RecordMetadata
+    from txntable.producer.producer import Producer
+
+
+class Transaction(OfOneProcess):
+    """What can be done inside; the block's end commits, an exception aborts."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self.send = producer.send
+        self.flush = producer.flush
+        self.prepare = producer.prepare_transaction
+        self.send_offsets = producer.send_offsets_of
+
+    def write(self, topic: str, dataframe: Any, *, distribution_mode: str = "none") -> RecordMetadata:
+        """Write a Spark DataFrame, distributed; visible when the transaction commits.
+
+        Parameters
+        ----------
+        topic : str
+            The topic's name.
+        dataframe : pyspark.sql.DataFrame
+            The topic's columns by name, in any order; optionally ``_timestamp``.
+        distribution_mode : str
+            ``"none"``: no shuffle, each task writes a segment for every partition that its keys lead to.
+            ``"hash"``: shuffled first, a task has whole partitions: few large segments, where a topic has a key.
+
+        Returns
+        -------
+        RecordMetadata
+            Knows its offsets once flushed or committed.
+
+        Raises
+        ------
+        SchemaMismatchError
+            A column is missing, unknown or of another type (before anything runs), or null where it may not be.
+        RecordTooLargeError
+            The transaction has too many segments in the topic: abort, and write with ``"hash"`` or in parts.
+        MissingKeyError, UnknownTopicOrPartitionError
+            Only abort is possible, as after a failed :meth:`send`; also where Spark's job itself failed.
+        InvalidRequestError
+            There is no such distribution mode.
+        """
+        write = self._producer.config.write_dataframe
+        try:
+            metadata: RecordMetadata = write(self._producer, topic, dataframe, distribution_mode)
+        except BaseException as error:
+            # A job that failed, or was interrupted: whoever catches it must not commit without its rows.
+            self._producer.spoil(error)
+            raise
+        return metadata

@@ -1,0 +1,95 @@
+"""Rows of one partition that wait to become one segment.
+
+Owns how single records and tables, in the order of their sends, become one table, and whom to
+tell the offsets.  Must not know how a partition is chosen or when a batch is full.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from txntable.format.delta_types import TIMESTAMP
+from txntable.format.records import Delivery, RecordMetadata
+from txntable.producer.partitioner import Placement
+from txntable.producer.row_check import CheckedRow
+
+# Single records in Python take many times their size: not more of them than this, then Arrow holds them.
+_LOOSE_ROWS = 4096
+
+
+class WaitingBatch:
+    """Some rows of one partition.
+
+    Parameters
+    ----------
+    partition : int
+        From 0.
+    placement : Placement
+        How the first rows came to it.
+    schema : pyarrow.Schema
+        The topic's columns and ``_timestamp``, all nullable.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of the values (see :mod:`txntable.producer.record_size`).
+    records : int
+        How many rows.
+    deliveries : list of Delivery
+        Whom to tell, in the order of the rows.
+    """
+
+    __slots__ = ("_loose", "_parts", "_schema", "_times", "deliveries", "partition", "placement", "records", "size")
+
+    def __init__(self, partition: int, placement: Placement, schema: pa.Schema) -> None:
+        self.partition = partition
+        self.placement = placement
+        self.size = 0
+        self.records = 0
+        self.deliveries: list[Delivery] = []
+        self._schema = schema
+        self._loose: list[tuple[Any, ...]] = []
+        self._times: list[int] = []
+        self._parts: list[pa.RecordBatch] = []
+
+    @property
+    def keyed(self) -> bool:
+        """Whether every record with a key came here by it."""
+        return self.placement is Placement.KEYED
+
+    def add_row(self, row: CheckedRow, timestamp_us: int, metadata: RecordMetadata) -> None:
+        """Take one record; `timestamp_us` in µs since 1970."""
+        self._loose.append(row.values)
+        self._times.append(timestamp_us)
+        self._count(1, row.size, metadata)
+        if len(self._loose) >= _LOOSE_ROWS:
+            self._gather()
+
+    def add_rows(self, rows: pa.RecordBatch, size: int, metadata: RecordMetadata) -> None:
+        """Take records that are in the schema of the batch."""
+        self._gather()
+        self._parts.append(rows)
+        self._count(rows.num_rows, size, metadata)
+
+    def _count(self, records: int, size: int, metadata: RecordMetadata) -> None:
+        self.records += records
+        self.size += size
+        self.deliveries.append(Delivery(metadata, records))
+
+    def _gather(self) -> None:
+        if self._loose:
+            columns = zip(*self._loose, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=False)]
+            times = pa.array(np.array(self._times, np.int64)).view(TIMESTAMP)
+            self._parts.append(pa.RecordBatch.from_arrays([*arrays, times], schema=self._schema))
+            self._loose, self._times = [], []
+
+    def rows(self) -> pa.RecordBatch | pa.Table:
+        """Return all rows in order."""
+        self._gather()
+        if len(self._parts) > 1:
+            return pa.Table.from_batches(self._parts, self._schema).combine_chunks()
+        return self._parts[0]

@@ -1,0 +1,1 @@
+"""The machine: time, chance, threads and what a process is."""

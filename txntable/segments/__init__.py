@@ -1,0 +1,1 @@
+"""Segments: Parquet files of records, their columns, statistics and digests, written and read."""

@@ -1,0 +1,275 @@
+"""Reading segments: record batches in offset order, in bounded memory (PROTOCOL.md §5.2, §10).
+
+Owns the columns that a reader gets: the topic's, then ``_partition``, ``_offset``, ``_timestamp`` and
+``_commit``.  A column that was added after a segment was written is null there.  A segment that is gone
+or can not be read is an error that names it: never silently fewer rows.  Must not know of Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from txntable.coordinator.error_kinds import shown
+from txntable.errors import DamagedDataError, InvalidRequestError, SchemaMismatchError, TxnTableError
+from txntable.format.conform import is_same_type
+from txntable.format.delta_types import TIMESTAMP
+from txntable.format.parquet_bounds import batch_rows as safe_batch_rows
+from txntable.format.parquet_bounds import chunks_of, leaf_count
+from txntable.format.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, all_nullable
+from txntable.format.topic import TopicSettings
+from txntable.runtime.background_thread import lend_to_arrow
+from txntable.segments.segment_check import check_file
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_digest import check_digest, digest_of
+from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
+from txntable.storage.object_store import ObjectStore
+
+PARTITION_COLUMN, OFFSET_COLUMN, COMMIT_COLUMN = "_partition", "_offset", "_commit"
+RECORD_COLUMNS = (
+    pa.field(PARTITION_COLUMN, pa.int32()),
+    pa.field(OFFSET_COLUMN, pa.int64()),
+    pa.field(TIMESTAMP_COLUMN, TIMESTAMP),
+    pa.field(COMMIT_COLUMN, pa.int64()),
+)
+DEFAULT_BATCH_ROWS = 64 * 1024
+# What every segment has beside the topic's columns.
+_RECORDS_OWN = (
+    pa.field(OFFSET_DELTA_COLUMN, pa.int64(), nullable=False),
+    pa.field(TIMESTAMP_COLUMN, TIMESTAMP, nullable=False),
+)
+# Not Arrow's want of memory, which is no damage.
+_UNREADABLE = (
+    pa.ArrowInvalid,
+    pa.ArrowKeyError,
+    pa.ArrowTypeError,
+    pa.ArrowIndexError,
+    pa.ArrowNotImplementedError,
+    OSError,
+)
+
+
+Overtaken = Callable[[PlannedSegment], TxnTableError | None]
+
+
+def _never(_: PlannedSegment) -> None:
+    return None
+
+
+class SegmentReader:
+    """Reads segments of one topic.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The warehouse's.
+    root : str
+        Of the table that the segments' paths are relative to.
+    settings : TopicSettings
+        The topic.
+    columns : sequence of str, optional
+        Which columns, in this order; default: all.
+    overtaken : callable, optional
+        Is asked about a segment that is gone: returns the error of who has slept until vacuum took it, or ``None``
+        where the log still names it; default: nobody knows, and it is damage.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the batches; everything nullable.
+
+    Raises
+    ------
+    SchemaMismatchError
+        There is no such column, or none is asked for: the message names those that there are.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        root: str,
+        settings: TopicSettings,
+        columns: Sequence[str] | None = None,
+        overtaken: Overtaken = _never,
+    ) -> None:
+        self._overtaken = overtaken
+        self._store, self._root, self._settings = store, root, settings
+        known = {field.name: field for field in (*all_nullable(settings.schema), *RECORD_COLUMNS)}
+        if isinstance(columns, str) or not isinstance(columns, Sequence | None):
+            raise InvalidRequestError("columns is a list of names; put the name into one", columns=shown(columns))
+        names = list(known) if columns is None else list(columns)
+        unknown = [str(name) for name in names if not isinstance(name, str) or name not in known]
+        if unknown or not names:
+            raise SchemaMismatchError(
+                "the topic has no such column; name some of those it has, one at least",
+                topic=settings.name,
+                columns=",".join(unknown) or None,
+                known=",".join(known),
+            )
+        self.schema = pa.schema([known[name] for name in names])
+
+    def read(self, segment: PlannedSegment, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted records of a segment in offset order.
+
+        Parameters
+        ----------
+        segment : PlannedSegment
+            Which segment, and which of its offsets.
+        batch_rows : int
+            The most rows of a batch.
+
+        Raises
+        ------
+        DamagedDataError
+            The segment is gone, truncated or no segment; the message names it.
+        StoreUnavailableError
+            Try again.
+        TxnTableError
+            What `overtaken` returned.
+        """
+        try:
+            yield from self._batches(segment, batch_rows)
+        except DamagedDataError as error:
+            gone = self._store.head(f"{self._root}/{segment.path}") is None
+            raise (self._overtaken(segment) if gone else None) or _damaged(segment, error.message) from error
+        except _UNREADABLE as error:
+            raise _damaged(segment, str(error).partition("\n")[0].lower()) from error
+
+    def check(self, segment: PlannedSegment) -> None:
+        """Return when a segment's file is the one that the log names: all of it is read.
+
+        Parameters
+        ----------
+        segment : PlannedSegment
+            Which; raises as :meth:`read`, which asks by itself of a file that it fetches whole.
+        """
+        if segment.size > WHOLE_BYTES:
+            try:
+                check_file(self._store, f"{self._root}/{segment.path}", segment.size, segment.digest)
+            except DamagedDataError as error:
+                raise _damaged(segment, error.message) from error
+
+    def _batches(self, segment: PlannedSegment, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        place = ObjectReader(self._store, f"{self._root}/{segment.path}", segment.size)
+        # Of a small one threads and read-ahead cost more than the decoding.
+        small = segment.size <= WHOLE_BYTES
+        source = pa.BufferReader(_checked(place.read(), segment)) if small else place
+        if not small:
+            lend_to_arrow(segment.path)
+        file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
+        needed = self._columns_in(file, segment)
+        leaves = _leaves_of(file.schema_arrow, needed)
+        before = -1
+        # At an error, or when nobody wants the rest, Arrow may still be reading.
+        with closing(place):
+            for group in _groups(file.metadata, segment):
+                # One row group at a time: memory is bounded by what one decodes to.
+                chunks = chunks_of(file.metadata, group, leaves)
+                place.hold((chunk.start, chunk.length) for chunk in chunks)
+                rows = safe_batch_rows(file.metadata, chunks, place.at, batch_rows)
+                for batch in file.iter_batches(rows, row_groups=[group], columns=needed, use_threads=not small):
+                    before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
+                    found = self._finished(batch, segment)
+                    if found.num_rows:
+                        yield found
+
+    def _columns_in(self, file: pq.ParquetFile, segment: PlannedSegment) -> list[str]:
+        """Return which of the file's columns are read; refuse a file that is not the segment."""
+        found = file.schema_arrow
+        if segment.records not in (None, file.metadata.num_rows):
+            raise DamagedDataError(f"it has {file.metadata.num_rows} records, not {segment.records}")
+        for field in (*self._settings.schema, *_RECORDS_OWN):
+            index = found.get_field_index(field.name)
+            if index < 0 and not field.nullable:
+                raise DamagedDataError(f"it has no column {field.name}")
+            if index >= 0 and not is_same_type(found.field(index).type, field.type):
+                raise DamagedDataError(f"its column {field.name} is {found.field(index).type}, not {field.type}")
+        wanted = {OFFSET_DELTA_COLUMN, *self.schema.names}
+        return [name for name in found.names if name in wanted]
+
+    def _finished(self, batch: pa.RecordBatch, segment: PlannedSegment) -> pa.RecordBatch:
+        offsets = pc.add(batch.column(OFFSET_DELTA_COLUMN), segment.base_offset)
+        arrays = [self._array(field, batch, offsets, segment) for field in self.schema]
+        finished = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if segment.is_whole:
+            return finished
+        inside = pc.and_(pc.greater_equal(offsets, segment.start), pc.less(offsets, segment.end))
+        return finished.filter(inside)
+
+    def _array(self, field: pa.Field, batch: pa.RecordBatch, offsets: pa.Array, segment: PlannedSegment) -> pa.Array:
+        if field.name == OFFSET_COLUMN:
+            return offsets
+        if field.name in (PARTITION_COLUMN, COMMIT_COLUMN):
+            value = segment.partition if field.name == PARTITION_COLUMN else segment.commit
+            return pa.repeat(pa.scalar(value, field.type), batch.num_rows)
+        if field.name not in batch.schema.names:
+            return pa.nulls(batch.num_rows, field.type)
+        column = batch.column(field.name)
+        return column if column.type == field.type else column.cast(field.type)
+
+
+def _leaves_of(schema: pa.Schema, names: Sequence[str]) -> list[int]:
+    """Return the numbers of Parquet's columns that columns of a file consist of."""
+    found: list[int] = []
+    first = 0
+    for field in schema:
+        count = leaf_count(field.type)
+        if field.name in names:
+            found.extend(range(first, first + count))
+        first += count
+    return found
+
+
+def _groups(footer: pq.FileMetaData, segment: PlannedSegment) -> Iterator[int]:
+    """Yield the row groups that may hold wanted offsets."""
+    leaves = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    column = leaves.index(OFFSET_DELTA_COLUMN)
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(column).statistics
+        if (
+            segment.is_whole
+            or found is None
+            or not found.has_min_max
+            or (segment.base_offset + found.max >= segment.start and segment.base_offset + found.min < segment.end)
+        ):
+            yield group
+
+
+def _check_deltas(deltas: pa.Array, before: int, segment: PlannedSegment) -> int:
+    """Return the last of the deltas, which must rise from `before` and stay inside of the segment."""
+    if deltas.null_count:
+        raise DamagedDataError("it has a record without an offset")
+    values = np.append(before, deltas.to_numpy(zero_copy_only=False))
+    last = int(values[-1])
+    if not bool(np.all(np.diff(values) > 0)) or segment.base_offset + last > segment.last_offset:
+        raise DamagedDataError("its offsets do not rise, or leave the segment")
+    return last
+
+
+def _checked(data: bytes, segment: PlannedSegment) -> bytes:
+    """Return a whole file's bytes when they are those of the log: another valid segment would be read as truth."""
+    check_digest(segment.digest, digest_of(data))
+    return data
+
+
+def _damaged(segment: PlannedSegment, reason: str) -> DamagedDataError:
+    return DamagedDataError(
+        "a segment can not be read; restore the file from a backup",
+        path=segment.path,
+        partition=segment.partition,
+        base_offset=segment.base_offset,
+        last_offset=segment.last_offset,
+        commit=segment.commit,
+        reason=reason,
+    )
+
+
+def offsets_of(batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the offsets of a batch's records."""
+    return np.asarray(batch.column(OFFSET_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -1,0 +1,251 @@
+"""Reading committed data: one position pinned over all topics (PROTOCOL.md §10).
+
+Owns the order *pin, complete, read*: a snapshot at D shows every transaction decided at or
+below D whole, in every topic, and none above; open transactions hold nothing back.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.offset_shard import committed
+from txntable.errors import (
+    InvalidRequestError,
+    OffsetOutOfRangeError,
+    StorePermissionError,
+    UnknownTopicOrPartitionError,
+)
+from txntable.format.isolation import IsolationLevel
+from txntable.format.layout import TRANSACTION_LOG_ROOT
+from txntable.format.records import TopicPartition
+from txntable.log.entry_time import version_as_of
+from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.partition.offsets import MERGED_THROUGH
+from txntable.partition.topic_view import TopicView
+from txntable.runtime.one_process import OfOneProcess
+from txntable.snapshot.offset_history import OffsetHistory
+from txntable.snapshot.topic_reader import TopicReader
+from txntable.spark.scan.offset_range import Offsets, offset_ranges
+from txntable.spark.scan.reader import scan
+from txntable.transactions.completion import Completer
+from txntable.transactions.transaction_log import TransactionLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["IsolationLevel", "Snapshot"]
+
+_MILLISECOND = dt.timedelta(milliseconds=1)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Snapshot(OfOneProcess):
+    """A consistent state of all topics; made by :meth:`txntable.Warehouse.snapshot`.
+
+    Transactions are those of its position.  What has no position (records without a transaction, the topic itself and
+    its columns) is as the topic is at its first read; of a snapshot of the past, as it was then.
+
+    Attributes
+    ----------
+    position : int
+        The decision position that it is pinned at.
+    """
+
+    def __init__(
+        self, position: int, url: str, reader: Callable[[str], TopicReader], offsets: OffsetHistory, *, past: bool
+    ) -> None:
+        self.position = position
+        self._url = url
+        self._reader = reader
+        self._offsets = offsets
+        self._past = past
+        self._versions: dict[str, int] = {}
+        self._views: dict[str, TopicView] = {}
+
+    @classmethod
+    def pin(
+        cls,
+        transactions: TransactionLog,
+        completer: Completer,
+        reader: Callable[[str], TopicReader],
+        as_of: int | dt.datetime | None,
+    ) -> Snapshot:
+        """Pin the head of the transaction log, or an earlier position.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            `as_of` has not happened yet, or is before the warehouse.
+        InvalidRequestError
+            `as_of` is neither a position nor a time with a zone.
+        """
+        url = transactions.context.store.spec.url
+        with transactions.log.lock:
+            head = transactions.refresh()
+            decided = transactions.log.fold.decided()
+        wanted = head if as_of is None else _position(transactions, head, as_of)
+        try:
+            completer.complete_decided()
+        except StorePermissionError:
+            # Who may not complete reads what others have published whole.
+            wanted = min(wanted, published_position(transactions, head))
+        past = wanted < head
+        offsets = OffsetHistory(transactions, completer.offsets, wanted, None if past else decided)
+        return cls(wanted, url, reader, offsets, past=past)
+
+    def version(self, topic: str) -> int:
+        """Return the version of the public table that the snapshot reads; pinned at the first call.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        OffsetOutOfRangeError
+            Retention has removed it.
+        """
+        if topic not in self._versions:
+            reader = self._reader(topic)
+            with reader.topic.segments.lock, reader.topic.public.lock:
+                try:
+                    reader.catch_up()
+                except UnknownTopicOrPartitionError:
+                    # What was deleted since is still there in the past.
+                    if not self._past:
+                        raise
+                public = reader.topic.public.table
+            # A snapshot that is older than snapshot.retention may find its topic merged beyond it.
+            merged = any(
+                number > self.position
+                for name, number in public.numbers.items()
+                if name.startswith(f"{MERGED_THROUGH}/")
+            )
+            past = self._past or merged
+            self._versions[topic] = reader.version_at(self.position) if past else public.next_version - 1
+        return self._versions[topic]
+
+    def view(self, topic: str) -> TopicView:
+        """Return what the snapshot shows of a topic; raises as :meth:`version`."""
+        if topic not in self._views:
+            self._views[topic] = self._reader(topic).view_at(self.version(topic), self.position)
+        return self._views[topic]
+
+    def read(
+        self,
+        spark: SparkSession,
+        topic: str,
+        *,
+        starting_offsets: Offsets | None = None,
+        ending_offsets: Offsets | None = None,
+    ) -> DataFrame:
+        """Return a topic's committed records as a DataFrame; see :meth:`txntable.Warehouse.read`."""
+        view = self.view(topic)
+        return scan(spark, self._url, view, offset_ranges(view, starting_offsets, ending_offsets))
+
+    def read_arrow(
+        self,
+        topic: str,
+        *,
+        columns: Sequence[str] | None = None,
+        starting_offsets: Offsets | None = None,
+        ending_offsets: Offsets | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return a topic's committed records without Spark; see :meth:`txntable.Warehouse.read_arrow`."""
+        return records_of(self._reader(topic), self.view(topic), columns, (starting_offsets, ending_offsets))
+
+    def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the offsets that a group had committed: of one state with the records of all topics.
+
+        Those of transactions are those of the position.  Plain commits have none: they count as they are at the first
+        call, in the past as they were then.
+
+        Parameters
+        ----------
+        group : str
+            Its name; one that there was not has no offsets.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            Log cleanup or retention has removed what is needed: ask for a later position.
+        """
+        rows = self._offsets.of_group(group)
+        found = {}
+        for topic in sorted({topic for topic, _ in rows}):
+            try:
+                topic_id = self.view(topic).settings.topic_id
+            except UnknownTopicOrPartitionError:
+                # It was deleted, or there was none of the name then.
+                continue
+            for partition in sorted(partition for name, partition in rows if name == topic):
+                one = committed(rows[topic, partition], topic_id, require_stable=False)
+                if one is not None:
+                    found[TopicPartition(topic, partition)] = OffsetAndMetadata(one.offset, one.metadata)
+        return found
+
+
+def records_of(
+    reader: TopicReader,
+    view: TopicView,
+    columns: Sequence[str] | None,
+    offsets: tuple[Offsets | None, Offsets | None],
+) -> pa.RecordBatchReader:
+    """Return the records of a view between offsets, as users write these; see :meth:`txntable.Warehouse.read_arrow`."""
+    ranges = offset_ranges(view, *offsets)
+    starts = {partition: one.start for partition, one in ranges.items()}
+    ends = {partition: one.end for partition, one in ranges.items()}
+    return reader.batches(view, columns, (starts, ends))
+
+
+def published_position(transactions: TransactionLog, head: int) -> int:
+    """Return the highest position at or below `head` with nothing decided and unpublished at or below it."""
+    with transactions.log.lock:
+        waiting = [row.position for row in transactions.log.fold.decided()]
+    return min([head, *(position - 1 for position in waiting)])
+
+
+def as_of(text: str) -> int | dt.datetime:
+    """Return what a text says of a moment: a decision position, or a time with a zone.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is neither.
+    """
+    try:
+        return int(text) if text.isdecimal() else dt.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidRequestError(
+            "as_of is a position, or a time with a zone such as 2026-11-20T12:00:00Z", as_of=shown(text)
+        ) from error
+
+
+def _position(transactions: TransactionLog, head: int, as_of: int | dt.datetime) -> int:
+    if isinstance(as_of, dt.datetime):
+        return _position_at(transactions, head, as_of)
+    if isinstance(as_of, bool) or not isinstance(as_of, int):
+        raise InvalidRequestError("as_of is a position or a datetime with a time zone", as_of=shown(as_of))
+    if not 0 <= as_of <= head:
+        raise OffsetOutOfRangeError(
+            "a snapshot is taken at a position between 0 and the head of the transaction log", as_of=as_of, head=head
+        )
+    return as_of
+
+
+def _position_at(transactions: TransactionLog, head: int, moment: dt.datetime) -> int:
+    if moment.tzinfo is None:
+        raise InvalidRequestError("as_of needs a time zone: a Z at its end, or tzinfo=", as_of=moment.isoformat())
+    time_ms = (moment - _EPOCH) // _MILLISECOND
+    now_ms = transactions.context.clock.now_ms()
+    if time_ms > now_ms:
+        raise OffsetOutOfRangeError(
+            "the time has not come yet by the store's clock", as_of=moment.isoformat(), now_ms=now_ms
+        )
+    position = version_as_of(transactions.context, TRANSACTION_LOG_ROOT, head, time_ms)
+    if position is None:
+        raise OffsetOutOfRangeError("the warehouse was created later", as_of=moment.isoformat())
+    return position

@@ -1,0 +1,322 @@
+"""Bringing a topic's public table up to what is decided, and looking at it (PROTOCOL.md §10).
+
+Owns the order *complete, then read*: who may write completes what is decided first; who may not reads
+what others have published whole, bounded by what the public table says of itself.  So no reader ever
+advances past what is decided and not published yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from txntable.errors import (
+    OffsetOutOfRangeError,
+    StorePermissionError,
+    StoreUnavailableError,
+    TxnTableError,
+    UnknownTopicOrPartitionError,
+)
+from txntable.format.isolation import IsolationLevel
+from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path, public_root
+from txntable.format.topic import TopicSettings
+from txntable.log.actions import Commit, Txn
+from txntable.log.entry_time import version_as_of
+from txntable.log.table_state import TableState
+from txntable.log.time_travel import first_version_where, load_version
+from txntable.partition.append import live_settings
+from txntable.partition.offsets import DECIDED_THROUGH, per_topic
+from txntable.partition.stable_offset import first_unstable_offsets
+from txntable.partition.topic_metadata import settings_of
+from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
+from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
+from txntable.segments.segment_reader import SegmentReader
+from txntable.topics.topic_log import TopicLog
+from txntable.transactions.completion import Completer
+from txntable.transactions.transaction_log import TransactionLog
+
+# A topic's creation is dated by its creator's clock of the store, which may be off by so much.
+_CLOCK_ERROR_MS = 5000
+# Files since the checkpoint that are looked at one by one for every new version.
+_LONGEST_TAIL = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownColumns:
+    """The segments of a table at a version, and of the checkpoint that its state began with."""
+
+    base: pa.Table
+    of_base: SegmentColumns
+    version: int | None
+    columns: SegmentColumns
+
+
+class TopicReader:
+    """What the readers of one topic share in a process.
+
+    Parameters
+    ----------
+    topic : TopicLog
+        The topic's logs; it need not exist.
+    transactions : TransactionLog
+        T.
+    completer : Completer
+        Completes what is decided.
+    """
+
+    def __init__(self, topic: TopicLog, transactions: TransactionLog, completer: Completer) -> None:
+        self.topic = topic
+        self._transactions = transactions
+        self._completer = completer
+        self._brought_through = -1
+        self._known: dict[bool, _KnownColumns | None] = {True: None, False: None}
+
+    # -- bringing up ------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Publish everything that is decided or appended, as far as these credentials allow.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        StoreUnavailableError, CommitStateUnknownError
+            Call again.
+        """
+        topic_id = self.topic.settings().topic_id
+        self._transactions.refresh()
+        self._bring_through(topic_id)
+        self.topic.catch_up()
+
+    def follow(self) -> None:
+        """Read what is new: T and the public table, a request each; publish what is decided and not published.
+
+        What a plain writer appended and did not live to publish is left to :meth:`catch_up` and to others.
+        """
+        self._transactions.refresh()
+        self.follow_public()
+
+    def follow_public(self) -> None:
+        """Do the same for who has just read T: who follows many topics reads it once for all of them."""
+        try:
+            topic_id = self.settings().topic_id
+        except UnknownTopicOrPartitionError:
+            # A topic that this view saw deleted may have been created again.
+            self.topic.public.refresh()
+            topic_id = self.settings().topic_id
+        self._bring_through(topic_id)
+        self.topic.public.refresh()
+
+    def _bring_through(self, topic_id: str) -> None:
+        """Write the markers that the topic is owed, and publish: no reader passes by what it saw decided."""
+        with self._transactions.log.lock:
+            owed = [row.position for row in self._transactions.log.fold.decided() if topic_id in row.topics]
+        if max(owed, default=-1) <= self._brought_through:
+            return
+        try:
+            self._completer.bring_through(self.topic, topic_id)
+            self._brought_through = max(owed)
+        except StorePermissionError:
+            # Read-only: the bounds of the public table keep the reader below what is not published.
+            return
+
+    def settings(self) -> TopicSettings:
+        """Return the topic as the public table knows it.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        with self.topic.segments.lock, self.topic.public.lock:
+            public = self.topic.public.ensure_fresh()
+            if public.metadata is None:
+                return self.topic.settings()
+            settings = settings_of(self.topic.name, public.metadata)
+        if settings.deleted:
+            raise UnknownTopicOrPartitionError("the topic was deleted", topic=self.topic.name)
+        return settings
+
+    # -- looking ----------------------------------------------------------------------------
+
+    def view(self, level: IsolationLevel, position: int | None = None) -> TopicView:
+        """Return what a level shows now, on the views as they are; see :meth:`catch_up`.
+
+        Parameters
+        ----------
+        level : IsolationLevel
+            What is seen.
+        position : int, optional
+            Of a snapshot.
+        """
+        if level is IsolationLevel.READ_UNCOMMITTED:
+            return self._uncommitted()
+        with self.topic.segments.lock, self.topic.public.lock:
+            public = self.topic.public.ensure_fresh()
+            return public_view(self.settings(), public, self._columns(public, public_table=True), position)
+
+    def _uncommitted(self) -> TopicView:
+        with self.topic.segments.lock:
+            table, logs = self.topic.segments.ensure_fresh(), self.topic.segments.fold
+            settings = live_settings(logs)
+            unstable = first_unstable_offsets(logs)
+            return uncommitted_view(settings, table, self._columns(table, public_table=False), unstable)
+
+    def _columns(self, table: TableState, *, public_table: bool) -> SegmentColumns:
+        known, files = self._known[public_table], table.files
+        if len(files.changed_paths()) > _LONGEST_TAIL:
+            files.settle()
+        if known is None or known.base is not files.base:
+            of_base = segment_columns(files.base, public=public_table)
+        elif known.version == table.version:
+            return known.columns
+        else:
+            of_base = known.of_base
+        columns = columns_after(of_base, files, public=public_table)
+        self._known[public_table] = _KnownColumns(files.base, of_base, table.version, columns)
+        return columns
+
+    # -- the past ---------------------------------------------------------------------------
+
+    def version_at(self, position: int) -> int:
+        """Return the version of the public table that a snapshot of the past reads.
+
+        The first one that shows everything decided at or below `position`; the newest when none does: call
+        :meth:`catch_up` before.  Where another topic had the name then, it is of that one.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There was no such topic then.
+        OffsetOutOfRangeError
+            Retention has removed it.
+        """
+        topic_id, newest_then = self._topic_then(position)
+        head = self.topic.public.ensure_fresh().next_version - 1
+        name = per_topic(DECIDED_THROUGH, topic_id)
+
+        def shows(commit: Commit) -> bool:
+            said = [a.version for a in commit.actions if isinstance(a, Txn) and a.app_id == name]
+            # After the topic's end its number is not said any more.
+            return max(said) >= position if said else newest_then is not None and commit.version > newest_then
+
+        found = first_version_where(self.topic.context.store, public_root(self.topic.name), head, shows)
+        version = head if found is None else found
+        return version if newest_then is None else self._last_live(topic_id, version, newest_then)
+
+    def _last_live(self, topic_id: str, version: int, newest_then: int) -> int:
+        """Return the last version at or below `version` that shows the topic; it was there at `newest_then`."""
+        for earlier in range(version, newest_then, -1):
+            table = load_version(self.topic.context.store, public_root(self.topic.name), earlier)
+            if table.metadata is not None:
+                settings = settings_of(self.topic.name, table.metadata)
+                if settings.topic_id == topic_id and not settings.deleted:
+                    return earlier
+        return newest_then
+
+    def _topic_then(self, position: int) -> tuple[str, int | None]:
+        """Return the id of the topic that had the name at a position.
+
+        And, unless it still has it, a version of the public table in which it was there.
+        """
+        context, root = self.topic.context, public_root(self.topic.name)
+        with self.topic.segments.lock, self.topic.public.lock:
+            public = self.topic.public.ensure_fresh()
+            if public.metadata is None:
+                return self.topic.settings().topic_id, None
+            now, head = settings_of(self.topic.name, public.metadata), public.next_version - 1
+            created_ms = public.metadata.created_ms
+        decided = context.store.head(commit_path(TRANSACTION_LOG_ROOT, position))
+        if decided is None:
+            raise OffsetOutOfRangeError(
+                "the log entries of that time are cleaned up; ask for a later position", position=position
+            )
+        if not now.deleted and created_ms + _CLOCK_ERROR_MS < decided.last_modified_ms:
+            return now.topic_id, None
+        # Only entries of both logs are compared, by the store's own dates.
+        then = version_as_of(context, root, head, decided.last_modified_ms)
+        table = None if then is None else load_version(context.store, root, then)
+        if then is None or table is None or table.metadata is None:
+            raise UnknownTopicOrPartitionError("there was no such topic then", topic=self.topic.name, position=position)
+        found = settings_of(self.topic.name, table.metadata)
+        if found.deleted:
+            raise UnknownTopicOrPartitionError("the topic was deleted then", topic=self.topic.name, position=position)
+        is_of_now = found.topic_id == now.topic_id and not now.deleted
+        return found.topic_id, None if is_of_now else then
+
+    def view_at(self, version: int, position: int) -> TopicView:
+        """Return the snapshot at `position` from an older version of the public table.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            Retention has removed it, or compaction has merged what was committed later into it.
+        """
+        view = self._view_of(version, position)
+        if view.merged_through > position:
+            raise OffsetOutOfRangeError(
+                "compaction has merged records of later transactions into older ones; ask for a later position",
+                topic=self.topic.name,
+                position=position,
+                merged_through=view.merged_through,
+            )
+        return view
+
+    def _view_of(self, version: int, position: int) -> TopicView:
+        with self.topic.segments.lock, self.topic.public.lock:
+            if self.topic.public.ensure_fresh().version == version:
+                return self.view(IsolationLevel.SNAPSHOT, position)
+        table = load_version(self.topic.context.store, public_root(self.topic.name), version)
+        if table.metadata is None:
+            raise UnknownTopicOrPartitionError("there was no such topic", topic=self.topic.name, version=version)
+        self._check_retained(table, position)
+        settings = settings_of(self.topic.name, table.metadata)
+        if settings.deleted:
+            raise UnknownTopicOrPartitionError("the topic was deleted then", topic=self.topic.name, version=version)
+        return public_view(settings, table, segment_columns(table.files.to_table(), public=True), position)
+
+    def _check_retained(self, table: TableState, position: int) -> None:
+        """Refuse a version of which vacuum may have taken files, by the rule by which it takes them."""
+        head = self.topic.public.table
+        gone = [head.tombstones.get(path) for path in table.files.paths() - head.files.paths()]
+        if not gone:
+            return
+        horizon_ms = self.topic.context.clock.shown_ms() - head.deleted_files_retention_ms
+        if any(removed is None or removed.deletion_ms < horizon_ms for removed in gone):
+            raise OffsetOutOfRangeError(
+                "files of that time may be vacuumed by now; ask for a later position",
+                topic=self.topic.name,
+                position=position,
+            )
+
+    def reader_of(self, view: TopicView, columns: Sequence[str] | None = None) -> SegmentReader:
+        """Return what reads the segments of a view."""
+        return SegmentReader(
+            self.topic.context.store, view.root, view.settings, columns, partial(self._overtaken, view)
+        )
+
+    def _overtaken(self, view: TopicView, segment: PlannedSegment) -> TxnTableError | None:
+        """Return the error of who has planned a read, and slept until vacuum took what was replaced meanwhile."""
+        log = self.topic.public if view.root == self.topic.public.root else self.topic.segments
+        with log.lock:
+            if segment.path in log.refresh().files:
+                return None
+        facts = {"topic": self.topic.name, "path": segment.path, "version": view.version}
+        if view.level is IsolationLevel.SNAPSHOT:
+            return OffsetOutOfRangeError(
+                "files of that time are vacuumed by now; ask for a later position", position=view.position, **facts
+            )
+        return StoreUnavailableError("a segment was replaced, and vacuumed before it was read; read again", **facts)
+
+    def batches(
+        self, view: TopicView, columns: Sequence[str] | None, offsets: tuple[dict[int, int], dict[int, int]]
+    ) -> pa.RecordBatchReader:
+        """Return the records of a view, partition by partition in offset order, read as they are asked for."""
+        reader = self.reader_of(view, columns)
+        planned = list(view.plan(*offsets))
+        return pa.RecordBatchReader.from_batches(
+            reader.schema, (batch for segment in planned for batch in reader.read(segment))
+        )

@@ -1,0 +1,1 @@
+"""The data source `txntable`: reads, writes and streams by name."""

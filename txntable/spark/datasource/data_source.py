@@ -1,0 +1,207 @@
+"""``format("txntable")``: a topic read and written where Delta is not at hand, and from SQL.
+
+Owns Spark's side of reading: columns, tasks, pushed predicates.  It needs no Delta in the session and no registration
+(``pyspark_txntable``).  :meth:`txntable.Warehouse.read` reads faster: natively, and only the columns that are
+used; here ``option("columns", …)`` names them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import StructType
+
+from txntable.errors import InvalidRequestError, SchemaMismatchError
+from txntable.format.schema import from_delta_schema, to_delta_schema
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_reader import OFFSET_COLUMN, PARTITION_COLUMN
+from txntable.spark.datasource.data_sink import topic_writer
+from txntable.spark.datasource.pinned_read import PinnedRead, pin
+from txntable.spark.datasource.read_options import read_options
+from txntable.spark.datasource.stream_sink import stream_committer, stream_writer
+from txntable.spark.datasource.write_options import write_options
+from txntable.spark.scan.offset_range import OffsetRange
+
+
+class TxnTableSource(DataSource):
+    """The data source; Spark makes it.
+
+    Parameters
+    ----------
+    options : Mapping[str, str]
+        See :mod:`txntable.spark.datasource.read_options`.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._pinned: PinnedRead | None = None
+        # Spark makes a source anew to write a micro-batch; the one that has travelled is there to commit.
+        self._travelled = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_travelled": True}
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "txntable"
+
+    def schema(self) -> StructType:
+        """Pin the read and return its columns, as Spark has them."""
+        self._pinned = pin(read_options(self.options))
+        return StructType.fromJson(json.loads(to_delta_schema(self._pinned.schema())))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what plans the tasks and runs them."""
+        asked = read_options(self.options)
+        pinned = pin(asked) if self._pinned is None else self._pinned
+        _check_schema(schema, pinned)
+        return PushingReader(pinned) if asked.push_filters else TopicReader(pinned)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return what uploads a DataFrame and commits it; see :mod:`txntable.spark.datasource.data_sink`."""
+        options = write_options(self.options)
+        if overwrite:
+            raise InvalidRequestError(
+                "a topic is only appended to; write with mode('append') or INSERT INTO, and to begin anew delete the"
+                " topic and create it again",
+                topic=options.topic,
+            )
+        return topic_writer(options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
+        """Return what uploads a micro-batch, or commits it; see :mod:`txntable.spark.datasource.stream_sink`."""
+        options = write_options(self.options)
+        if overwrite:
+            raise InvalidRequestError(
+                "a topic is only appended to; write the stream with outputMode('append')", topic=options.topic
+            )
+        return stream_committer(options) if self._travelled else stream_writer(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Refuse: the public Delta table is the stream."""
+        raise InvalidRequestError(
+            "a topic is streamed from its public Delta table; call Warehouse.read_stream(spark, topic)",
+            topic=read_options(self.options).topic,
+        )
+
+
+def _check_schema(schema: StructType, pinned: PinnedRead) -> None:
+    found, expected = from_delta_schema(schema.json()), pinned.schema()
+    if [(field.name, field.type) for field in found] != [(field.name, field.type) for field in expected]:
+        raise SchemaMismatchError(
+            "the columns are the topic's; leave schema() out, and choose some with option('columns', …)",
+            topic=pinned.settings.name,
+            found=",".join(found.names),
+            expected=",".join(expected.names),
+        )
+
+
+class TopicTask(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, segments: Sequence[PlannedSegment]) -> None:
+        super().__init__(None)
+        self.segments = tuple(segments)
+
+
+class TopicReader(DataSourceReader):
+    """Plans the tasks of a read on the driver and runs them on executors.
+
+    Parameters
+    ----------
+    pinned : PinnedRead
+        What is read.
+    """
+
+    def __init__(self, pinned: PinnedRead) -> None:
+        self._pinned = pinned
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks."""
+        return [TopicTask(segments) for segments in self._pinned.tasks()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a task; Spark asks for an empty one where there is none."""
+        return self._pinned.read(partition.segments if isinstance(partition, TopicTask) else ())
+
+
+class PushingReader(TopicReader):
+    """Leaves out segments by predicates, too; Spark still tests each record.
+
+    A class of its own, because Spark refuses a reader that can be pushed to, unless its session allows it
+    (``spark.sql.python.filterPushdown.enabled``).
+    """
+
+    def __init__(self, pinned: PinnedRead) -> None:
+        super().__init__(pinned)
+        self._ranges = dict(pinned.ranges)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  Spark's name
+        """Take what is said of partitions and offsets; give all of it back to be tested."""
+        for filter_ in filters:
+            self._ranges = narrowed(self._ranges, filter_)
+            yield filter_
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks that may hold records which the predicates leave."""
+        return [TopicTask(segments) for segments in self._pinned.tasks(self._ranges)]
+
+
+def narrowed(ranges: Mapping[int, OffsetRange], predicate: Filter) -> dict[int, OffsetRange]:
+    """Return the offsets that a predicate may leave, by partition; all of them when it says nothing of them."""
+    bounds: tuple[int | None, int | None]
+    match predicate:
+        case EqualTo(attribute=(column,), value=int(value)):
+            bounds = (value, value)
+        case In(attribute=(column,), value=values) if values and all(isinstance(value, int) for value in values):
+            bounds = (min(values), max(values))
+        case GreaterThan(attribute=(column,), value=int(value)):
+            bounds = (value + 1, None)
+        case GreaterThanOrEqual(attribute=(column,), value=int(value)):
+            bounds = (value, None)
+        case LessThan(attribute=(column,), value=int(value)):
+            bounds = (None, value - 1)
+        case LessThanOrEqual(attribute=(column,), value=int(value)):
+            bounds = (None, value)
+        case _:
+            return dict(ranges)
+    return _within(ranges, column, *bounds)
+
+
+def _within(
+    ranges: Mapping[int, OffsetRange], column: str, lowest: int | None, highest: int | None
+) -> dict[int, OffsetRange]:
+    if column == PARTITION_COLUMN:
+        return {
+            partition: wanted
+            for partition, wanted in ranges.items()
+            if (lowest is None or partition >= lowest) and (highest is None or partition <= highest)
+        }
+    if column == OFFSET_COLUMN:
+        return {
+            partition: OffsetRange(
+                wanted.start if lowest is None else max(wanted.start, lowest),
+                wanted.end if highest is None else min(wanted.end, highest + 1),
+            )
+            for partition, wanted in ranges.items()
+        }
+    return dict(ranges)

@@ -1,0 +1,164 @@
+"""What a read by ``format("txntable")`` shows, fixed when its columns are asked for, and the tasks that read it.
+
+Owns the order *pin, then plan*: Spark asks for the columns and for the tasks in different processes, maybe long
+after one another; both speak of the same records.  Needs no Spark; travels to executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from txntable.errors import UnknownTopicOrPartitionError
+from txntable.format.isolation import IsolationLevel
+from txntable.format.topic import TopicSettings
+from txntable.partition.topic_view import TopicView
+from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_reader import SegmentReader
+from txntable.spark.datasource.read_options import ReadOptions
+from txntable.spark.scan.offset_range import OffsetRange, offset_ranges
+from txntable.spark.writing.store_cache import opened
+from txntable.storage.object_store import StoreSpec
+from txntable.warehouse.warehouse import Warehouse
+
+# What opening a segment costs, in bytes that could be read meanwhile: many small ones are many tasks too.
+_OPENING_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRead:
+    """One read.
+
+    Attributes
+    ----------
+    store : StoreSpec
+        The warehouse's.
+    settings : TopicSettings
+        The topic.
+    level : IsolationLevel
+        What is seen.
+    position : int or None
+        Of a snapshot.
+    root : str
+        Of the table that the segments' paths are relative to.
+    ranges : Mapping[int, OffsetRange]
+        The wanted offsets of every partition.
+    columns : tuple of str or None
+        Which columns; ``None``: all.
+    bytes_per_task : int
+        How much one task reads.
+    """
+
+    store: StoreSpec
+    settings: TopicSettings
+    level: IsolationLevel
+    position: int | None
+    root: str
+    ranges: Mapping[int, OffsetRange]
+    columns: tuple[str, ...] | None
+    bytes_per_task: int
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of what :meth:`read` yields; everything nullable.
+
+        Raises
+        ------
+        SchemaMismatchError
+            There is no such column: the message names those that there are.
+        """
+        return self._reader().schema
+
+    def tasks(self, ranges: Mapping[int, OffsetRange] | None = None) -> list[list[PlannedSegment]]:
+        """Return the segments to read, those of each task in offset order.
+
+        Parameters
+        ----------
+        ranges : Mapping[int, OffsetRange], optional
+            Of less offsets than are pinned; a partition that is not there is not read.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            The topic was deleted, or made again, since the read was pinned.
+        """
+        view = _view(Warehouse.open(self.store.url, self.store.options, durability=self.store.durability), self)
+        if view.settings.topic_id != self.settings.topic_id:
+            raise UnknownTopicOrPartitionError("the topic was created again; load it again", topic=self.settings.name)
+        wanted = self.ranges if ranges is None else ranges
+        planned = (
+            segment
+            for partition, bounds in wanted.items()
+            if bounds.start < bounds.end
+            for segment in view.columns.between(partition, bounds.start, bounds.end)
+        )
+        return balanced(planned, self.bytes_per_task)
+
+    def read(self, segments: Iterable[PlannedSegment]) -> Iterator[pa.RecordBatch]:
+        """Yield the records of one task.
+
+        Raises
+        ------
+        DamagedDataError
+            A segment is gone or can not be read; the message names it.
+        """
+        reader = self._reader()
+        for segment in segments:
+            yield from reader.read(segment)
+
+    def _reader(self) -> SegmentReader:
+        return SegmentReader(opened(self.store), self.root, self.settings, self.columns)
+
+
+def pin(options: ReadOptions) -> PinnedRead:
+    """Fix what a read shows.
+
+    Raises
+    ------
+    TxnTableError
+        Whatever :meth:`txntable.Warehouse.read` raises.
+    """
+    store = options.store
+    warehouse = Warehouse.open(store.url, store.options, durability=store.durability)
+    if options.level is IsolationLevel.SNAPSHOT:
+        view = warehouse.snapshot(options.as_of).view(options.topic)
+    else:
+        reader = warehouse.topic_reader(options.topic)
+        reader.catch_up()
+        view = reader.view(options.level)
+    ranges = offset_ranges(view, options.starting, options.ending)
+    return PinnedRead(
+        store, view.settings, options.level, view.position, view.root, ranges, options.columns, options.bytes_per_task
+    )
+
+
+def _view(warehouse: Warehouse, pinned: PinnedRead) -> TopicView:
+    if pinned.level is IsolationLevel.SNAPSHOT:
+        return warehouse.snapshot(pinned.position).view(pinned.settings.name)
+    reader = warehouse.topic_reader(pinned.settings.name)
+    # What was pinned is published already.
+    reader.follow()
+    return reader.view(pinned.level)
+
+
+def balanced(segments: Iterable[PlannedSegment], bytes_per_task: int) -> list[list[PlannedSegment]]:
+    """Return the segments in runs of about that many bytes, in their order.
+
+    Parameters
+    ----------
+    segments : iterable of PlannedSegment
+        In the order in which they are to be read.
+    bytes_per_task : int
+        At most, where one segment is not larger by itself; opening a segment counts too.
+    """
+    tasks: list[list[PlannedSegment]] = []
+    room = 0
+    for segment in segments:
+        weight = segment.size + _OPENING_BYTES
+        if not tasks or weight > room:
+            tasks.append([])
+            room = bytes_per_task
+        tasks[-1].append(segment)
+        room -= weight
+    return tasks

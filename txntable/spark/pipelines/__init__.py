@@ -1,0 +1,1 @@
+"""Pipelines: a transaction from input topics to output topics, by DataFrames."""

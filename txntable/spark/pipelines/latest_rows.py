@@ -1,0 +1,35 @@
+"""The latest row of each key of a keyed topic: what a topic that holds a table's changes says of the table now.
+
+Owns that later means a higher offset (rows of one key are in one partition), and that a tombstone ends its key: so a
+compaction, which takes tombstones away in the end, changes nothing.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
+
+from txntable.format.tombstone import value_columns
+from txntable.format.topic import TopicSettings
+from txntable.spark.writing.distribution import quoted
+
+
+def latest_rows(records: DataFrame, settings: TopicSettings) -> DataFrame:
+    """Return the row with the highest offset of each key that has not ended.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Of one topic, with ``_offset``.
+    settings : TopicSettings
+        The topic: keyed.
+    """
+    row = F.struct(*(F.col(quoted(name)) for name in settings.schema.names))
+    keys = (F.col(quoted(name)) for name in settings.key)
+    latest = records.groupBy(*keys).agg(F.max_by(row, "_offset").alias("_latest"))
+    rows = latest.select(*(F.col(f"_latest.{quoted(name)}") for name in settings.schema.names))
+    values = value_columns(settings)
+    return rows.where(reduce(or_, (F.col(quoted(name)).isNotNull() for name in values))) if values else rows

@@ -1,0 +1,74 @@
+"""What a pipeline does with its records: a function of DataFrames, or SQL over views named as the topics.
+
+Owns how either becomes the one shape that a pipeline calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from txntable.errors import InvalidRequestError
+from txntable.spark.pipelines.pipeline import Frames, Transform
+from txntable.spark.pipelines.pipeline_config import PipelineConfig
+from txntable.spark.writing.distribution import quoted
+
+
+def by_function(function: Callable[..., object], config: PipelineConfig) -> Transform:
+    """Return the transform that calls a function with one DataFrame for each source, in their order, then the state's.
+
+    Parameters
+    ----------
+    function : callable
+        Returns the records of the pipeline's only output as a DataFrame, or {topic: DataFrame}.
+    config : PipelineConfig
+        Says which topics these are.
+    """
+    inputs = config.sources if config.state is None else (*config.sources, config.state)
+
+    def transform(frames: Frames) -> Frames:
+        return _by_topic(function(*(frames[topic] for topic in inputs)), config.outputs)
+
+    return transform
+
+
+def by_sql(queries: Mapping[str, str]) -> Transform:
+    """Return the transform that asks one query for each output.
+
+    Parameters
+    ----------
+    queries : Mapping of str to str
+        Output -> SQL; each source and the state are temporary views of the same names.
+    """
+
+    def transform(frames: Frames) -> Frames:
+        session = next(iter(frames.values())).sparkSession
+        try:
+            for topic, records in frames.items():
+                records.createOrReplaceTempView(quoted(topic))
+            return {topic: session.sql(query) for topic, query in queries.items()}
+        except PySparkException as error:
+            raise InvalidRequestError(
+                f"spark refuses the query of a pipeline: {_first_line(error)}", condition=error.getCondition()
+            ) from error
+
+    return transform
+
+
+def _by_topic(found: object, outputs: Sequence[str]) -> Frames:
+    if isinstance(found, DataFrame) and len(outputs) == 1:
+        return {outputs[0]: found}
+    if isinstance(found, Mapping) and all(isinstance(records, DataFrame) for records in found.values()):
+        return found
+    raise InvalidRequestError(
+        "the function of a pipeline returns {topic: DataFrame}, or, where there is one output, its DataFrame",
+        returned=type(found).__name__,
+        outputs=",".join(outputs),
+    )
+
+
+def _first_line(error: PySparkException) -> str:
+    text = (error.getMessage() or str(error)).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,1 @@
+"""What Spark reads: ranges of offsets as DataFrames and views."""

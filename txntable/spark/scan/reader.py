@@ -1,0 +1,83 @@
+"""Scans of a topic's two tables with Spark's own Delta reader (PROTOCOL.md §10).
+
+Owns which columns a DataFrame of a topic has, and that a scan shows what its view shows: a pinned
+version, whole files left out by their partition columns.  Nothing here runs per row in Python, and
+nothing asks the JVM for more than a version and a filter: it works over Spark Connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from txntable.format.isolation import IsolationLevel
+from txntable.partition.topic_view import TopicView
+from txntable.spark.scan.offset_range import OffsetRange, range_predicates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OFFSET = "_base_offset + _offset_delta AS _offset"
+_OUR_PREFIX = "_"
+_PUBLIC_COMMIT = "_commit"
+# The partition logs do not say what is committed.
+_UNKNOWN_COMMIT = "CAST(NULL AS BIGINT) AS _commit"
+
+
+def spark_url(url: str) -> str:
+    """Return a store's URL as Spark's file systems know it: Hadoop's S3 client goes by ``s3a``."""
+    return f"s3a://{url.removeprefix('s3://')}" if url.startswith("s3://") else url
+
+
+def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mapping[int, OffsetRange]) -> DataFrame:
+    """Return the records that a view shows.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        With Delta (see :mod:`txntable.spark.session`).
+    warehouse_url : str
+        The warehouse's.
+    view : TopicView
+        The version that is read, and what is seen of it.
+    ranges : Mapping[int, OffsetRange]
+        The wanted offsets of every partition; see :func:`txntable.spark.scan.offset_range.offset_ranges`.
+
+    Returns
+    -------
+    DataFrame
+        The topic's columns, then ``_partition``, ``_offset``, ``_timestamp`` and ``_commit`` (the position of
+        the decision, 0 for records without a transaction; null at the level ``read_uncommitted``).
+    """
+    table = (
+        spark.read.format("delta").option("versionAsOf", view.version).load(spark_url(f"{warehouse_url}/{view.root}"))
+    )
+    uncommitted = view.level is IsolationLevel.READ_UNCOMMITTED
+    conditions = ["_control IS NULL"] if uncommitted else []
+    if view.position is not None:
+        conditions.append(f"_commit <= {view.position:d}")
+    for condition in (*conditions, *range_predicates(view.columns, ranges)):
+        table = table.where(condition)
+    return record_columns(table, _UNKNOWN_COMMIT if uncommitted else _PUBLIC_COMMIT)
+
+
+def stream(spark: SparkSession, table_url: str, options: Mapping[str, str]) -> DataFrame:
+    """Return the public table as a stream of its records, in the order of their decisions.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        With Delta.
+    table_url : str
+        Of the public table.
+    options : Mapping[str, str]
+        Of Delta's streams: ``startingVersion``, ``maxFilesPerTrigger``, …
+    """
+    table = spark.readStream.format("delta").options(**options).load(spark_url(table_url))
+    return record_columns(table, _PUBLIC_COMMIT)
+
+
+def record_columns(table: DataFrame, commit: str = _PUBLIC_COMMIT) -> DataFrame:
+    """Return the columns of records from those of a topic's table; `commit` is the expression of ``_commit``."""
+    own = [f"`{name.replace('`', '``')}`" for name in table.columns if not name.startswith(_OUR_PREFIX)]
+    return table.selectExpr(*own, "_partition", _OFFSET, "_timestamp", commit)

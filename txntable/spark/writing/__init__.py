@@ -1,0 +1,1 @@
+"""What Spark writes: DataFrames as segments of a transaction."""

@@ -1,0 +1,93 @@
+"""How the rows of a DataFrame are spread over tasks before they are written.
+
+Owns the modes' names, and the shuffle.  Invariant: the same key leads to the same partition in every mode; the shuffle
+decides only which task writes it.  Works over Spark Connect: nothing here touches the JVM.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from txntable.errors import InvalidRequestError
+from txntable.format.key import partitions_of
+from txntable.format.topic import TopicSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# User columns never begin with it, and _timestamp is another one.
+_TASK_COLUMN = "_task"
+
+
+class DistributionMode(Enum):
+    """How rows come to tasks; the value is what users write."""
+
+    NONE = "none"
+    """As the DataFrame has them: no shuffle, each task writes to every partition that its keys lead to."""
+    HASH = "hash"
+    """Shuffled first, so that a task has whole partitions: fewer and larger segments."""
+
+
+def distribution_mode(text: str | DistributionMode) -> DistributionMode:
+    """Return the mode of that name.
+
+    Raises
+    ------
+    InvalidRequestError
+        There is none: the message names all.
+    """
+    if isinstance(text, DistributionMode):
+        return text
+    modes = {mode.value: mode for mode in DistributionMode}
+    if text not in modes:
+        raise InvalidRequestError(
+            "there is no such distribution mode; take one of those known",
+            distribution_mode=repr(text),
+            known=",".join(modes),
+        )
+    return modes[text]
+
+
+def distributed(dataframe: DataFrame, settings: TopicSettings, mode: DistributionMode) -> DataFrame:
+    """Return a DataFrame with its rows where a mode wants them; it may have a column more.
+
+    Parameters
+    ----------
+    dataframe : DataFrame
+        Has the topic's columns.
+    settings : TopicSettings
+        The topic; one without a key is never shuffled, its records go anywhere.
+    mode : DistributionMode
+        How.
+    """
+    if mode is DistributionMode.NONE or not settings.key:
+        return dataframe
+    # Imported where it runs: a client that never writes a DataFrame does without Spark's start-up time.
+    functions = importlib.import_module("pyspark.sql.functions")
+    partition_of = functions.arrow_udf(_partition_udf(settings), "int")
+    keyed = partition_of(*(functions.col(quoted(name)) for name in settings.key))
+    # Records without a key stay spread, by the task that they come from: a repeated task must send them the same way.
+    unkeyed = functions.pmod(functions.spark_partition_id(), functions.lit(settings.partitions))
+    placed = dataframe.withColumn(_TASK_COLUMN, functions.coalesce(keyed, unkeyed))
+    return placed.repartitionById(settings.partitions, functions.col(_TASK_COLUMN))
+
+
+def _partition_udf(settings: TopicSettings) -> Callable[..., pa.Array]:
+    key, partitions = settings.key, settings.partitions
+    kinds = [settings.schema.field(name).type for name in key]
+
+    def partition_of_key(*columns: pa.Array) -> pa.Array:
+        conformed = [column.cast(kind) for column, kind in zip(columns, kinds, strict=True)]
+        return partitions_of(pa.RecordBatch.from_arrays(conformed, names=list(key)), key, partitions)
+
+    return partition_of_key
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as Spark's SQL writes it."""
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,64 @@
+"""Writing a DataFrame through a producer: Spark uploads, the producer registers.
+
+Owns the order: the topic is read, the job runs, and only what the driver collected is staged.
+Nothing is enrolled or appended here, so a long job holds nothing back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from txntable.errors import InvalidRequestError
+from txntable.format.records import RecordMetadata
+from txntable.producer.producer import Producer
+from txntable.spark.writing.distribution import DistributionMode, distribution_mode
+from txntable.spark.writing.writer import WriteTarget, write_segments
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_dataframe(
+    producer: Producer, topic: str, dataframe: DataFrame, mode: str | DistributionMode = DistributionMode.NONE
+) -> RecordMetadata:
+    """Upload a DataFrame, distributed, and stage it in the producer's transaction.
+
+    Parameters
+    ----------
+    producer : Producer
+        Inside a transaction, or without a transactional id.
+    topic : str
+        The topic's name.
+    dataframe : DataFrame
+        The topic's columns by name, in any order; optionally ``_timestamp``.
+    mode : str or DistributionMode
+        How rows come to tasks.
+
+    Returns
+    -------
+    RecordMetadata
+        Knows its offsets once flushed or committed.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A column is missing, unknown or of another type (before anything runs), or null where it may not be.
+    UnknownTopicOrPartitionError
+        There is no such topic.
+    InvalidRequestError
+        There is no such mode, or it is no Spark DataFrame.
+    """
+    if not hasattr(dataframe, "mapInArrow"):
+        raise InvalidRequestError(
+            "a spark dataframe is written; rows of pyarrow go by send(topic, rows=table)",
+            topic=topic,
+            found=type(dataframe).__name__,
+        )
+    wanted = distribution_mode(mode)
+    log = producer.topic_log(topic)
+    settings = log.settings()
+    plan = producer.segment_plan(log, settings)
+    segments = write_segments(dataframe, WriteTarget(log.context.store.spec, plan), wanted)
+    metadata = RecordMetadata(topic)
+    producer.stage(log, settings, segments, metadata)
+    return metadata

@@ -1,0 +1,1 @@
+"""The logs of a topic: opened, created, evolved, cut."""

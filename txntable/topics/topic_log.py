@@ -1,0 +1,303 @@
+"""Both tables of one topic: the partition logs S, and the public table P that follows them.
+
+Owns the order of writes for a topic: constant files before the markers that name them, S before
+P.  Decisions are pure and live in ``txntable.partition``; here they are made durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
+from txntable.format.layout import check_topic_name, public_root, segments_root
+from txntable.format.topic import TopicSettings
+from txntable.log.actions import Action, Add
+from txntable.log.constant_file import CONSTANT_FILE
+from txntable.log.delta_log import DeltaLog
+from txntable.log.log_view import LogContext
+from txntable.log.outcome import Committed, Outcome, Unknown
+from txntable.log.table_state import TableState
+from txntable.partition.append import AppendRequest, decide_append, live_settings
+from txntable.partition.completion import OwedMarker, decide_markers
+from txntable.partition.expiration import decide_expiry, idle_producers
+from txntable.partition.offsets import REFLECTS
+from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker
+from txntable.partition.partition_log import PartitionLogs
+from txntable.partition.projection import PublicTable, project
+from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
+
+Verify = Callable[[DeltaLog[PartitionLogs]], None]
+
+
+class TopicLog:
+    """The two logs of a topic, shared by all clients of one warehouse handle.
+
+    Parameters
+    ----------
+    context : LogContext
+        Of the warehouse.
+    name : str
+        The topic's name; the topic need not exist.
+
+    Raises
+    ------
+    InvalidTopicError
+        Kafka would not accept the name.
+    """
+
+    def __init__(self, context: LogContext, name: str) -> None:
+        self.name = check_topic_name(name)
+        self.context = context
+        self.segments: DeltaLog[PartitionLogs] = DeltaLog(context, segments_root(name), PartitionLogs(name))
+        self.public: DeltaLog[PublicTable] = DeltaLog(context, public_root(name), PublicTable(name))
+        self.segments.stand_beside(self.public)
+        self.public.stand_beside(self.segments)
+
+    def settings(self) -> TopicSettings:
+        """Return the settings of the topic as it is now.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic, or it was deleted.
+        """
+        with self.segments.lock:
+            self.segments.refresh()
+            return live_settings(self.segments.fold)
+
+    def append(self, request: AppendRequest, verify: Verify) -> tuple[int, ...]:
+        """Register segments and so give them their offsets.
+
+        Parameters
+        ----------
+        request : AppendRequest
+            At most :data:`txntable.partition.append.LARGEST_COMMIT_SEGMENTS` segments.
+        verify : callable
+            Asked at every attempt, on the state that is decided on; raises to refuse.
+
+        Returns
+        -------
+        tuple of int
+            Base offset of each segment, in the request's order.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            The store can not be reached: the segments may be registered.  Call again (sequences
+            make that safe), or abort.
+        TxnTableError
+            Whatever refuses: see :func:`txntable.partition.append.decide_append`.
+        """
+        offsets: tuple[int, ...] = ()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            nonlocal offsets
+            verify(self.segments)
+            decision = decide_append(self.segments.fold, table, request, self.context.clock.now_ms())
+            offsets = decision.base_offsets
+            return decision.actions
+
+        known(self.segments.commit("APPEND", decide), self.segments.root)
+        return offsets
+
+    def write_markers(self, topic_id: str, decided: Sequence[OwedMarker], known_through: int) -> None:
+        """Write the markers that the topic is owed; whoever calls it second writes nothing.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        if len(decided) > 1:
+            # Others are at it too, and may have written these markers since this view was read.
+            self.segments.refresh()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            actions = decide_markers(self.segments.fold, table, topic_id, decided, known_through)
+            return self._with_constant_files(table, actions)
+
+        outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
+        if not isinstance(outcome, Committed):
+            # Who wrote them projects them, too: the projection that follows here is to see that one.
+            self.public.refresh()
+
+    def write_abort_marker(
+        self, topic_id: str, hanging: HangingEpoch, decided: Sequence[OwedMarker], known_through: int
+    ) -> None:
+        """Write the ABORT marker of a hanging transaction, and the markers that the topic is owed.
+
+        See :func:`txntable.partition.open_transactions.decide_abort_marker`: nothing is written when the
+        transaction is not open any more, or when its position has been passed.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+
+        def decide(table: TableState) -> Sequence[Action]:
+            actions = decide_abort_marker(self.segments.fold, table, topic_id, hanging, (decided, known_through))
+            return self._with_constant_files(table, actions)
+
+        known(self.segments.commit("ABORT HANGING", decide), self.segments.root)
+
+    def fence(self) -> None:
+        """Begin a new incarnation of both logs, where they are there (PROTOCOL.md §6.7).
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        for log in (self.segments, self.public):
+            known(log.fence(), log.root)
+
+    def _with_constant_files(self, table: TableState, actions: Sequence[Action]) -> Sequence[Action]:
+        """Write the files of rows that are not live yet, before the commit that names them."""
+        for action in actions:
+            constant = isinstance(action, Add) and action.partition_values["_control"] is not None
+            if isinstance(action, Add) and constant and action.path not in table.files:
+                self.context.store.put(f"{self.segments.root}/{action.path}", CONSTANT_FILE)
+        return actions
+
+    def expire_producers(self, expiration_ms: int) -> int:
+        """Let the partitions forget producers that are idle; return how many (a producer counts in each partition).
+
+        Parameters
+        ----------
+        expiration_ms : int
+            ``producer.id.expiration.ms``.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        now_ms = self.context.clock.now_ms()
+        expired: set[tuple[int, int]] = set()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            nonlocal expired
+            expired = idle_producers(self.segments.fold, now_ms, expiration_ms)
+            adds = decide_expiry(self.segments.fold, table, expired, now_ms)
+            return self._with_constant_files(table, adds)
+
+        # The commit of nothing reads the tail: so this is one request where no producer is idle.
+        if isinstance(known(self.segments.commit("EXPIRE PRODUCERS", decide), self.segments.root), Committed):
+            self.project()
+        return len(expired)
+
+    def commit(self, operation: str, decide: Callable[[TableState, TableState], Sequence[Action]]) -> None:
+        """Write to S what is decided on its state and a state of P; P follows.
+
+        Parameters
+        ----------
+        operation : str
+            What ``commitInfo`` says.
+        decide : callable
+            S's state and P's -> actions; asked at every attempt.  Nothing: nothing is written.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again, with what is decided on the newer state.
+        """
+
+        def decided(table: TableState) -> Sequence[Action]:
+            return self._with_constant_files(table, decide(table, self.public.ensure_fresh()))
+
+        if isinstance(known(self.segments.commit(operation, decided), self.segments.root), Committed):
+            self.project()
+
+    def rewrite(self, request: RewriteRequest) -> tuple[Rewrite, ...]:
+        """Let merged segments take the place of their sources, take away what was aborted, settle rows.
+
+        Parameters
+        ----------
+        request : RewriteRequest
+            At most :data:`txntable.partition.append.LARGEST_COMMIT_SEGMENTS` rows in all.
+
+        Returns
+        -------
+        tuple of Rewrite
+            Those that hold; the others lost a race, and their outputs are named by no log.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again: what was done is not done twice.
+        """
+        done: tuple[Rewrite, ...] = ()
+
+        def decide(table: TableState, public: TableState) -> Sequence[Action]:
+            nonlocal done
+            decision = decide_rewrite(self.segments.fold, table, public, request, self.context.clock.now_ms())
+            done = decision.done
+            return decision.actions
+
+        self.commit("COMPACT", decide)
+        return done
+
+    def project(self) -> None:
+        """Bring the public table to the state of the partition logs, as far as this view knows it.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again: a projection made twice changes nothing.
+        """
+        with self.segments.lock:
+            segments = self.segments.ensure_fresh()
+            if segments.version is None:
+                return
+
+            def decide(public: TableState) -> Sequence[Action]:
+                return project(self.segments.fold, self.segments.table, public, self.context.clock.now_ms())
+
+            known(self.public.commit("PROJECT", decide), self.public.root)
+
+    def catch_up(self) -> bool:
+        """Project when the public table is behind; a writer may have died in between.
+
+        Returns
+        -------
+        bool
+            Whether it was behind, and was projected.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        with self.segments.lock:
+            segments = self.segments.refresh()
+            if segments.version is None:
+                raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=self.name)
+            public = self.public.refresh()
+            if public.version is not None and public.number(REFLECTS) >= segments.version:
+                return False
+            try:
+                self.project()
+            except StorePermissionError:
+                # Read-only: what is published already is what can be read.
+                if public.version is None:
+                    raise
+                return False
+            return True
+
+
+def known(outcome: Outcome, log: str) -> Outcome:
+    """Return `outcome` unless it is unknown.
+
+    Raises
+    ------
+    CommitStateUnknownError
+        The store could not be reached; the same call finds out.
+    """
+    if isinstance(outcome, Unknown):
+        raise CommitStateUnknownError(
+            "the store can not be reached: the write may have happened; make the same call again",
+            log=log,
+            version=outcome.version,
+        )
+    return outcome

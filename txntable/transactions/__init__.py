@@ -1,0 +1,1 @@
+"""The transaction log, and the completion of what it decides."""

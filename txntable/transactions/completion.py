@@ -1,0 +1,277 @@
+"""Completing decided transactions: markers, projections, offsets, COMPLETE (PROTOCOL.md §6.4).
+
+Anyone may: the producer, an admin, the next producer of the id, a reader with write permission.
+Owns the order: T is read first, every enrolled topic gets its markers and is projected, the offsets of
+every enrolled group are settled, and only then the row says COMPLETE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_request import Transition
+from txntable.coordinator.transaction_shard import complete, time_out
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError
+from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
+from txntable.log.actions import Action
+from txntable.log.keyed_table import keyed_add
+from txntable.log.table_state import TableState
+from txntable.offsets.offset_log import OffsetLog
+from txntable.partition.completion import OwedMarker
+from txntable.partition.markers import Control
+from txntable.partition.open_transactions import HangingEpoch
+from txntable.topics.topic_log import TopicLog, known
+from txntable.transactions.transaction_log import TransactionLog
+from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS, id_columns
+
+_CONTROL = {Outcome.COMMIT: Control.COMMIT, Outcome.ABORT: Control.ABORT}
+
+
+class Completer:
+    """Completes what the transaction log has decided.
+
+    Parameters
+    ----------
+    transactions : TransactionLog
+        T.
+    topic_log : callable
+        Topic name -> its logs.
+    offsets : OffsetLog
+        O.
+
+    Attributes
+    ----------
+    transactions : TransactionLog
+        T.
+    offsets : OffsetLog
+        O.
+    """
+
+    def __init__(self, transactions: TransactionLog, topic_log: Callable[[str], TopicLog], offsets: OffsetLog) -> None:
+        self.transactions = transactions
+        self.offsets = offsets
+        self._context = transactions.context
+        self._topic_log = topic_log
+
+    def complete(self, transactional_id: str) -> int:
+        """Complete the decided transaction of one id, if there is one; return as :meth:`complete_row`.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again, or leave it to others: the decision stands.
+        """
+        row = self.transactions.row(transactional_id)
+        return self.complete_row(row) if row is not None and row.state.is_decided else 0
+
+    def fence_logs(self) -> None:
+        """Begin a new incarnation of every log: what processes of before a restore still put is void (§6.7).
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        for log in (self.transactions.log, self.offsets.log):
+            known(log.fence(), log.root)
+        for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
+            self._topic_log(name).fence()
+
+    def complete_all(self) -> int:
+        """Complete all that is decided, publish all that is appended; return how many transactions that were."""
+        completed = self.complete_decided()
+        for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
+            # A plain writer may have died between its append and its projection: T knows nothing of it.
+            with suppress(UnknownTopicOrPartitionError):
+                self._topic_log(name).catch_up()
+        return completed
+
+    def complete_decided(self) -> int:
+        """Complete everything that is decided as of now; return how many transactions that were."""
+        with self.transactions.log.lock:
+            self.transactions.refresh()
+            decided = self.transactions.log.fold.decided()
+        return sum(self.complete_row(row) for row in decided)
+
+    def complete_row(self, row: TransactionMetadata) -> int:
+        """Complete one decided transaction; raises as :meth:`complete`.
+
+        Parameters
+        ----------
+        row : TransactionMetadata
+            In a state PREPARE_*.
+
+        Returns
+        -------
+        int
+            How many transactions the same work completed; 0: others were first.
+        """
+        brought = [self.bring_through(self._topic_log(topic.name), topic_id) for topic_id, topic in row.topics.items()]
+        if row.groups:
+            brought.append(self.settle_offsets())
+        return self._record(row, min(brought, default=row.position))
+
+    def _record(self, completed: TransactionMetadata, through: int) -> int:
+        """Write COMPLETE, also for others' transactions that are complete by the same work: one slot of T for all.
+
+        What was decided at or below `through` and enrolled no other topics has its markers and is published; so are
+        the offsets of all groups settled, when this one's are.
+        """
+        done: list[TransactionMetadata] = []
+
+        def decide(table: TableState) -> Sequence[Action]:
+            rows = [
+                row
+                for row in self.transactions.log.fold.decided()
+                if row.position <= through
+                and row.topics.keys() <= completed.topics.keys()
+                and bool(row.groups) <= bool(completed.groups)
+            ]
+            rows.sort(key=lambda row: row.position != completed.position)
+            now = [complete(row, row.position, table.next_version).row for row in rows[:LARGEST_COMMIT_ROWS]]
+            done[:] = [row for row in now if row is not None]
+            return [keyed_add(id_columns(row), self._context.clock.now_ms()) for row in done]
+
+        self.transactions.commit("COMPLETE", decide, completed.transactional_id)
+        return len(done)
+
+    def bring_through(self, topic: TopicLog, topic_id: str) -> int:
+        """Write every marker that the topic is owed as far as T is known, and project the topic.
+
+        Returns
+        -------
+        int
+            The version of T up to which the topic is complete now.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            The coordinator job lost its lease: nothing was written.
+        """
+        owed, known_through = self._owed_to(topic_id)
+        topic.write_markers(topic_id, owed, known_through)
+        topic.project()
+        return known_through
+
+    def settle_offsets(self) -> int:
+        """Settle the pending offsets of every decided transaction as far as T is known, in all groups.
+
+        Returns
+        -------
+        int
+            The version of T up to which no offset is pending now, nor ever will be.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            The coordinator job lost its lease: nothing was written.
+        CommitStateUnknownError, StoreUnavailableError
+            Call again, or leave it to others.
+        """
+        log = self.transactions.log
+        with log.lock:
+            known_through = log.ensure_fresh().next_version - 1
+            self.transactions.check_lease()
+            decided = {
+                (row.producer_id, row.decision.epoch): row.decision
+                for row in log.fold.decided()
+                if row.decision and row.groups
+            }
+        self.offsets.settle(decided, known_through)
+        return known_through
+
+    def abort_hanging(self, topic: TopicLog, topic_id: str, hanging: HangingEpoch) -> None:
+        """Write the ABORT marker of a hanging transaction in a topic, and project the topic (PROTOCOL.md §6.5).
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        owed, known_through = self._owed_to(topic_id)
+        topic.write_abort_marker(topic_id, hanging, owed, known_through)
+        topic.project()
+
+    def _owed_to(self, topic_id: str) -> tuple[list[OwedMarker], int]:
+        """Return the markers that a topic may be owed, and the version of T up to which these are all."""
+        log = self.transactions.log
+        # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
+        with log.lock:
+            known_through = log.ensure_fresh().version
+            self.transactions.check_lease()
+            coordinator_epoch = self.transactions.coordinator_epoch()
+            decided_at_ms = log.fold.decided_at_ms
+            owed = [
+                _owed(row, topic_id, decided_at_ms[row.position], coordinator_epoch)
+                for row in log.fold.decided()
+                if topic_id in row.topics
+            ]
+        if known_through is None:
+            raise DamagedDataError("the transaction log is gone; restore it from a backup", log=log.root)
+        return owed, known_through
+
+    def abort_timed_out(self) -> int:
+        """Abort and complete every ongoing transaction whose timeout has passed; return how many."""
+        with self.transactions.log.lock:
+            self.transactions.refresh()
+            under_way = list(self.transactions.log.fold.under_way.values())
+        aborted = 0
+        for row in under_way:
+            if self.time_out(row):
+                self.complete(row.transactional_id)
+                aborted += 1
+        return aborted
+
+    def time_out(self, seen: TransactionMetadata) -> bool:
+        """Decide the abort of a transaction if it is ongoing and its timeout has passed, by the store's time.
+
+        A transaction's clock starts with its first enrolment: the time of that entry of T is asked from
+        the store.  An entry that was cleaned up is older than any timeout.
+
+        Parameters
+        ----------
+        seen : TransactionMetadata
+            The row as a view knows it.
+
+        Returns
+        -------
+        bool
+            Whether this call decided it: it is to be completed.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        if seen.state is not TransactionState.ONGOING or seen.started_position is None:
+            return False
+        now_ms = self._context.clock.now_ms()
+        entry = self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, seen.started_position))
+        elapsed_ms = None if entry is None else now_ms - entry.last_modified_ms
+
+        def request(row: TransactionMetadata | None, position: int) -> Transition[Decision | None]:
+            # The elapsed time was measured for this transaction, not for whatever the id does by now.
+            if row is None or row.started_position != seen.started_position:
+                return Transition(None, None)
+            return time_out(row, elapsed_ms, position)
+
+        return self.transactions.request("TIME_OUT", seen.transactional_id, request) is not None
+
+
+def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int, coordinator_epoch: int) -> OwedMarker:
+    decision = row.decision
+    if decision is None:
+        raise DamagedDataError("a decided transaction has no decision", transactional_id=row.transactional_id)
+    return OwedMarker(
+        producer_id=row.producer_id,
+        ends=decision.epoch,
+        control=_CONTROL[decision.outcome],
+        position=decision.position,
+        decided_at_ms=decided_at_ms,
+        partitions=row.topics[topic_id].partitions,
+        coordinator_epoch=coordinator_epoch,
+    )

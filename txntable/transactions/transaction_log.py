@@ -1,0 +1,347 @@
+"""The transaction log T: the brain's requests made durable at exactly the next slot (PROTOCOL.md §6).
+
+Owns the fold that knows which transactions are open or decided and not complete, and the one way
+to run a request of ``txntable.coordinator.transaction_shard``: read the row at the head, decide, write, and
+again on a lost slot.  There is no coordinator server: this runs in every client.  The coordinator
+job writes through a door of its own (:meth:`TransactionLog.leased`), which is shut once it lost the lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from txntable.coordinator.batch_memory import BatchId, BatchMemory, batch_key
+from txntable.coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
+from txntable.coordinator.producer_ids import allocate_producer_ids
+from txntable.coordinator.transaction import TransactionMetadata, transaction_key
+from txntable.coordinator.transaction_request import Transition
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.errors import CommitStateUnknownError, DamagedDataError, UnsupportedFormatError
+from txntable.format.layout import TRANSACTION_LOG_ROOT
+from txntable.log.actions import Action, Add, Commit, Remove, Txn
+from txntable.log.delta_log import Decide, DeltaLog
+from txntable.log.keyed_table import KIND, ensure_key_files, find_row, keyed_add
+from txntable.log.log_view import LogContext
+from txntable.log.outcome import Unknown
+from txntable.log.overlay import Overlay
+from txntable.log.table_state import TableState
+from txntable.transactions.transaction_rows import (
+    BATCH_KIND,
+    ID_KIND,
+    KINDS,
+    LEASE_KIND,
+    STATE,
+    batch_columns,
+    batch_row_of,
+    id_columns,
+    id_row_of,
+    lease_columns,
+    lease_row_of,
+)
+
+NEXT_PRODUCER_ID = "next_producer_id"
+_UNDER_WAY = [state.value for state in TransactionState if state.is_open or state.is_decided]
+
+AnswerT = TypeVar("AnswerT")
+
+
+class TransactionLogFold:
+    """Which transactions are under way; all other rows are looked up by their path.
+
+    Attributes
+    ----------
+    under_way : Mapping of str to TransactionMetadata
+        Transactional id -> its row, in the states ONGOING, PREPARED and PREPARE_*.
+    decided_at_ms : Mapping of int to int
+        Decision position -> its in-commit time, for the rows in PREPARE_*.
+    """
+
+    def __init__(self) -> None:
+        self.under_way: MutableMapping[str, TransactionMetadata] = {}
+        self.decided_at_ms: MutableMapping[int, int] = {}
+        self._decided: MutableMapping[str, TransactionMetadata] = {}
+
+    def overlay(self) -> TransactionLogFold:
+        """Return a fold that stands where this one does and keeps to itself what it takes."""
+        over = TransactionLogFold()
+        over.under_way, over.decided_at_ms = Overlay(self.under_way), Overlay(self.decided_at_ms)
+        over._decided = Overlay(self._decided)
+        return over
+
+    def restore(self, table: TableState) -> None:
+        """Take everything from a state just loaded."""
+        self.under_way, self.decided_at_ms, self._decided = {}, {}, {}
+        rows = table.files.to_table()
+        for kind in pc.unique(_column(rows, KIND)).to_pylist():
+            _check_kind(kind)
+        state = _column(rows, STATE)
+        for path in rows.filter(pc.is_in(state, pa.array(_UNDER_WAY)))["path"].to_pylist():
+            add = table.files.get(path)
+            if add is not None:
+                # The entry that decided may be gone: the checkpoint's time is the best upper bound.
+                self._take(add, table.timestamp_ms)
+
+    def apply(self, commit: Commit, table: TableState) -> None:
+        """Take one commit; `table` is the state before it."""
+        for action in commit.actions:
+            if isinstance(action, Add):
+                self._take(action, commit.info.timestamp_ms)
+            elif isinstance(action, Remove):
+                old = table.files.get(action.path)
+                if old is not None and old.partition_values[KIND] == ID_KIND:
+                    self._drop(id_row_of(old).transactional_id)
+
+    def _take(self, add: Add, timestamp_ms: int) -> None:
+        kind = add.partition_values.get(KIND)
+        _check_kind(kind)
+        if kind == BATCH_KIND:
+            batch_row_of(add)
+            return
+        if kind == LEASE_KIND:
+            lease_row_of(add)
+            return
+        row = id_row_of(add)
+        self._drop(row.transactional_id)
+        if row.state.is_open or row.state.is_decided:
+            self.under_way[row.transactional_id] = row
+        if row.state.is_decided:
+            self.decided_at_ms[row.position] = timestamp_ms
+            self._decided[row.transactional_id] = row
+
+    def _drop(self, transactional_id: str) -> None:
+        row = self.under_way.pop(transactional_id, None)
+        if row is not None:
+            self.decided_at_ms.pop(row.position, None)
+            self._decided.pop(transactional_id, None)
+
+    def decided(self) -> list[TransactionMetadata]:
+        """Return the transactions that are decided and not complete, in decision order."""
+        return sorted(self._decided.values(), key=lambda row: row.position)
+
+
+def _check_kind(kind: str | None) -> None:
+    if kind not in KINDS:
+        raise UnsupportedFormatError("the transaction log has rows of a newer format; upgrade txntable", kind=kind)
+
+
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.map_lookup(rows["partitionValues"], query_key=pa.scalar(name), occurrence="first")
+
+
+Request = Callable[[TransactionMetadata | None, int], Transition[AnswerT]]
+
+
+class TransactionLog:
+    """T, and how requests become durable in it.
+
+    Parameters
+    ----------
+    context : LogContext
+        Of the warehouse.
+    log : DeltaLog, optional
+        A view of T to share; by default its own.
+    lease_owner : str, optional
+        Who must hold the lease at every commit; ``None``: a client, which needs none.
+    """
+
+    def __init__(
+        self, context: LogContext, log: DeltaLog[TransactionLogFold] | None = None, lease_owner: str | None = None
+    ) -> None:
+        self.context = context
+        self.log = DeltaLog(context, TRANSACTION_LOG_ROOT, TransactionLogFold()) if log is None else log
+        self._lease_owner = lease_owner
+
+    def leased(self, owner: str) -> TransactionLog:
+        """Return the same view of T with a door for the coordinator job: shut unless `owner` holds the lease."""
+        return TransactionLog(self.context, self.log, owner)
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def refresh(self) -> int:
+        """Bring the view to the head of T and return its version.
+
+        Raises
+        ------
+        DamagedDataError
+            The warehouse has no transaction log.
+        """
+        version = self.log.refresh().version
+        if version is None:
+            raise DamagedDataError("the warehouse has lost its transaction log; restore it", log=self.log.root)
+        return version
+
+    def row(self, transactional_id: str) -> TransactionMetadata | None:
+        """Return the row of an id as the view knows it."""
+        with self.log.lock:
+            known = self.log.fold.under_way.get(transactional_id)
+            if known is not None:
+                return known
+            add = find_row(self.log.table, ID_KIND, transaction_key(transactional_id))
+        return None if add is None else id_row_of(add)
+
+    def rows(self) -> Iterator[TransactionMetadata]:
+        """Yield the rows of all transactional ids as the view knows them."""
+        with self.log.lock:
+            adds = list(self.log.table.files)
+        for add in adds:
+            if add.partition_values[KIND] == ID_KIND:
+                yield id_row_of(add)
+
+    def memory(self, transactional_id: str, batch_id: BatchId | None) -> BatchMemory:
+        """Return what the view remembers of a batch id."""
+        if batch_id is None:
+            return BatchMemory()
+        with self.log.lock:
+            add = find_row(self.log.table, BATCH_KIND, batch_key(transactional_id, batch_id))
+        if add is None:
+            return BatchMemory()
+        row = batch_row_of(add)
+        last = row.batch_id if isinstance(row.batch_id, int) else None
+        return BatchMemory(last, name_known=isinstance(batch_id, str), committed_by=(row.producer_id, row.epoch))
+
+    def lease(self) -> LeaseRow | None:
+        """Return the lease as the view knows it; ``None``: nobody has claimed it yet."""
+        with self.log.lock:
+            add = find_row(self.log.table, LEASE_KIND, LEASE_KEY)
+        return None if add is None else lease_row_of(add)
+
+    def coordinator_epoch(self) -> int:
+        """Return the epoch of the lease as the view knows it; 0: nobody has claimed it yet."""
+        return coordinator_epoch_of(self.lease())
+
+    def check_lease(self) -> None:
+        """Return when this door may be used, as far as the view knows; always, but for the coordinator job's.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            Another job has the lease: stop.
+        """
+        if self._lease_owner is not None:
+            require_held(self.lease(), self._lease_owner)
+
+    # -- writing ----------------------------------------------------------------------------
+
+    def claim_lease(self, owner: str) -> LeaseRow:
+        """Make `owner` the coordinator job, whoever it was before.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again; another claim harms nothing.
+        """
+        claimed: list[LeaseRow] = []
+
+        def decide(table: TableState) -> Sequence[Action]:
+            row = claim(self.lease(), owner, table.next_version)
+            add = keyed_add(lease_columns(row), self.context.clock.now_ms())
+            ensure_key_files(self.context.store, self.log.root, table, [add])
+            claimed[:] = [row]
+            return [add]
+
+        self.commit("CLAIM LEASE", decide)
+        return claimed[0]
+
+    def commit(self, operation: str, decide: Decide, transactional_id: str | None = None) -> None:
+        """Write to T at exactly the next slot; decided with the lease in hand where one is needed.
+
+        Parameters
+        ----------
+        operation : str
+            For people.
+        decide : callable
+            See :meth:`txntable.log.delta_log.DeltaLog.commit`.
+        transactional_id : str, optional
+            Whose row, for the message.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            The store can not be reached; the same call finds out what became of it.
+        TransactionCoordinatorFencedError
+            Another job has the lease: nothing was written.
+        TxnTableError
+            Whatever `decide` raises.
+        """
+
+        def decide_with_lease(table: TableState) -> Sequence[Action] | None:
+            self.check_lease()
+            return decide(table)
+
+        with self.log.lock:
+            outcome = self.log.commit(operation, decide_with_lease)
+        if isinstance(outcome, Unknown):
+            raise CommitStateUnknownError(
+                "the store can not be reached: the request may have been granted; make the same call again",
+                operation=operation,
+                transactional_id=transactional_id,
+            )
+
+    def request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
+        """Run one request of the brain on the row at the head, and make its transition durable.
+
+        Parameters
+        ----------
+        operation : str
+            For people.
+        transactional_id : str
+            Whose row.
+        request : callable
+            (row, position) -> Transition; pure, made again when the slot is lost.
+
+        Returns
+        -------
+        object
+            The transition's answer, once it is durable.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            The store can not be reached; the same call finds out what became of it.
+        TxnTableError
+            Whatever the request raises.
+        """
+        answer: list[AnswerT] = []
+
+        def decide(table: TableState) -> Sequence[Action]:
+            transition = request(self.row(transactional_id), table.next_version)
+            answer[:] = [transition.answer]
+            return self._actions(table, transition)
+
+        self.commit(operation, decide, transactional_id)
+        return answer[0]
+
+    def _actions(self, table: TableState, transition: Transition[AnswerT]) -> list[Action]:
+        now_ms = self.context.clock.now_ms()
+        actions: list[Action] = []
+        adds: list[Add] = []
+        if transition.row is not None:
+            adds.append(keyed_add(id_columns(transition.row), now_ms))
+        if transition.batch_row is not None:
+            adds.append(keyed_add(batch_columns(transition.batch_row), now_ms))
+        if transition.next_producer_id is not None:
+            actions.append(Txn(NEXT_PRODUCER_ID, transition.next_producer_id))
+        ensure_key_files(self.context.store, self.log.root, table, adds)
+        return [*adds, *actions]
+
+    def allocate_producer_ids(self) -> range:
+        """Take a block of producer ids for producers without a transactional id.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            Call again; a block may be lost, which harms nothing.
+        """
+        taken: list[range] = []
+
+        def decide(table: TableState) -> Sequence[Action]:
+            block = allocate_producer_ids(table.numbers.get(NEXT_PRODUCER_ID))
+            taken[:] = [block.ids]
+            return [Txn(NEXT_PRODUCER_ID, block.next_producer_id)]
+
+        self.commit("ALLOCATE_PRODUCER_IDS", decide)
+        return taken[0]

@@ -1,0 +1,111 @@
+"""The rows of the transaction log T as Delta's columns: ids, batch ids, the lease (PROTOCOL.md §3.3, §6.1).
+
+Owns which kinds of row there are, and the translation between a row and its columns; ``_row`` is
+the truth and the others are copies.  Pure.  Must not know what a row allows.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from txntable.coordinator.batch_memory import BatchRow
+from txntable.coordinator.lease import LEASE_KEY, LeaseRow
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.log.actions import Add
+from txntable.log.damage import reading
+from txntable.log.keyed_table import KEY, KIND, POSITION, ROW, Columns, check_copies, row_text
+
+ID_KIND = "id"
+BATCH_KIND = "batch"
+LEASE_KIND = "lease"
+KINDS = (ID_KIND, BATCH_KIND, LEASE_KIND)
+STATE = "_state"
+_PRODUCER_ID, _PRODUCER_EPOCH, _DECISION = "_producer_id", "_producer_epoch", "_decision"
+# Of one commit that removes or completes many rows at once.
+LARGEST_COMMIT_ROWS = 1_000
+TRANSACTION_LOG_COLUMNS = pa.schema(
+    [
+        pa.field(KIND, pa.string()),
+        pa.field(KEY, pa.string()),
+        pa.field(STATE, pa.string()),
+        pa.field(_PRODUCER_ID, pa.int64()),
+        pa.field(_PRODUCER_EPOCH, pa.int64()),
+        pa.field(_DECISION, pa.int64()),
+        pa.field(POSITION, pa.int64()),
+        pa.field(ROW, pa.string()),
+    ]
+)
+
+
+def id_columns(row: TransactionMetadata) -> Columns:
+    """Return the columns of an id's row."""
+    return {
+        KIND: ID_KIND,
+        KEY: row.key,
+        STATE: row.state.value,
+        _PRODUCER_ID: str(row.producer_id),
+        _PRODUCER_EPOCH: str(row.producer_epoch),
+        _DECISION: None if row.decision is None else str(row.decision.position),
+        POSITION: str(row.position),
+        ROW: row.to_json(),
+    }
+
+
+def batch_columns(row: BatchRow) -> Columns:
+    """Return the columns of a batch id's row."""
+    return {
+        KIND: BATCH_KIND,
+        KEY: row.key,
+        STATE: None,
+        _PRODUCER_ID: str(row.producer_id),
+        _PRODUCER_EPOCH: str(row.epoch),
+        _DECISION: str(row.position),
+        POSITION: str(row.position),
+        ROW: row.to_json(),
+    }
+
+
+def lease_columns(row: LeaseRow) -> Columns:
+    """Return the columns of the lease's row."""
+    return {
+        KIND: LEASE_KIND,
+        KEY: LEASE_KEY,
+        STATE: None,
+        _PRODUCER_ID: None,
+        _PRODUCER_EPOCH: str(row.coordinator_epoch),
+        _DECISION: None,
+        POSITION: str(row.position),
+        ROW: row.to_json(),
+    }
+
+
+def id_row_of(add: Add) -> TransactionMetadata:
+    """Return the row of a transactional id.
+
+    Raises
+    ------
+    DamagedDataError
+        Its columns contradict its content.
+    UnsupportedFormatError
+        It is of a newer format.
+    """
+    with reading(add.path):
+        row = TransactionMetadata.from_json(row_text(add))
+        check_copies(add, id_columns(row))
+        return row
+
+
+def batch_row_of(add: Add) -> BatchRow:
+    """Return the row of a batch id; raises as :func:`id_row_of`."""
+    with reading(add.path):
+        row = BatchRow.from_json(row_text(add))
+        check_copies(add, batch_columns(row))
+        return row
+
+
+def lease_row_of(add: Add) -> LeaseRow:
+    """Return the lease's row; raises as :func:`id_row_of`."""
+    with reading(add.path):
+        row = LeaseRow.from_json(row_text(add))
+        check_copies(add, lease_columns(row))
+        return row

@@ -1,0 +1,1 @@
+"""The coordinator job: timeouts, completion, expiry and cleanup, in rounds."""

@@ -1,0 +1,1 @@
+"""The warehouse: where everything else is opened from."""

@@ -1,0 +1,378 @@
+"""A warehouse: where it is, what belongs to it, and the clients that work on it (PROTOCOL.md §1, §2).
+
+Owns the handle that users hold; how a warehouse comes to be is :mod:`txntable.warehouse.warehouse_creation`'s.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import Unpack
+
+import pyarrow as pa
+
+from txntable.admin.admin import Admin
+from txntable.consumer.consumer import Consumer
+from txntable.consumer.consumer_config import ConsumerConfig, ConsumerSettings
+from txntable.coordinator.error_kinds import shown
+from txntable.errors import DamagedDataError, InvalidConfigError, InvalidRequestError, WarehouseAlreadyExistsError
+from txntable.format.isolation import IsolationLevel, level_at
+from txntable.format.layout import TRANSACTION_LOG_ROOT
+from txntable.format.warehouse_settings import WarehouseSettings, settings_from
+from txntable.groups.group_client import GroupClient
+from txntable.log.log_view import LogContext
+from txntable.offsets.offset_log import OffsetLog
+from txntable.producer.coordinator_client import CoordinatorClient
+from txntable.producer.partitioner import Partitioner
+from txntable.producer.producer import Producer
+from txntable.producer.producer_config import (
+    DEFAULT_BATCH_SIZE,
+    DEFAULT_MAX_REQUEST_SIZE,
+    DEFAULT_TRANSACTION_TIMEOUT_MS,
+    ProducerConfig,
+)
+from txntable.runtime.environment import Environment, SystemEnvironment
+from txntable.runtime.one_process import OfOneProcess
+from txntable.snapshot.snapshot import Snapshot, records_of
+from txntable.snapshot.topic_reader import TopicReader
+from txntable.spark.scan.bounded_read import dataframe_reader
+from txntable.spark.scan.offset_range import Offsets
+from txntable.spark.writing.batch_writer import StreamWriting
+from txntable.spark.writing.transactional_write import write_dataframe
+from txntable.storage.object_store import ObjectStore, StoreSpec
+from txntable.storage.open import open_store
+from txntable.storage.store_clock import StoreClock
+from txntable.topics.topic_log import TopicLog
+from txntable.transactions.completion import Completer
+from txntable.transactions.transaction_log import TransactionLog
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+from txntable.warehouse.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
+from txntable.warehouse.warehouse_reading import SparkReading
+
+
+@cache
+def _engine() -> str:
+    """Return the name that our commits carry; asked once, since it is read from a file."""
+    return f"txntable/{version('txntable')}"
+
+
+class Warehouse(OfOneProcess, SparkReading, StreamWriting):
+    """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
+
+    def __init__(
+        self, store: ObjectStore, environment: Environment, identity: WarehouseIdentity, *, recovering: bool = False
+    ) -> None:
+        self.store = store
+        self.identity = identity
+        self.url = store.spec.url
+        clock = StoreClock(store, environment)
+        self.context = LogContext(store, environment, clock, engine=_engine(), recovering=recovering)
+        self.transactions = TransactionLog(self.context)
+        self.offsets = OffsetLog(self.context)
+        self.completer = Completer(self.transactions, self.topic_log, self.offsets)
+        self._topics: dict[str, TopicLog] = {}
+        self._readers: dict[str, TopicReader] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Warehouse({self.url!r})"
+
+    # -- creating and opening ---------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        exist_ok: bool = False,
+        settings: WarehouseSettings | None = None,
+        durability: str = "full",
+    ) -> Warehouse:
+        """Create a warehouse, or finish a creation that was interrupted.
+
+        Parameters
+        ----------
+        url : str
+            ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or a folder.
+        storage_options : Mapping[str, str], optional
+            The usual names of the store's client.
+        exist_ok : bool
+            Whether to open a warehouse that is there already.
+        settings : WarehouseSettings, optional
+            Retentions and limits.
+        durability : str
+            Local folders: ``"full"`` survives a power cut; ``"page-cache"`` only the death of a
+            process: a power cut may tear transactions.
+
+        Raises
+        ------
+        WarehouseAlreadyExistsError
+            There is one, or the folder is used for something else: choose another place.
+        StoreUnsuitableError
+            The store's put-if-absent does not hold what it promises.
+        """
+        if not isinstance(settings, WarehouseSettings | None):
+            raise InvalidConfigError("settings are WarehouseSettings", settings=shown(settings))
+        environment = SystemEnvironment()
+        store = open_store(_spec(url, storage_options, durability))
+        return create_on(store, environment, exist_ok=exist_ok, settings=settings or WarehouseSettings())
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        durability: str = "full",
+        recovering: bool = False,
+    ) -> Warehouse:
+        """Open a warehouse; parameters as for :meth:`create`.
+
+        Parameters
+        ----------
+        recovering : bool
+            To fence everyone after a restore (:class:`~txntable.admin.restoration.Restoration`): entries that
+            processes of before have put above the restored logs are stepped over instead of refused.
+
+        Raises
+        ------
+        WarehouseNotFoundError
+            There is none.
+        UnsupportedFormatError
+            It has a newer format: upgrade.
+        """
+        environment = SystemEnvironment()
+        return open_on(open_store(_spec(url, storage_options, durability)), environment, recovering=recovering)
+
+    # -- what belongs to it -----------------------------------------------------------------
+
+    def topic_log(self, name: str) -> TopicLog:
+        """Return the logs of a topic, one shared view for all clients of this handle."""
+        with self._lock:
+            if name not in self._topics:
+                self._topics[name] = TopicLog(self.context, name)
+            return self._topics[name]
+
+    def settings(self) -> WarehouseSettings:
+        """Return the warehouse's settings."""
+        metadata = self.transactions.log.ensure_fresh().metadata
+        if metadata is None:
+            raise DamagedDataError("the warehouse has lost its transaction log", log=TRANSACTION_LOG_ROOT)
+        return settings_from(metadata.configuration)
+
+    def admin(self) -> Admin:
+        """Return the admin client."""
+        return Admin(self.completer, self.topic_reader, self.settings())
+
+    def producer(  # noqa: PLR0913  Kafka's settings, by name
+        self,
+        transactional_id: str | None = None,
+        *,
+        transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS,
+        enable_idempotence: bool = True,
+        linger_ms: int | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        max_request_size: int = DEFAULT_MAX_REQUEST_SIZE,
+        partitioner: Partitioner = "default",
+        partitioner_ignore_keys: bool = False,
+        compression_type: str = "zstd",
+    ) -> Producer:
+        """Return a new producer.
+
+        Parameters
+        ----------
+        transactional_id : str, optional
+            For transactions; without it the producer is idempotent.
+        transaction_timeout_ms : int
+            From the first enrolment of a transaction on, by the store's time.
+        enable_idempotence : bool
+            ``False``: at least once.
+        linger_ms : int, optional
+            How long a record waits at most, ms: then a thread of the producer flushes.  Without it only flush,
+            close and full batches send.  Not with a transactional id.
+        batch_size : int
+            Bytes of waiting values of one partition at which they become a segment.  A segment is a file: Kafka's
+            16 KiB would make very small ones.
+        max_request_size : int
+            Bytes of the largest record (the topic has a limit of its own, ``max.message.bytes``); see
+            :mod:`txntable.producer.record_size`.
+        partitioner : str or callable
+            ``"default"``: by key as Kafka, without a key to one partition after the other; ``"round_robin"``: each
+            record to the next one; or (topic, key bytes or None, partitions) -> partition, asked for every record.
+            Only the default keeps "same key, same partition".  DataFrames always go by key.
+        partitioner_ignore_keys : bool
+            Whether the default treats every record as one without a key.
+        compression_type : str
+            ``zstd``, ``lz4``, ``snappy``, ``gzip`` or ``none``; where the topic's ``compression.type`` is
+            ``producer``.
+
+        Raises
+        ------
+        InvalidConfigError
+            A setting is out of its bounds, or two contradict each other.
+        """
+        config = ProducerConfig(
+            transactional_id,
+            transaction_timeout_ms,
+            enable_idempotence,
+            write_dataframe,
+            linger_ms=linger_ms,
+            batch_size=batch_size,
+            max_request_size=max_request_size,
+            partitioner=partitioner,
+            partitioner_ignore_keys=partitioner_ignore_keys,
+            compression_type=compression_type,
+        )
+        limit = self.settings().transaction_max_timeout_ms
+        client = CoordinatorClient(self.completer, self.topic_log, limit)
+        return Producer(config, self.context, client)
+
+    def consumer(self, **settings: Unpack[ConsumerSettings]) -> Consumer:
+        """Return a new consumer.
+
+        Parameters
+        ----------
+        **settings
+            Kafka's, by name: ``group_id``, ``auto_offset_reset``, ``isolation_level``, ``enable_auto_commit``, …; all
+            of them, with their defaults, are in :class:`~txntable.consumer.consumer_config.ConsumerConfig`.
+
+        Raises
+        ------
+        InvalidConfigError, InvalidSessionTimeoutError, UnsupportedAssignorError
+            A setting is out of its bounds.
+        InvalidRequestError
+            There is no such isolation level.
+        """
+        config = ConsumerConfig(**settings, read_dataframe=dataframe_reader(self.url))
+        groups = GroupClient(self.offsets, self.completer)
+        return Consumer(config, self.topic_reader, self.transactions, groups)
+
+    def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
+        """Return a new coordinator job; it takes the lease over at its first round."""
+        if not isinstance(config, CoordinatorConfig | None):
+            raise InvalidConfigError("a coordinator's config is a CoordinatorConfig", config=shown(config))
+        return TransactionCoordinator(
+            self.transactions, self.offsets, self.topic_log, self.settings, config or CoordinatorConfig()
+        )
+
+    def complete(self) -> int:
+        """Abort what has timed out, complete and project all that waits; return how many transactions that were."""
+        return self.completer.abort_timed_out() + self.completer.complete_all()
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def topic_reader(self, name: str) -> TopicReader:
+        """Return what the readers of a topic share, one for all clients of this handle."""
+        topic = self.topic_log(name)
+        with self._lock:
+            if name not in self._readers:
+                self._readers[name] = TopicReader(topic, self.transactions, self.completer)
+            return self._readers[name]
+
+    def snapshot(self, as_of: int | dt.datetime | None = None) -> Snapshot:
+        """Pin a consistent state of all topics at one decision position.
+
+        Parameters
+        ----------
+        as_of : int or datetime, optional
+            A position, or a time with a zone; default: now.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            It is in the future, or before the warehouse.
+        """
+        return Snapshot.pin(self.transactions, self.completer, self.topic_reader, as_of)
+
+    def read_arrow(  # noqa: PLR0913  what to read, by name
+        self,
+        topic: str,
+        *,
+        isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
+        as_of: int | dt.datetime | None = None,
+        columns: Sequence[str] | None = None,
+        starting_offsets: Offsets | None = None,
+        ending_offsets: Offsets | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return a topic's records without Spark, partition by partition in offset order, read as they are asked for.
+
+        Parameters
+        ----------
+        topic : str
+            The topic's name.
+        isolation_level : str
+            ``"snapshot"``, ``"read_committed"`` or ``"read_uncommitted"``.
+        as_of : int or datetime, optional
+            Of a snapshot: a decision position, or a time with a zone.
+        columns : sequence of str, optional
+            The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
+        starting_offsets, ending_offsets : mapping or str, optional
+            By partition: from this offset, and before this one; ``"earliest"`` and ``"latest"`` stand for the ends
+            of what can be read.  Default: everything.
+
+        Raises
+        ------
+        InvalidRequestError
+            An unknown level, or `as_of` with a level that has no position, or an offset that is none.
+        OffsetOutOfRangeError
+            An offset, position or time that can not be read.
+        UnknownTopicOrPartitionError, SchemaMismatchError
+            There is no such topic, partition or column.
+        """
+        offsets = (starting_offsets, ending_offsets)
+        level = level_at(isolation_level, as_of)
+        if level is IsolationLevel.SNAPSHOT:
+            snapshot = self.snapshot(as_of)
+            return records_of(self.topic_reader(topic), snapshot.view(topic), columns, offsets)
+        reader = self.topic_reader(topic)
+        reader.catch_up()
+        return records_of(reader, reader.view(level), columns, offsets)
+
+
+def _spec(url: str, storage_options: Mapping[str, str] | None, durability: str) -> StoreSpec:
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise InvalidRequestError("storage options are a mapping of names to values", options=type(storage_options))
+    return StoreSpec(url, dict(storage_options or {}), durability)
+
+
+def create_on(
+    store: ObjectStore, environment: Environment, *, exist_ok: bool, settings: WarehouseSettings
+) -> Warehouse:
+    """Create a warehouse on an open store; see :meth:`Warehouse.create`."""
+    created = write_identity(store, environment)
+    # A creation that was killed is finished in any case.
+    warehouse = open_on(store, environment, settings)
+    if not created and not exist_ok:
+        raise WarehouseAlreadyExistsError(
+            "there is a warehouse already; open it, or accept it with exist_ok (--exist-ok)", url=store.spec.url
+        )
+    return warehouse
+
+
+def open_on(
+    store: ObjectStore,
+    environment: Environment,
+    settings: WarehouseSettings | None = None,
+    *,
+    recovering: bool = False,
+) -> Warehouse:
+    """Open a warehouse on an open store, and make what an interrupted creation left out.
+
+    Raises
+    ------
+    WarehouseNotFoundError
+        There is none.
+    UnsupportedFormatError
+        It has a newer format: upgrade.
+    DamagedDataError
+        Its identity can not be read, or a log is gone although there are topics.
+    """
+    identity = read_identity(store)
+    warehouse = Warehouse(store, environment, identity, recovering=recovering)
+    for log in (warehouse.transactions.log, warehouse.offsets.log):
+        create_missing_log(log, identity, settings or WarehouseSettings())
+    return warehouse

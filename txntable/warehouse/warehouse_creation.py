@@ -1,0 +1,208 @@
+"""The creation of a warehouse: its identity, and version 0 of its two keyed tables (PROTOCOL.md §2, §3.3).
+
+Writing ``_warehouse.json`` *is* the creation; what is missing after that is made by whoever opens
+the warehouse with write access.  Must not know of clients.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from txntable.coordinator.row_json import Fields, decode_object, parse_json
+from txntable.errors import (
+    DamagedDataError,
+    InvalidRequestError,
+    StorePermissionError,
+    StoreUnavailableError,
+    WarehouseAlreadyExistsError,
+    WarehouseNotFoundError,
+)
+from txntable.format.layout import (
+    LONGEST_PATH,
+    OFFSET_LOG_ROOT,
+    PROBE_FOLDER,
+    TOPICS_FOLDER,
+    TRANSACTION_LOG_ROOT,
+    WAREHOUSE_FILE,
+)
+from txntable.format.warehouse_settings import WarehouseSettings, settings_properties
+from txntable.log.actions import Action
+from txntable.log.damage import reading
+from txntable.log.delta_log import DeltaLog
+from txntable.log.keyed_table import creation_actions
+from txntable.log.table_state import TableState
+from txntable.offsets.offset_rows import OFFSET_LOG_COLUMNS
+from txntable.partition.topic_metadata import FORMAT, check_format, guard_properties, unsupported_format
+from txntable.runtime.environment import Environment
+from txntable.storage.object_store import ObjectStore
+from txntable.storage.probe import probe
+from txntable.storage.store_clock import StoreClock
+from txntable.topics.topic_log import known
+from txntable.transactions.transaction_rows import TRANSACTION_LOG_COLUMNS
+
+_LARGEST_BYTES = 64 * 1024
+_IDENTITY: Fields = {"format": str, "warehouse_id": str, "created_at": int, "capabilities": dict}
+_WAREHOUSE_ID = re.compile(r"[0-9a-f]{32}")
+_TABLES: Mapping[str, pa.Schema] = {
+    TRANSACTION_LOG_ROOT: TRANSACTION_LOG_COLUMNS,
+    OFFSET_LOG_ROOT: OFFSET_LOG_COLUMNS,
+}
+
+LONGEST_KEY_BYTES = 1024
+"""Of S3 and of Google Cloud Storage; Azure's are no shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseIdentity:
+    """What ``_warehouse.json`` says.
+
+    Attributes
+    ----------
+    format : str
+        The format's name.
+    warehouse_id : str
+        32 hex digits.
+    created_at : int
+        The store's time, ms since 1970.
+    capabilities : Mapping[str, Any]
+        What the probe found.
+    """
+
+    format: str
+    warehouse_id: str
+    created_at: int
+    capabilities: Mapping[str, Any]
+
+
+def write_identity(store: ObjectStore, environment: Environment) -> bool:
+    """Create a warehouse where there is none; return whether it was this call that did.
+
+    Raises
+    ------
+    WarehouseAlreadyExistsError
+        The place is used for something else: choose another.
+    StoreUnsuitableError
+        The store's put-if-absent does not hold what it promises.
+    InvalidRequestError
+        The url's path is too long: choose a shorter one.
+    StoreUnavailableError
+        Call again.
+    """
+    if store.get(WAREHOUSE_FILE) is not None:
+        return False
+    _require_short_prefix(store.spec.url)
+    _require_unused(store)
+    capabilities = probe(store, environment)
+    now_ms = StoreClock(store, environment).now_ms()
+    identity = WarehouseIdentity(FORMAT, environment.new_id(), now_ms, asdict(capabilities))
+    data = json.dumps(asdict(identity), indent=2).encode()
+    try:
+        store.put_if_absent(WAREHOUSE_FILE, data)
+    except StoreUnavailableError:
+        if store.get(WAREHOUSE_FILE) is None:
+            raise
+    # Whatever the answer was: what is there now tells whose creation it is.
+    try:
+        return read_identity(store).warehouse_id == identity.warehouse_id
+    except WarehouseNotFoundError as error:
+        # S3's 409: another creation was under way, and none is done.
+        raise StoreUnavailableError("nothing was created; call again", path=WAREHOUSE_FILE) from error
+
+
+def _require_short_prefix(url: str) -> None:
+    """Refuse a prefix below which the longest path would be no key of S3: a topic's first segment would find it out."""
+    _, is_remote, place = url.partition("://")
+    size, most = len(place.partition("/")[2].strip("/").encode()), LONGEST_KEY_BYTES - 1 - LONGEST_PATH
+    if is_remote and size > most:
+        raise InvalidRequestError(
+            "the url's path is too long for a warehouse; choose a shorter one", bytes=size, most=most
+        )
+
+
+def _require_unused(store: ObjectStore) -> None:
+    for meta in store.list(""):
+        if not meta.path.startswith(("system/clock", f"{PROBE_FOLDER}/")):
+            raise WarehouseAlreadyExistsError(
+                "the place is used for something else; choose an empty folder or prefix",
+                url=store.spec.url,
+                found=meta.path,
+            )
+
+
+def create_missing_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: WarehouseSettings) -> None:
+    """Make version 0 of a keyed table of the warehouse, when an interrupted creation left it out.
+
+    Raises
+    ------
+    DamagedDataError
+        The table is gone although there are topics; or it is missing, and these credentials may not write.
+    UnsupportedFormatError
+        It has another format than the warehouse: upgrade.
+    """
+    if log.refresh().version is None:
+        _require_unborn(log)
+        _create_log(log, identity, settings)
+    metadata = log.ensure_fresh().metadata
+    check_format({} if metadata is None else metadata.configuration, log.root)
+
+
+def _require_unborn(log: DeltaLog[Any]) -> None:
+    """Refuse to make a log anew that was lost: it would give out positions and producer ids a second time."""
+    # Whoever makes a topic has opened the warehouse, hence made both logs before: the log is looked for once more.
+    if log.context.store.folders(TOPICS_FOLDER) and log.refresh().version is None:
+        raise DamagedDataError("the warehouse has topics but has lost this log; restore it from a backup", log=log.root)
+
+
+def _create_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: WarehouseSettings) -> None:
+    name = log.root
+    table_id = f"{identity.warehouse_id[:31]}{0 if name == TRANSACTION_LOG_ROOT else 1}"
+    properties = {
+        **guard_properties(settings.vacuum_retention_ms),
+        **settings_properties(settings),
+        "txntable.warehouse.id": identity.warehouse_id,
+    }
+
+    def decide(table: TableState) -> Sequence[Action]:
+        if table.version is not None:
+            return []
+        return creation_actions(name.rsplit("/", 1)[1], table_id, _TABLES[name], properties, log.context.clock.now_ms())
+
+    try:
+        known(log.commit("CREATE", decide), name)
+    except StorePermissionError as error:
+        raise DamagedDataError(
+            "the warehouse's creation was interrupted; open it once with write access", log=name
+        ) from error
+
+
+def read_identity(store: ObjectStore) -> WarehouseIdentity:
+    """Return what the warehouse says of itself.
+
+    Raises
+    ------
+    WarehouseNotFoundError
+        There is none.
+    UnsupportedFormatError
+        It has a newer format: upgrade.
+    DamagedDataError
+        It can not be read.
+    """
+    found = store.get(WAREHOUSE_FILE)
+    if found is None:
+        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the url", url=store.spec.url)
+    with reading(WAREHOUSE_FILE):
+        if len(found.data) > _LARGEST_BYTES:
+            raise ValueError("no warehouse's identity is so long")
+        document = parse_json(found.data.decode())
+        if document["format"] != FORMAT:
+            raise unsupported_format(document["format"], url=store.spec.url)
+        identity = WarehouseIdentity(**decode_object(document, "warehouse", _IDENTITY, {}))
+        if not _WAREHOUSE_ID.fullmatch(identity.warehouse_id):
+            raise ValueError("a warehouse id has 32 hex digits")
+        return identity
