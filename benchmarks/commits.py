@@ -1,4 +1,4 @@
-"""Commits per second of the log's door beside ``deltalake`` appends, by 1 and 8 processes.
+"""Commits per second of the log beside ``deltalake`` appends, by 1 and 8 processes.
 
 Both write one small entry a commit to a fresh table on a local folder.  deltalake does not sync, so
 the fair peer is ``durability="page-cache"``; full durability is measured beside it.

@@ -21,7 +21,7 @@ from txntable.partition.append import (
     LARGEST_TRANSACTION_BYTES,
     LARGEST_TRANSACTION_SEGMENTS,
 )
-from txntable.partition.condemnation import LARGEST_CONDEMNATION
+from txntable.partition.tombstoning import LARGEST_TOMBSTONING
 from txntable.producer.producer_config import DEFAULT_MAX_REQUEST_SIZE, LARGEST_BATCH_SIZE
 from txntable.segments.statistics import LARGEST_LEAVES, LARGEST_STRING
 from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS
@@ -77,7 +77,7 @@ def _limits_of_commits() -> Iterator[tuple[str, str, str]]:
     yield "a group's row: members, what they own", _size(LARGEST_GROUP_BYTES), "`GROUP_MAX_SIZE_REACHED`"
     yield "metadata beside a committed offset", f"{MAX_METADATA_BYTES:,} bytes", "`OFFSET_METADATA_TOO_LARGE`"
     yield "segments merged into one", f"{MOST_SOURCES:,}", "more than one"
-    yield "names condemned in one commit by vacuum", f"{LARGEST_CONDEMNATION:,}", "several commits"
+    yield "names tombstoned in one commit by vacuum", f"{LARGEST_TOMBSTONING:,}", "several commits"
     yield "offsets, sequences, epochs, positions", f"{LARGEST_NUMBER:,}", "they never wrap"
 
 

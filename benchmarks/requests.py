@@ -1,7 +1,7 @@
-"""How many requests every operation makes, by kind; counted at the door to a store in memory, by a clock that is told.
+"""How many requests every operation makes, by kind; counted at a store in memory, by a clock that is told.
 
 Owns which operations are counted and in which state of a warehouse.  The counts are the same in each run; what
-they cost in dollars, and the document that shows them, is :mod:`benchmarks.request_costs`'s.  One step at the door is
+they cost in dollars, and the document that shows them, is :mod:`benchmarks.request_costs`'s.  One step of the store is
 one request of S3's API, and a GET where it looks at another object beside it, except: a segment of 8 MiB or more is
 uploaded in parts (its parts and two more), a LIST answers 1,000 objects at a time, and a vacuum's DELETEs go 1,000 at
 a time (``tests/integration/test_requests.py``).

@@ -6,7 +6,7 @@ enough of it is dirty, or when a dirty record has waited for ``max.compaction.la
 
 from __future__ import annotations
 
-from txntable.compaction.ripe import RipeSegment, Stretch, before
+from txntable.compaction.eligible import EligibleSegment, Stretch, before
 from txntable.compaction.spec import KeyCleaning, RewriteTask
 from txntable.format.topic_config import config_value
 from txntable.format.topic_policy import config_number
@@ -22,7 +22,7 @@ def plan_cleaning(logs: PartitionLogs, stretch: Stretch, memory_bytes: int, now_
     logs : PartitionLogs
         S's state.
     stretch : Stretch
-        What is ripe in the partition.
+        What is eligible in the partition.
     memory_bytes : int
         What the keys may take at once.
     now_ms : int
@@ -52,7 +52,7 @@ def plan_cleaning(logs: PartitionLogs, stretch: Stretch, memory_bytes: int, now_
     return RewriteTask(partition, tuple(segment.planned for segment in sources), cleaning)
 
 
-def _may_lose(segment: RipeSegment, tombstones_through: int) -> bool:
+def _may_lose(segment: EligibleSegment, tombstones_through: int) -> bool:
     return segment.may_hold_tombstones and segment.planned.base_offset < tombstones_through
 
 

@@ -19,9 +19,9 @@ from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.format.topic_policy import config_number
-from txntable.partition.condemnation import LONGEST_UPLOAD_MS
 from txntable.partition.log_start import decide_retention
 from txntable.partition.rewriting import Rewrite, RewriteRequest
+from txntable.partition.tombstoning import LONGEST_UPLOAD_MS
 from txntable.segments.segment import SegmentPlan
 from txntable.topics.retention import expire_records, trim
 from txntable.topics.topic_log import TopicLog

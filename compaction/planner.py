@@ -1,7 +1,7 @@
 """Which segments of a topic a compaction rewrites, takes away or settles (PROTOCOL.md §5.8).
 
-Owns the choice.  A segment is *ripe* when it is visible, published, below the last stable offset, and was
-decided (without a transaction: appended) longer ago than ``snapshot.retention``.  Ripe neighbours are merged
+Owns the choice.  A segment is *eligible* when it is visible, published, below the last stable offset, and was
+decided (without a transaction: appended) longer ago than ``snapshot.retention``.  Eligible neighbours are merged
 so that each record is written anew a number of times that grows with the logarithm of the data: from the
 newest on, an older segment joins those after it unless it is much larger than all of them.  Pure.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from txntable.compaction.cleaning import plan_cleaning
-from txntable.compaction.ripe import RipeSegment, ripe_segments
+from txntable.compaction.eligible import EligibleSegment, eligible_segments
 from txntable.compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
 from txntable.format.topic_policy import config_number, is_compacted
 from txntable.log.table_state import TableState
@@ -65,7 +65,7 @@ def plan_topic(logs: PartitionLogs, table: TableState, public: TableState, rules
     """
     settings = live_settings(logs)
     segment_bytes = config_number("segment.bytes", settings.config)
-    found = ripe_segments(logs, table, public, now_ms - rules.snapshot_retention_ms)
+    found = eligible_segments(logs, table, public, now_ms - rules.snapshot_retention_ms)
     by_key = is_compacted(settings.config) and bool(settings.key)
     tasks: list[RewriteTask] = []
     for partition, stretch in sorted(found.partitions.items()):
@@ -93,10 +93,10 @@ def plan_topic(logs: PartitionLogs, table: TableState, public: TableState, rules
 
 
 def _merges(
-    partition: int, segments: Sequence[RipeSegment], segment_bytes: int, boundary: int
+    partition: int, segments: Sequence[EligibleSegment], segment_bytes: int, boundary: int
 ) -> Iterator[RewriteTask]:
     """Yield the merges of a partition; none crosses the offset `boundary`."""
-    small: list[RipeSegment] = []
+    small: list[EligibleSegment] = []
     for segment in segments:
         is_large = segment.planned.size * 2 >= segment_bytes and segment.planned.is_whole
         crosses = bool(small) and small[-1].planned.base_offset < boundary <= segment.planned.base_offset
@@ -105,7 +105,7 @@ def _merges(
             yield from _binned(partition, small, segment_bytes)
             small = []
         elif segment.follows_gap:
-            # What stands between will be ripe soon, and joins one of the two.
+            # What stands between will be eligible soon, and joins one of the two.
             yield from _grown(partition, small, segment_bytes)
             small = []
         if not is_large:
@@ -113,7 +113,7 @@ def _merges(
     yield from _grown(partition, small, segment_bytes)
 
 
-def _grown(partition: int, segments: Sequence[RipeSegment], segment_bytes: int) -> Iterator[RewriteTask]:
+def _grown(partition: int, segments: Sequence[EligibleSegment], segment_bytes: int) -> Iterator[RewriteTask]:
     """Yield the merges of segments that are worth being written anew together; newer ones may come after them."""
     ends, total = [len(segments)], 0
     for index in range(len(segments) - 1, -1, -1):
@@ -128,9 +128,9 @@ def _grown(partition: int, segments: Sequence[RipeSegment], segment_bytes: int) 
         yield from _binned(partition, segments[first:end], segment_bytes)
 
 
-def _binned(partition: int, segments: Sequence[RipeSegment], segment_bytes: int) -> Iterator[RewriteTask]:
+def _binned(partition: int, segments: Sequence[EligibleSegment], segment_bytes: int) -> Iterator[RewriteTask]:
     """Yield tasks of neighbours that fill one segment each; one segment alone is left, unless it is to be cut."""
-    waiting: list[RipeSegment] = []
+    waiting: list[EligibleSegment] = []
     size = 0
     for segment in segments:
         if waiting and (size + segment.planned.size > segment_bytes or len(waiting) >= MOST_SOURCES):
@@ -141,6 +141,6 @@ def _binned(partition: int, segments: Sequence[RipeSegment], segment_bytes: int)
     yield from _task(partition, waiting)
 
 
-def _task(partition: int, segments: Sequence[RipeSegment]) -> Iterator[RewriteTask]:
+def _task(partition: int, segments: Sequence[EligibleSegment]) -> Iterator[RewriteTask]:
     if len(segments) > 1 or any(not segment.planned.is_whole for segment in segments):
         yield RewriteTask(partition, tuple(segment.planned for segment in segments))

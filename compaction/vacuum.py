@@ -1,9 +1,9 @@
-"""Deleting what nothing needs any more: condemn, project, look again, delete (PROTOCOL.md §5.7).
+"""Deleting what nothing needs any more: tombstone, project, look again, delete (PROTOCOL.md §5.7).
 
 Owns the order, on which safety rests: T, S and P are read, then the folder is listed; every name that is to go
 gets a tombstone in S, so that nothing can make it live any more; P is brought to that version of S; then all is
 judged once more on the states as they are *then*, and what goes all the same is deleted.  Killed anywhere it
-leaves names that are condemned and files that are still there: the next vacuum goes on from that.
+leaves names that are tombstoned and files that are still there: the next vacuum goes on from that.
 
 A dry run writes nothing at all; it goes by this machine's clock, since asking for the store's time is a write.
 """
@@ -17,7 +17,7 @@ from functools import partial
 from txntable.compaction.vacuum_plan import (
     SMALLEST_AGE_MS,
     Horizons,
-    ProducerStanding,
+    ProducerStatus,
     Reason,
     TopicStates,
     judge_file,
@@ -38,7 +38,7 @@ from txntable.format.layout import (
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_log import OffsetLog
-from txntable.partition.condemnation import LARGEST_CONDEMNATION, decide_condemnation
+from txntable.partition.tombstoning import LARGEST_TOMBSTONING, decide_tombstoning
 from txntable.storage.object_store import ObjectMeta
 from txntable.topics.topic_log import TopicLog, known
 from txntable.transactions.transaction_log import TransactionLog
@@ -122,7 +122,7 @@ class _Vacuum:
         self._now_ms = self._context.clock.now_ms() if execute else wall_ms
         self._offsets = warehouse.offsets
         # Before anything is listed, and once: epochs only rise, so an older view lets too much stay at worst.
-        self._producers = _standings(warehouse.transactions)
+        self._producers = _statuses(warehouse.transactions)
 
     def named_topic(self, name: str) -> list[VacuumLine]:
         """Vacuum the folder of a topic by its name."""
@@ -148,10 +148,10 @@ class _Vacuum:
         """Vacuum a topic's folder, also when the topic was deleted."""
         tally = Tally(topic.name, self._progress)
         candidates = self._sorted(self._store.list(public_root(topic.name)), tally, self._judge_of(topic))
-        for first in range(0, len(candidates), LARGEST_CONDEMNATION):
-            part = candidates[first : first + LARGEST_CONDEMNATION]
+        for first in range(0, len(candidates), LARGEST_TOMBSTONING):
+            part = candidates[first : first + LARGEST_TOMBSTONING]
             if self._execute:
-                self._condemn(topic, part)
+                self._tombstone(topic, part)
                 part = self._still_going(topic, part, tally)
             self._delete(part, tally, self._store.delete_unordered)
         return tally.lines()
@@ -172,17 +172,17 @@ class _Vacuum:
         root = f"{public_root(topic.name)}/"
         return lambda meta: judge_file(states, meta.path.removeprefix(root), meta.last_modified_ms)
 
-    def _condemn(self, topic: TopicLog, going: Sequence[_Candidate]) -> None:
+    def _tombstone(self, topic: TopicLog, going: Sequence[_Candidate]) -> None:
         """Give every name that S might take a tombstone there, and let P reflect that version."""
         root = f"{segments_root(topic.name)}/"
         # What other software has left has none of our names.
         names = [one.meta.path.removeprefix(root) for one in going if one.reason is not Reason.REFUSED_WRITE]
 
         def decide(table: TableState) -> Sequence[Action]:
-            return decide_condemnation(table, names, self._context.clock.now_ms())
+            return decide_tombstoning(table, names, self._context.clock.now_ms())
 
         if names:
-            known(topic.segments.commit("CONDEMN", decide), topic.segments.root)
+            known(topic.segments.commit("TOMBSTONE", decide), topic.segments.root)
             topic.project()
 
     def _still_going(self, topic: TopicLog, part: Sequence[_Candidate], tally: Tally) -> list[_Candidate]:
@@ -248,10 +248,10 @@ class _Vacuum:
                 tally.count(one.reason, one.meta)
 
 
-def _standings(transactions: TransactionLog) -> dict[int, ProducerStanding]:
+def _statuses(transactions: TransactionLog) -> dict[int, ProducerStatus]:
     transactions.refresh()
     return {
-        row.producer_id: ProducerStanding(row.producer_epoch, row.state.is_open or row.state.is_decided)
+        row.producer_id: ProducerStatus(row.producer_epoch, row.state.is_open or row.state.is_decided)
         for row in transactions.rows()
     }
 

@@ -1,7 +1,7 @@
 """Which objects of a warehouse may be deleted, and why; which stay, and why (PROTOCOL.md §5.7).
 
 Owns the policy: ages and epochs.  Safety rests on none of it: what S names is live, and what is to go
-is condemned first, so that nothing can name it later (``txntable.compaction.vacuum``).  Everything is judged as
+is tombstoned first, so that nothing can name it later (``txntable.compaction.vacuum``).  Everything is judged as
 of the moment at which the vacuum began: what came since is too young to go.  Pure.
 """
 
@@ -14,8 +14,8 @@ from enum import Enum
 
 from txntable.format.layout import FileKind, FileName, parse_file_name
 from txntable.log.table_state import TableState
-from txntable.partition.condemnation import was_condemned
 from txntable.partition.projection import SEGMENTS_PREFIX
+from txntable.partition.tombstoning import was_tombstoned
 from txntable.partition.unstable_offsets import TransactionKey
 
 SMALLEST_AGE_MS = 7 * 86_400_000
@@ -38,7 +38,7 @@ class Reason(Enum):
     TRANSACTION = "a marker of a transaction that may still need it"
     UNKNOWN = "not of this format"
     REMOVED = "removed longer ago than the table's retention"
-    CONDEMNED = "condemned by a vacuum that did not finish"
+    TOMBSTONED = "tombstoned by a vacuum that did not finish"
     UNNAMED = "an upload or a marker that no log names"
     REFUSED_WRITE = "left by a refused write of other software"
     HEARTBEAT = "the heartbeat of nobody"
@@ -54,7 +54,7 @@ class Reason(Enum):
 _GOING = frozenset(
     {
         Reason.REMOVED,
-        Reason.CONDEMNED,
+        Reason.TOMBSTONED,
         Reason.UNNAMED,
         Reason.REFUSED_WRITE,
         Reason.HEARTBEAT,
@@ -65,7 +65,7 @@ _GOING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerStanding:
+class ProducerStatus:
     """What T says of a producer id that a transactional id has.
 
     Attributes
@@ -107,7 +107,7 @@ class TopicStates:
         Of S and of P.
     open : Collection of TransactionKey
         (producer id, epoch) of the transactions with data in S that no marker has ended.
-    producers : Mapping[int, ProducerStanding]
+    producers : Mapping[int, ProducerStatus]
         By producer id; of one that is not there no epoch is known.
     horizons : Horizons
         What is old.
@@ -116,7 +116,7 @@ class TopicStates:
     segments: TableState
     public: TableState
     open: Collection[TransactionKey]
-    producers: Mapping[int, ProducerStanding]
+    producers: Mapping[int, ProducerStatus]
     horizons: Horizons
 
 
@@ -150,8 +150,8 @@ def _judge_removed(states: TopicStates, path: str) -> Reason | None:
     if published is not None and published.deletion_ms >= states.horizons.public:
         return Reason.RETAINED
     appended = states.segments.tombstones.get(path)
-    if appended is not None and was_condemned(appended):
-        return Reason.CONDEMNED
+    if appended is not None and was_tombstoned(appended):
+        return Reason.TOMBSTONED
     # Nobody travels in time on S, but a scan of everything appended may be reading it.
     if appended is not None and appended.deletion_ms >= states.horizons.segments:
         return Reason.RETAINED
@@ -164,11 +164,11 @@ def _judge_unnamed(states: TopicStates, name: FileName, modified_ms: int) -> Rea
     if name.producer is None:
         return Reason.UNNAMED
     producer_id, epoch = name.producer
-    standing = states.producers.get(producer_id)
-    if standing is not None and epoch >= standing.epoch:
+    status = states.producers.get(producer_id)
+    if status is not None and epoch >= status.epoch:
         return Reason.CURRENT_EPOCH
     # Markers are the one kind of name that is used twice: by everyone who completes the transaction.
-    needed = name.producer in states.open or (standing is not None and standing.under_way)
+    needed = name.producer in states.open or (status is not None and status.under_way)
     return Reason.TRANSACTION if name.kind is FileKind.MARKER and needed else Reason.UNNAMED
 
 

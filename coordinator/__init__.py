@@ -1,1 +1,1 @@
-"""The brains of the coordinators: pure, without I/O, clock or chance."""
+"""The state machines of the coordinators: pure, without I/O, clock or chance."""

@@ -1,4 +1,4 @@
-"""The brain of a group's offsets: the rows of the group and a request make a transition, or an error.
+"""The state machine of a group's offsets: the rows of the group and a request make a transition, or an error.
 
 Pure, and decided on the state of the offset log below the slot: the group's row and the offsets' rows of one version.
 So who may commit (``group_fencing``) and what is committed is one decision.  Rules, which are Kafka's unless marked:
@@ -140,8 +140,8 @@ def _check_read_from(
     other = next((each for each in row.pending if not _is_own(each, transaction)), None)
     if other is not None:
         raise _unstable(row, other)
-    standing = row.pending[-1] if row.pending else row.committed
-    offset = standing.offset if standing is not None and _counts(standing.topic_id, new.topic_id) else None
+    latest = row.pending[-1] if row.pending else row.committed
+    offset = latest.offset if latest is not None and _counts(latest.topic_id, new.topic_id) else None
     if offset != read_from:
         raise CommitFailedError(
             "the group does not stand any more where the range was read from; read again from what is committed",

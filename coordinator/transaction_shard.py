@@ -1,4 +1,4 @@
-"""The brain of the transaction coordinator: a row and a producer's request make a transition, or an error.
+"""The state machine of the transaction coordinator: a row and a producer's request make a transition, or an error.
 
 Pure: no clock, no store, no ids made here.  There is no server: every client runs these functions
 on the row at the head of the transaction log and writes the result at the next slot, so each
@@ -14,7 +14,7 @@ unless marked:
   tell a zombie that it may go on.  After that, see ``late_end``.
 * Whoever meets a decided row that is not complete is told to complete it first.
 
-This module is the door: what others than the producer may do is in ``transaction_upkeep``, what an
+This module is the entrance: what others than the producer may do is in ``transaction_upkeep``, what an
 append is checked for in ``verification``, and both can be had from here.
 """
 

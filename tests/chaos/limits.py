@@ -76,7 +76,7 @@ def shortened(limits: Limits) -> Iterator[None]:
             ("txntable.log.cleanup.SMALLEST_RETENTION_MS", limits.day_ms),
             ("txntable.upkeep.coordinator_round.SMALLEST_RETENTION_MS", limits.day_ms),
             ("txntable.partition.topic_metadata.SEGMENTS_RETENTION_MS", limits.segments_ms),
-            ("txntable.partition.condemnation.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
+            ("txntable.partition.tombstoning.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
             ("txntable.compaction.compactor.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
             ("txntable.compaction.vacuum.SMALLEST_AGE_MS", limits.unnamed_ms),
             ("txntable.log.checkpoint.SMALLEST_INTERVAL", limits.checkpoint_entries),

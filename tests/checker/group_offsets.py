@@ -15,7 +15,7 @@ from tests.checker.ladder import Latest
 from tests.checker.operations import CommitOffsets, FetchOffsets, Level, Operation, Outcome, Place, Read
 from tests.checker.written import Ended, returned
 
-Standing = tuple[str, Place]
+GroupPlace = tuple[str, Place]
 """A group and a place."""
 
 
@@ -30,9 +30,9 @@ class GroupOffsets:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._resets: dict[Standing, list[tuple[float, float]]] = defaultdict(list)
-        self._certain: dict[tuple[Standing, int], list[tuple[float, float, object]]] = defaultdict(list)
-        self._possible: dict[Standing, list[tuple[float, float, object]]] = defaultdict(list)
+        self._resets: dict[GroupPlace, list[tuple[float, float]]] = defaultdict(list)
+        self._certain: dict[tuple[GroupPlace, int], list[tuple[float, float, object]]] = defaultdict(list)
+        self._possible: dict[GroupPlace, list[tuple[float, float, object]]] = defaultdict(list)
         for operation, call in index.calls(CommitOffsets):
             if call.reset and operation.outcome is not Outcome.FAIL:
                 for place in call.offsets:
@@ -58,15 +58,15 @@ class GroupOffsets:
                 self._possible[call.group, place].append((operation.invoked, offset, call))
                 self._take((call.group, place), operation.invoked, certain, offset)
 
-    def _take(self, standing: Standing, invoked: float, certain: float, offset: int) -> None:
-        era = self._era(standing, invoked)
-        overlapped = any(begun < certain and invoked < ended for begun, ended in self._resets[standing])
+    def _take(self, place: GroupPlace, invoked: float, certain: float, offset: int) -> None:
+        era = self._era(place, invoked)
+        overlapped = any(begun < certain and invoked < ended for begun, ended in self._resets[place])
         if certain < float("inf") and not overlapped:
-            self._certain[standing, era].append((certain, offset, None))
+            self._certain[place, era].append((certain, offset, None))
 
-    def _era(self, standing: Standing, moment: float) -> int:
+    def _era(self, place: GroupPlace, moment: float) -> int:
         """Return how many resets had begun by then."""
-        return bisect_left(self._resets[standing], (moment, 0.0))
+        return bisect_left(self._resets[place], (moment, 0.0))
 
     def observations(self) -> Iterator[tuple[Operation, str, dict[Place, int], frozenset[Place]]]:
         """Return who looked at offsets: the call, the group, what it has, and what it was asked for."""

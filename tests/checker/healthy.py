@@ -298,10 +298,10 @@ class Healthy:
         for place, each in bounds.items():
             end = each.high if snapshot else each.stable
             records += self._shown(place, each.start, end, position if snapshot else None)
-        standing = next(offsets for at, offsets in reversed(self._offsets_at) if at <= max(position, 0))
+        committed = next(offsets for at, offsets in reversed(self._offsets_at) if at <= max(position, 0))
         call = Read(level, tuple(records), bounds, final=final, as_of=as_of)
         if snapshot:
-            offsets = {(GROUP, place): offset for place, offset in standing.items()}
+            offsets = {(GROUP, place): offset for place, offset in committed.items()}
             call = Read(level, tuple(records), bounds, position, offsets, frozenset({GROUP}), final, as_of)
         self._call("reader", call)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.checker.finding import told
-from tests.checker.group_offsets import GroupOffsets, Standing
+from tests.checker.group_offsets import GroupOffsets, GroupPlace
 from tests.checker.history_index import Index
 from tests.checker.operations import CommitOffsets, Join, Level, Outcome, Place, Read, Seen
 from tests.checker.written import Txn, Written, returned
@@ -29,17 +29,17 @@ def torn_offsets(index: Index) -> Iterator[str]:
                 facts = {"group": group, "place": place, "offset": offset, "value": written.write.value}
                 yield told("its offset without its record", position=read.position, **facts)
         for txn in _shown(index, values):
-            for standing, offset in _offsets_of(txn, read):
-                has = read.offsets.get(standing, None if index.topics.forgetful else -1)
-                if index.is_judged(standing[1]) and standing not in resets and has is not None and has < offset:
-                    facts = {"group": standing[0], "place": standing[1], "offset": offset, "has": has, "txn": txn.name}
+            for at, offset in _offsets_of(txn, read):
+                has = read.offsets.get(at, None if index.topics.forgetful else -1)
+                if index.is_judged(at[1]) and at not in resets and has is not None and has < offset:
+                    facts = {"group": at[0], "place": at[1], "offset": offset, "has": has, "txn": txn.name}
                     yield told("its record without its offset", position=read.position, **facts)
 
 
-def _claims(index: Index) -> tuple[dict[tuple[str, Place, int], set[Txn | None]], set[Standing]]:
+def _claims(index: Index) -> tuple[dict[tuple[str, Place, int], set[Txn | None]], set[GroupPlace]]:
     """Return which transactions may have set an offset, and what an admin may have set."""
     claims: dict[tuple[str, Place, int], set[Txn | None]] = defaultdict(set)
-    resets: set[Standing] = set()
+    resets: set[GroupPlace] = set()
     for operation, call in index.calls(CommitOffsets):
         if operation.outcome is Outcome.FAIL:
             continue
@@ -66,7 +66,7 @@ def _shown(index: Index, values: set[str]) -> list[Txn]:
     return [shown[name] for name in sorted(shown)]
 
 
-def _offsets_of(txn: Txn, read: Read) -> Iterator[tuple[Standing, int]]:
+def _offsets_of(txn: Txn, read: Read) -> Iterator[tuple[GroupPlace, int]]:
     for operation, call in txn.offsets:
         if operation.outcome is Outcome.OK and call.group in read.groups:
             yield from (((call.group, place), offset) for place, offset in call.offsets.items())

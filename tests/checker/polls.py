@@ -94,12 +94,12 @@ def _judged_rewind(
     index: Index, groups: GroupOffsets, rewind: tuple[Operation, Rewind], first: tuple[Operation, Poll, Seen]
 ) -> Iterator[str]:
     (rewound, call), (operation, poll, seen) = rewind, first
-    standing = groups.certain(call.group, seen.place, rewound.invoked, returned(operation))
-    if standing is None:
+    committed = groups.certain(call.group, seen.place, rewound.invoked, returned(operation))
+    if committed is None:
         return
-    facts = {"consumer": call.consumer, "place": seen.place, "committed": standing, "offset": seen.offset}
-    if seen.offset < standing:
+    facts = {"consumer": call.consumer, "place": seen.place, "committed": committed, "offset": seen.offset}
+    if seen.offset < committed:
         yield told("rewound below what is committed", **facts)
-    highest = max(standing, groups.possible(call.group, seen.place, returned(operation)))
+    highest = max(committed, groups.possible(call.group, seen.place, returned(operation)))
     for written in _between(index, poll, seen.place, highest - 1, seen.offset):
         yield told("not rewound: passed over for good", **facts, skipped=written.offset, **_names(written))

@@ -1,4 +1,4 @@
-"""A door through which nothing can be written, as a reader's credentials make it."""
+"""A store through which nothing can be written, as a reader's credentials make it."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ class ReadOnlyStore(ObjectStore):
         self._refuse(path)
 
     def _refuse(self, path: str | None = None) -> NoReturn:
-        raise StorePermissionError("this door is read-only; open the store with credentials that may write", path=path)
+        raise StorePermissionError("this store is read-only; open it with credentials that may write", path=path)

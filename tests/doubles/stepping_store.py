@@ -1,6 +1,6 @@
 """A store of which every call is one numbered step that can fail in every way calls fail.
 
-One :class:`SteppingStore` is one process's door; several over the same inner store are several
+One :class:`SteppingStore` is one process's store; several over the same inner store are several
 processes.  Owns the order of events at a step: land what is late, tell the scheduler, then the
 fault.  Streams make their object in one step, when they are closed; what is looked at beside a request is a part of
 its step, right after it.  Not for several threads.
@@ -50,7 +50,7 @@ class _Late:
 
 
 class SteppingStore(ObjectStore):
-    """A process's door to a store.
+    """A process's access to a store.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class SteppingStore(ObjectStore):
     plan, on_step, forecast
         As given; may be changed at any time.
     retries : Environment or None
-        Set, a step that fails is tried again as a remote store's door does it, for ``retry_timeout_ms``, by this clock.
+        Set, a step that fails is tried again as a remote store does it, for ``retry_timeout_ms``, by this clock.
     steps : list of Step
         All steps so far.
     killed : bool
@@ -194,7 +194,7 @@ class SteppingStore(ObjectStore):
 
         def write(data: bytes) -> None:
             found = None if self.retries is None else self._inner.get(path)
-            # As a remote store's door: what an attempt before this one has put is there already.
+            # As a remote store: what an attempt before this one has put is there already.
             if found is None or found.data != data:
                 _write(self._inner, path, data)
 

@@ -59,15 +59,15 @@ class Actor:
     def __init__(self, run: _Run, seed: int) -> None:
         self._run = run
         self.environment = StillEnvironment(seed=seed)
-        self.door = Door(run.ask, self.environment)
+        self.store = Door(run.ask, self.environment)
 
     def open(self) -> Warehouse:
         """Open the warehouse."""
-        return open_on(self.door, self.environment)
+        return open_on(self.store, self.environment)
 
     def ready(self) -> None:
         """Take part from here on: what came before was done while no other process ran."""
-        self.door.call(READY)
+        self.store.call(READY)
 
     def tell(self, *facts: str) -> None:
         """Note what is known now."""

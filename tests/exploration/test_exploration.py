@@ -46,8 +46,8 @@ def test_promises_hold_and_every_end_is_reached_in_all_interleavings(program: Pr
 def counting(actor: Actor) -> None:
     """Read a number, and write the next one: no two may do that at once."""
     actor.ready()
-    found = actor.door.get("number")
-    actor.door.put("number", b"1" if found is None else b"2")
+    found = actor.store.get("number")
+    actor.store.put("number", b"1" if found is None else b"2")
 
 
 def counted(end: End) -> set[str]:

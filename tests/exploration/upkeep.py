@@ -86,7 +86,7 @@ COMPLETERS = Program(
 
 @lru_cache
 def untidy() -> Site:
-    """Two small committed segments and an aborted one, which will be ripe when all begin."""
+    """Two small committed segments and an aborted one, which will be eligible when all begin."""
     site = new_topic(WarehouseSettings(snapshot_retention_ms=60_000))
     warehouse = site.open()
     producer = warehouse.producer("before")

@@ -59,7 +59,7 @@ class FaultySite:
         self.store = self._new_store()
 
     def _new_store(self) -> RemoteStore:
-        # Nothing is sent again at the door: each fault reaches what is above it.
+        # Nothing is sent again at the store: each fault reaches what is above it.
         return RemoteStore(StoreSpec(self.server.url, {**self.server.storage_options, "retry_timeout": "0"}))
 
     def now(self) -> dt.datetime:

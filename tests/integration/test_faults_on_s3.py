@@ -1,4 +1,4 @@
-"""Every call of the door against every fault of S3: what reaches the caller, what was done, and how often it was sent.
+"""Every call of a store against every fault of S3: what reaches the caller, what was done, how often it was sent.
 
 A put-if-absent is sent once; everything else is sent again, a bounded number of times.
 """

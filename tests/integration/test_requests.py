@@ -1,4 +1,4 @@
-"""What the counts of requests rest on: a step at the door to the store is a request that S3 sees."""
+"""What the counts of requests rest on: a step at the storage interface is a request that S3 sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``deltalake`` reads the same versions of the public table after a vacuum, and partition logs with condemned names."""
+"""``deltalake`` reads the same versions of the public table after a vacuum, and logs with tombstoned names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from tests.simulation.rubbish import condemned, data_files, merge, upload_and_die
+from tests.simulation.rubbish import data_files, merge, tombstoned, upload_and_die
 from tests.simulation.site import Site
 from tests.simulation.test_crashes import DAY_MS, abort, append_plain, prepared, transfer
 from txntable.compaction.vacuum import vacuum
@@ -61,11 +61,11 @@ def test_reader_sees_every_retained_version_as_before_the_vacuum(site: Site, tmp
         assert rows_of(later, root, version) == rows_of(before, root, version) != []
 
 
-def test_reader_opens_partition_logs_in_which_names_were_condemned(site: Site, tmp_path: Path) -> None:
+def test_reader_opens_partition_logs_in_which_names_were_tombstoned(site: Site, tmp_path: Path) -> None:
     after = site.copy()
     vacuum(after.open(), execute=True)
     live = site.open().topic_log("debit").segments.refresh().files.paths()
-    assert condemned(after, "debit")
+    assert tombstoned(after, "debit")
     folder = dumped(after, tmp_path)
 
     found = DeltaTable(str(folder / segments_root("debit")))

@@ -15,7 +15,7 @@ HISTORIES = "simulation/test_compaction.py"
 PARTITION_LOG = "unit/partition/test_partition_log.py"
 REMOVAL = "unit/partition/test_removal.py"
 REWRITING = "unit/partition/test_rewriting_effects.py"
-RIPE = "unit/compaction/test_ripe.py"
+ELIGIBLE = "unit/compaction/test_eligible.py"
 STATE_ENTRY = "unit/partition/test_state_entry.py"
 
 BEHAVIOURS = (
@@ -40,7 +40,7 @@ BEHAVIOURS = (
                 "test_undecided_data_is_not_cleaned_nor_what_stands_behind_it",
                 "test_open_transaction_holds_back_only_what_is_behind_its_first_record",
             ],
-            RIPE: ["test_open_transaction_ends_what_is_ripe"],
+            ELIGIBLE: ["test_open_transaction_ends_what_is_eligible"],
         },
         "Neither is what was decided less than snapshot.retention ago.",
     ),

@@ -29,7 +29,7 @@ class At(Enum):
 
     RESTING = "resting"
     CHOSEN = "chosen"
-    CONDEMNED = "condemned"
+    TOMBSTONED = "tombstoned"
     JUDGED = "judged"
 
 
@@ -49,7 +49,7 @@ class Files(NamedTuple):
     at, seen : At, Name
         The vacuum, and S as it read it.
     registered, is_lost : int, bool
-        Ghosts: how often the name was made live; whether it was condemned while it was.
+        Ghosts: how often the name was made live; whether it was tombstoned while it was.
     """
 
     segments: Name = Name()
@@ -75,8 +75,8 @@ class FileModel:
         unknown = Rule("a name with a tombstone is refused", "5.7", self._has_no_tombstone)
         absent = Rule("a live name is answered and not added again", "5.4", self._is_not_live)
         slot = Rule("S: exactly the next slot", "4.2 rule 1", self._slot_is_free)
-        unseen = Rule("a name that went live is not condemned", "5.7", self._vacuum_is_newest)
-        first = Rule("what goes is condemned first", "5.7", self._is_condemned)
+        unseen = Rule("a name that went live is not tombstoned", "5.7", self._vacuum_is_newest)
+        first = Rule("what goes is tombstoned first", "5.7", self._is_tombstoned)
         again = Rule("S and P are judged once more", "5.7", self._is_in_neither)
         forgotten = Rule("tombstones are kept for S's retention", "4.4", self._is_expired)
         actions = (
@@ -87,7 +87,7 @@ class FileModel:
             Action("COMPACT IT AWAY", "5.8", one, self._is_live, self._remove),
             Action("PROJECT", "7", one, self._is_behind, self._project),
             Action("CHOOSE FOR VACUUM", "5.7", one, self._may_go, self._choose),
-            Action("CONDEMN", "5.7", one, self._is_chosen, self._condemn, (unseen,)),
+            Action("TOMBSTONE", "5.7", one, self._is_chosen, self._tombstone, (unseen,)),
             Action("LEAVE IT", "5.7", one, self._is_out_of_date, self._rest),
             Action("JUDGE", "5.7", one, self._is_to_judge, self._judge, (first, again)),
             Action("DELETE", "5.7", one, self._is_judged, self._delete),
@@ -97,7 +97,7 @@ class FileModel:
         invariants = (
             Invariant("a live name has its file", "5.7", "CHECKER: dangling reference", self._no_dangling),
             Invariant("a public name has its file", "5.7", "CHECKER: dangling reference", self._no_public_dangling),
-            Invariant("a live name is not condemned", "5.7", "SlateDB RFC-0029", self._none_lost),
+            Invariant("a live name is not tombstoned", "5.7", "SlateDB RFC-0029", self._none_lost),
             Invariant("a name is registered once", "5.7", "Iceberg 16282: double registration", self._once),
         )
         return Model("files: one name, a writer with a retry, a vacuum", Files(), actions, invariants)
@@ -147,10 +147,10 @@ class FileModel:
         return world.at is At.CHOSEN and not self._vacuum_is_newest(world, 0)
 
     def _is_to_judge(self, world: Files, _: int) -> bool:
-        return world.at in (At.CHOSEN, At.CONDEMNED)
+        return world.at in (At.CHOSEN, At.TOMBSTONED)
 
-    def _is_condemned(self, world: Files, _: int) -> bool:
-        return world.at is At.CONDEMNED
+    def _is_tombstoned(self, world: Files, _: int) -> bool:
+        return world.at is At.TOMBSTONED
 
     def _is_in_neither(self, world: Files, _: int) -> bool:
         return not world.segments.is_live and not world.is_public
@@ -193,9 +193,9 @@ class FileModel:
     def _choose(self, world: Files, _: int) -> Files:
         return world._replace(at=At.CHOSEN, seen=world.segments)
 
-    def _condemn(self, world: Files, _: int) -> Files:
+    def _tombstone(self, world: Files, _: int) -> Files:
         after = Name(world.segments.version + 1, is_live=False, tombstone_age=0)
-        return world._replace(segments=after, at=At.CONDEMNED, is_lost=world.is_lost or world.segments.is_live)
+        return world._replace(segments=after, at=At.TOMBSTONED, is_lost=world.is_lost or world.segments.is_live)
 
     def _rest(self, world: Files, _: int) -> Files:
         return world._replace(at=At.RESTING, seen=Name())

@@ -187,9 +187,9 @@ QUICK = (
     Mutant("a name is registered once", _FILES, ("a live name is answered and not added again",)),
     Mutant("a name is registered once", _FILES, ("tombstones are kept for S's retention",)),
     Mutant("a live name has its file", _FILES, (_S_SLOT,)),
-    Mutant("a live name has its file", _FILES, ("what goes is condemned first",)),
+    Mutant("a live name has its file", _FILES, ("what goes is tombstoned first",)),
     Mutant("a public name has its file", _FILES, ("S and P are judged once more",)),
-    Mutant("a live name is not condemned", _FILES, ("a name that went live is not condemned",)),
+    Mutant("a live name is not tombstoned", _FILES, ("a name that went live is not tombstoned",)),
     Mutant("everything decided is complete", _sized("nobody completes", completers=0), says="nobody completes"),
     Mutant("everything is stable", _sized("crashes", has_crashes=True), says="nobody times out"),
 )

@@ -100,9 +100,9 @@ COVERED = (
     ),
     Covered(
         "5.7",
-        "condemned names, vacuum",
-        ("CHOOSE FOR VACUUM", "CONDEMN", "JUDGE", "DELETE", "a name with a tombstone is refused"),
-        ("a live name has its file", "a public name has its file", "a live name is not condemned"),
+        "tombstoned names, vacuum",
+        ("CHOOSE FOR VACUUM", "TOMBSTONE", "JUDGE", "DELETE", "a name with a tombstone is refused"),
+        ("a live name has its file", "a public name has its file", "a live name is not tombstoned"),
     ),
     Covered(
         "6.2",
@@ -166,7 +166,7 @@ COVERED = (
 NOT_MODELLED = {
     "4.3": "reading from a checkpoint, whose entry is the start then: tests/unit/log; the models reopen at once",
     "4.2 rule 5": "the guard against other software: tests of independent Delta writers",
-    "4.2 rule 6": "the probe: tests of the storage door",
+    "4.2 rule 6": "the probe: tests of the storage interface",
     "4.2 rule 7": "checkpoints: tests/unit/log; a model's view is opened whole",
     "4.2 rule 8": "damage: tests of hostile logs and files",
     "4.2 rule 9": "fairness: tests/unit/log/test_fairness.py",

@@ -161,7 +161,7 @@ LOG_MUTANTS = (
         Killer("sleepers", 27),
     ),
     Mutant(
-        "checkpoint-forgets-what-is-condemned",
+        "checkpoint-forgets-what-is-tombstoned",
         "a checkpoint leaves all tombstones out",
         "4.4",
         (

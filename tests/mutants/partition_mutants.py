@@ -119,12 +119,12 @@ PARTITION_MUTANTS = (
         Killer("zombies", 2),
     ),
     Mutant(
-        "condemned-name-registered",
-        "an append may name a file that vacuum has condemned",
+        "tombstoned-name-registered",
+        "an append may name a file that vacuum has tombstoned",
         "5.7",
         (
             Edit(
-                "txntable/partition/condemnation.py",
+                "txntable/partition/tombstoning.py",
                 "    return segment.path not in table.tombstones and now_ms",
                 "    return now_ms",
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Edit, Killer, Mutant
 
 _REWRITING = "txntable/partition/rewriting.py"
-_RIPE = "compaction/ripe.py"
+_ELIGIBLE = "compaction/eligible.py"
 _VACUUM = "compaction/vacuum.py"
 _PLAN = "compaction/vacuum_plan.py"
 _LOG_START = "txntable/partition/log_start.py"
@@ -30,12 +30,12 @@ UPKEEP_MUTANTS = (
         "5.8",
         (
             Edit(
-                _RIPE,
+                _ELIGIBLE,
                 "            is_old = _is_old(logs, batch, horizon_ms)\n",
                 "            is_old = published = True\n",
             ),
             Edit(
-                _RIPE,
+                _ELIGIBLE,
                 "end = unstable.get(partition, next_offset(table.numbers, settings.topic_id, partition))",
                 "end = next_offset(table.numbers, settings.topic_id, partition)",
             ),
@@ -65,8 +65,8 @@ UPKEEP_MUTANTS = (
         (
             Edit(
                 "compaction/planner.py",
-                "ripe_segments(logs, table, public, now_ms - rules.snapshot_retention_ms)",
-                "ripe_segments(logs, table, public, now_ms)",
+                "eligible_segments(logs, table, public, now_ms - rules.snapshot_retention_ms)",
+                "eligible_segments(logs, table, public, now_ms)",
             ),
         ),
         Killer("pinned", 7),
@@ -120,11 +120,11 @@ UPKEEP_MUTANTS = (
         "5.8 by key",
         (
             Edit(
-                _RIPE,
+                _ELIGIBLE,
                 "end = unstable.get(partition, next_offset(table.numbers, settings.topic_id, partition))",
                 "end = next_offset(table.numbers, settings.topic_id, partition)",
             ),
-            Edit(_RIPE, "                stretch.through = min(stretch.through, batch.base_offset)\n", ""),
+            Edit(_ELIGIBLE, "                stretch.through = min(stretch.through, batch.base_offset)\n", ""),
         ),
         Killer("latest", 0),
     ),
@@ -181,15 +181,15 @@ UPKEEP_MUTANTS = (
         Killer("onlookers", 3),
     ),
     Mutant(
-        "vacuum-without-condemning",
+        "vacuum-without-tombstoning",
         "vacuum deletes names that nothing keeps from becoming live",
         "5.7",
-        (Edit(_VACUUM, "                self._condemn(topic, part)\n", ""),),
+        (Edit(_VACUUM, "                self._tombstone(topic, part)\n", ""),),
         Killer("uploads", 0),
     ),
     Mutant(
         "vacuum-does-not-look-again",
-        "vacuum deletes what it has judged before it condemned the names",
+        "vacuum deletes what it has judged before it tombstoned the names",
         "5.7",
         (Edit(_VACUUM, "                part = self._still_going(topic, part, tally)\n", ""),),
         Killer("uploads", 0),

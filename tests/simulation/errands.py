@@ -24,7 +24,7 @@ class Errands:
     """Names of its methods, of which one is drawn each time."""
     most = 6
     fewest_of = 3
-    """At least a so-manieth of the most."""
+    """At least a given fraction of the most."""
 
     def __init__(self, process: Process, told: Any) -> None:
         self.process, self.random, self.told = process, process.random, told

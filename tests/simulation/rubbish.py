@@ -128,7 +128,7 @@ def needed_files(site: Site) -> set[str]:
     return needed
 
 
-def condemned(site: Site, topic: str) -> set[str]:
-    """The names that commits of S have condemned."""
-    found = [commit for commit in commits_of(site, segments_root(topic)) if commit.info.operation == "CONDEMN"]
+def tombstoned(site: Site, topic: str) -> set[str]:
+    """The names that commits of S have tombstoned."""
+    found = [commit for commit in commits_of(site, segments_root(topic)) if commit.info.operation == "TOMBSTONE"]
     return {action.path for commit in found for action in commit.actions if isinstance(action, Remove)}

@@ -39,7 +39,7 @@ class Site:
         return other
 
     def store(self, *plan: Rule) -> SteppingStore:
-        """A door to the store."""
+        """Access to the store."""
         return SteppingStore(MemoryStore(self.objects), plan)
 
     def environment(self) -> ManualEnvironment:

@@ -174,7 +174,7 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert {"T CLAIM LEASE", "T TIME_OUT", "T EXPIRE", "S EXPIRE PRODUCERS", "a deleted log file"} <= found[
         "run the coordinator job"
     ]
-    assert {"S CONDEMN", "P PROJECT", "a deleted file", "a deleted heartbeat"} <= found["vacuum"]
+    assert {"S TOMBSTONE", "P PROJECT", "a deleted file", "a deleted heartbeat"} <= found["vacuum"]
     assert {"O EXPEL", "a deleted heartbeat", "O EXPIRE OFFSETS"} <= found["run the coordinator job"]
 
 

@@ -31,8 +31,8 @@ IN = TopicPartition("t", 0)
 
 
 @dataclass
-class Door:
-    """A process's door to the store, which tries again as a remote store's does, and its clock."""
+class Access:
+    """A process's access to the store, which tries again as a remote store's does, and its clock."""
 
     store: SteppingStore
     environment: ManualEnvironment
@@ -41,14 +41,14 @@ class Door:
         return open_on(self.store, self.environment)
 
 
-def door(site: Site, timeout_ms: int = DEFAULT_RETRY_TIMEOUT_MS) -> Door:
+def access(site: Site, timeout_ms: int = DEFAULT_RETRY_TIMEOUT_MS) -> Access:
     environment = site.environment()
     store = SteppingStore(MemoryStore(site.objects))
     store.retries, store.retry_timeout_ms = environment, timeout_ms
-    return Door(store, environment)
+    return Access(store, environment)
 
 
-def outage(at: Door, number: int, length_ms: int, first: Fault) -> None:
+def outage(at: Access, number: int, length_ms: int, first: Fault) -> None:
     """Let nothing be answered for a time, from a request on."""
     began: list[object] = []
 
@@ -132,13 +132,13 @@ def cases(requests: int) -> Iterator[tuple[int, int, Fault]]:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_outage_at_any_request_is_ridden_out(name: str) -> None:
     site = prepared()
-    whole = door(site.copy())
+    whole = access(site.copy())
     OPERATIONS[name](whole.open())
     count = 0
 
     for number, length_ms, first in cases(len(whole.store.steps)):
         here = site.copy()
-        at = door(here)
+        at = access(here)
         outage(at, number, length_ms, first)
         OPERATIONS[name](at.open())
 
@@ -150,7 +150,7 @@ def test_outage_at_any_request_is_ridden_out(name: str) -> None:
 
 
 def test_outage_that_outlasts_the_timeout_ends_with_it() -> None:
-    at = door(prepared(), timeout_ms=20_000)
+    at = access(prepared(), timeout_ms=20_000)
     warehouse = at.open()
     outage(at, len(at.store.steps) + 1, 10_000_000, Fault.FAIL_BEFORE)
     began, asked = at.environment.instant(), len(at.store.steps)
@@ -163,7 +163,7 @@ def test_outage_that_outlasts_the_timeout_ends_with_it() -> None:
 
 
 def test_poll_returns_nothing_at_the_end_of_its_timeout_while_the_store_is_away_and_goes_on_afterwards() -> None:
-    at = door(prepared())
+    at = access(prepared())
     consumer = at.open().consumer()
     consumer.assign([IN])
     consumer.seek(IN, 0)
@@ -176,7 +176,7 @@ def test_poll_returns_nothing_at_the_end_of_its_timeout_while_the_store_is_away_
 
 
 def test_poll_without_a_timeout_raises_while_the_store_is_away() -> None:
-    at = door(prepared())
+    at = access(prepared())
     consumer = at.open().consumer()
     consumer.assign([IN])
     consumer.seek(IN, 0)
@@ -189,7 +189,7 @@ def test_poll_without_a_timeout_raises_while_the_store_is_away() -> None:
 
 
 def test_interrupt_ends_the_trying_at_once() -> None:
-    at = door(prepared())
+    at = access(prepared())
     warehouse = at.open()
     outage(at, len(at.store.steps) + 1, 10_000_000, Fault.FAIL_BEFORE)
 

@@ -134,7 +134,7 @@ def test_aborted_data_stays_for_the_retention_of_the_partition_logs_alone() -> N
     assert reasons(gone)[Reason.REMOVED] >= 2, "the segments and their marker"
 
 
-def test_upload_of_an_epoch_that_may_still_append_is_never_condemned() -> None:
+def test_upload_of_an_epoch_that_may_still_append_is_never_tombstoned() -> None:
     site = prepared()
     producer = site.open().producer("etl")
     producer.init_transactions()

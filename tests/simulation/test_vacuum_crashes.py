@@ -11,10 +11,10 @@ from tests.doubles.fault_plan import Fault, Operation, Step, on
 from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.rubbish import (
     check_whole,
-    condemned,
     data_files,
     merge,
     needed_files,
+    tombstoned,
     upload_and_die,
 )
 from tests.simulation.site import TWO_COLUMNS, Site, published
@@ -68,10 +68,10 @@ def test_vacuum_killed_anywhere_leaves_everything_readable_and_the_next_one_fini
         assert committed_transfers(crashed, where) == 1, where
 
 
-def test_names_condemned_by_a_vacuum_that_died_are_still_refused_and_not_condemned_again() -> None:
+def test_names_tombstoned_by_a_vacuum_that_died_are_still_refused_and_not_tombstoned_again() -> None:
     site = untidy()
     died = next(crashed for crashed, where in kills(site, tidy_up) if where.startswith("KILL_BEFORE delete"))
-    names = condemned(died, "debit") | condemned(died, "credit")
+    names = tombstoned(died, "debit") | tombstoned(died, "credit")
     entries = len(died.objects_below("topics/credit/_segments/_delta_log"))
 
     tidy_up(died.open())
@@ -130,7 +130,7 @@ def test_nothing_dangles_wherever_another_operation_falls_into_a_vacuum(other: C
 
 
 @pytest.mark.usefixtures("ageless")
-def test_append_of_an_upload_that_was_condemned_meanwhile_is_refused_and_nothing_is_published_of_it() -> None:
+def test_append_of_an_upload_that_was_tombstoned_meanwhile_is_refused_and_nothing_is_published_of_it() -> None:
     outcomes = set()
     for shared in falling_into(base(), append_at_least_once, tidy_up):
         recover(shared)
@@ -174,7 +174,7 @@ def test_marker_that_is_owed_keeps_its_file_wherever_its_completion_falls_into_a
 
 
 def test_projection_that_sleeps_at_its_put_publishes_nothing_that_was_deleted_meanwhile() -> None:
-    """Vacuum has brought the public table further, though there was nothing to condemn: the slot is taken."""
+    """Vacuum has brought the public table further, though there was nothing to tombstone: the slot is taken."""
     site = prepared()
     writer = site.open()
 
@@ -246,10 +246,10 @@ def falling_into(site: Site, outer: Callable[[Warehouse], object], inner: Callab
     [(False, False, True), (False, True, True), (True, False, False), (True, True, True)],
 )
 @pytest.mark.parametrize("idempotent", [False, True])
-def test_writer_that_sleeps_between_upload_and_append_is_refused_unless_nothing_was_condemned(
+def test_writer_that_sleeps_between_upload_and_append_is_refused_unless_nothing_was_tombstoned(
     transactional: bool, forgotten: bool, refused: bool, idempotent: bool
 ) -> None:
-    """Also when S has forgotten meanwhile which names were condemned; a current epoch's are not."""
+    """Also when S has forgotten meanwhile which names were tombstoned; a current epoch's are not."""
     site = prepared()
     writer = site.open()
 

@@ -79,7 +79,7 @@ class Process:
         self._program = program
 
     def store(self, before: Callable[[Step], object] | None = None) -> ObjectStore:
-        """A door of this process to the site's store; `before` is called before each of its calls."""
+        """The access of this process to the site's store; `before` is called before each of its calls."""
         objects = MemoryStore(self.turns.site.objects)
         store = SteppingStore(objects, (), partial(self._step_after, before), forecast=self._forecast)
         store.killed = self.killed

@@ -35,7 +35,7 @@ from txntable.warehouse.warehouse import create_on
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
-RIPE_MS = 70_000
+ELIGIBLE_MS = 70_000
 PAST_MS = 30 * MINUTE_MS
 TOMBSTONES_MS = 4 * MINUTE_MS
 TOPIC = "t"
@@ -73,9 +73,9 @@ class Racer(Errands):
         """Let others go on."""
         self.process.rest(self.random.choice([5, 20, 60]), 0)
 
-    def ripen(self) -> None:
+    def grow_old(self) -> None:
         """What is decided by now may be rewritten from now on."""
-        self.site.advance_ms(RIPE_MS)
+        self.site.advance_ms(ELIGIBLE_MS)
 
     def complete(self) -> None:
         """Complete what is decided."""
@@ -164,7 +164,7 @@ class Sweeper(Racer):
 class Writer(Racer):
     """Writes in every way, and lets time pass."""
 
-    kinds = ("plain", "plain", "transact", "ripen")
+    kinds = ("plain", "plain", "transact", "become eligible")
     most = 9
 
 
@@ -175,7 +175,7 @@ class Merger(Racer):
 
     def merge(self) -> None:
         """What is there may be rewritten."""
-        self.ripen()
+        self.grow_old()
         compact(self.warehouse)
 
     def delete(self) -> None:
@@ -237,7 +237,7 @@ class Cleaner(Racer):
 
     def clean(self) -> None:
         """Compact, and look at what each key has."""
-        self.ripen()
+        self.grow_old()
         compact(self.warehouse)
         check_keys(self.site)
 

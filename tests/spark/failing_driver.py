@@ -46,7 +46,7 @@ _COMMITS = {
 
 
 class DyingFolder(LocalFolder):
-    """A driver's door to the warehouse, which takes the driver with it after one commit."""
+    """A driver's store, which takes the driver with it after one commit."""
 
     def __init__(self, spec: StoreSpec) -> None:
         super().__init__(spec)

@@ -22,7 +22,7 @@ REFUSED = (DamagedDataError, UnsupportedFormatError)
 
 
 class RecordingStore(ReadOnlyStore):
-    """A reader's door that takes note of each path that is asked for."""
+    """A reader's store that takes note of each path that is asked for."""
 
     def __init__(self, objects: MemoryObjects) -> None:
         super().__init__(MemoryStore(objects))
@@ -60,7 +60,7 @@ def entries(folder: str, log: str) -> list[str]:
 
 
 def warehouse_of(objects: dict[str, bytes]) -> tuple[Site, RecordingStore]:
-    """Return a site that holds these objects, long after, and a reader's door to it."""
+    """Return a site that holds these objects, long after, and a reader's store to it."""
     site = Site()
     for path, data in objects.items():
         site.objects.put(path, data)

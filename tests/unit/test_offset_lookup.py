@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.client.producing import door
+from tests.unit.client.producing import store_of
 from tests.unit.topics import TOPIC, leave_open, plain, segments_of, send, site_with_topic, transactional
 from txntable.errors import DamagedDataError, InvalidRequestError, UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
@@ -91,12 +91,12 @@ def test_lookup_reads_the_one_segment_that_can_have_the_answer() -> None:
     for time in range(10, 60, 10):
         write(warehouse, [time, time + 1], "plain")
     reader, view = looking(warehouse, IsolationLevel.READ_COMMITTED)
-    before = len(door(warehouse).steps)
+    before = len(store_of(warehouse).steps)
 
     found = first_offset_at(reader, view, 0, 31), latest_offset(reader, view, 0)
 
     assert found == ((5, 31), (9, 51))
-    assert len(door(warehouse).steps) - before == 2
+    assert len(store_of(warehouse).steps) - before == 2
 
 
 def test_lookup_tells_microseconds_from_the_millisecond_asked_for() -> None:
@@ -206,10 +206,10 @@ def test_list_offsets_refuses_what_it_can_not_answer(
 def test_list_offsets_of_many_partitions_catches_up_once_a_topic(listed: Warehouse) -> None:
     places = [TopicPartition(TOPIC, number) for number in (0, 1)]
     listed.admin().list_offsets(dict.fromkeys(places, "latest"))
-    before = len(door(listed).steps)
+    before = len(store_of(listed).steps)
 
     listed.admin().list_offsets(dict.fromkeys(places[:1], "latest"))
-    one = len(door(listed).steps) - before
+    one = len(store_of(listed).steps) - before
     listed.admin().list_offsets(dict.fromkeys(places, "latest"))
 
-    assert len(door(listed).steps) - before == 2 * one
+    assert len(store_of(listed).steps) - before == 2 * one

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
-from tests.unit.client.producing import door
+from tests.unit.client.producing import store_of
 from tests.unit.topics import (
     TOPIC,
     abort,
@@ -214,7 +214,7 @@ def test_two_segments_of_one_topic_that_were_swapped_are_damage() -> None:
 
 def test_store_that_fails_while_reading_is_told_as_such(warehouse: Warehouse) -> None:
     reader = warehouse.read_arrow(TOPIC)
-    door(warehouse).plan = (on(Operation.GET, "/p00000/", Fault.FAIL_BEFORE),)
+    store_of(warehouse).plan = (on(Operation.GET, "/p00000/", Fault.FAIL_BEFORE),)
 
     with pytest.raises(StoreUnavailableError):
         reader.read_all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.administering import decide_only
-from tests.unit.client.producing import door
+from tests.unit.client.producing import store_of
 from tests.unit.topics import (
     TOPIC,
     abort,
@@ -56,14 +56,14 @@ def decided_and_not_complete(warehouse: Warehouse, account: str = "decided") -> 
 
 def append_without_publishing(warehouse: Warehouse, account: str) -> None:
     """A plain writer that dies between its append and the projection."""
-    door(warehouse).plan = (
+    store_of(warehouse).plan = (
         on(Operation.PUT_IF_ABSENT, f"topics/{TOPIC}/_delta_log", Fault.FAIL_BEFORE, occurrence=None),
     )
     producer = warehouse.producer()
     send(producer, account)
     with pytest.raises(CommitStateUnknownError):
         producer.flush()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
 
 
 # -- bringing up --------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ def test_following_costs_two_requests_when_nothing_is_new() -> None:
     _, warehouse = site_with_topic()
     commit(transactional(warehouse), "a")
     reader = caught_up(warehouse)
-    before = len(door(warehouse).steps)
+    before = len(store_of(warehouse).steps)
 
     reader.follow()
 
-    assert len(door(warehouse).steps) - before == 2
+    assert len(store_of(warehouse).steps) - before == 2
 
 
 def test_markers_are_written_once_for_all_that_was_seen_decided() -> None:
@@ -135,11 +135,11 @@ def test_markers_are_written_once_for_all_that_was_seen_decided() -> None:
     other = site.open()
     reader = other.topic_reader(TOPIC)
     reader.follow()
-    before = len(door(other).steps)
+    before = len(store_of(other).steps)
 
     reader.follow()
 
-    assert len(door(other).steps) - before == 2
+    assert len(store_of(other).steps) - before == 2
 
 
 @pytest.mark.parametrize("bring", ["catch_up", "follow"])

@@ -72,12 +72,12 @@ def test_lease_row_has_these_columns(site: Site) -> None:
 def test_commit_through_the_leased_door_is_refused_at_its_slot_once_another_claimed(site: Site) -> None:
     warehouse = site.open()
     warehouse.transactions.claim_lease(ANN)
-    door = warehouse.transactions.leased(ANN)
-    door.request("PROBE", "etl", lambda row, position: Transition(None, None))
+    store = warehouse.transactions.leased(ANN)
+    store.request("PROBE", "etl", lambda row, position: Transition(None, None))
     site.open().transactions.claim_lease(BOB)
 
     with pytest.raises(TransactionCoordinatorFencedError, match=f"current_owner={BOB}"):
-        door.allocate_producer_ids()
+        store.allocate_producer_ids()
 
     assert warehouse.transactions.log.table.numbers == {}
     warehouse.transactions.allocate_producer_ids()

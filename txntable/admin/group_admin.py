@@ -1,7 +1,7 @@
 """Consumer groups and their offsets as admins see and change them, in Kafka's words.
 
-Owns no rule: what may be done to a group is decided by the group coordinator's brain on the rows below the slot.
-Nothing here waits for members.
+Owns no rule: what may be done to a group is decided by the group coordinator's state machine, on the rows below the
+slot.  Nothing here waits for members.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from txntable.format.topic_policy import config_number, is_compacted
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
-from txntable.partition.condemnation import was_condemned
 from txntable.partition.offsets import HIGH_WATERMARK, REFLECTS
 from txntable.partition.projection import SEGMENTS_PREFIX, project
+from txntable.partition.tombstoning import was_tombstoned
 from txntable.topics.topic_log import TopicLog
 
 _PER_CENT = 100
@@ -67,7 +67,7 @@ def vacuum_debt(topic: TopicLog, now_ms: int) -> int:
     ]
     for path, gone in segments.tombstones.items():
         shown = f"{SEGMENTS_PREFIX}{path}"
-        known = shown in public.files or shown in public.tombstones or was_condemned(gone)
+        known = shown in public.files or shown in public.tombstones or was_tombstoned(gone)
         if not known and gone.deletion_ms < now_ms - segments.deleted_files_retention_ms:
             due.append((gone.deletion_ms, f"{topic.segments.root}/{path}"))
     if not due or topic.context.store.head(min(due)[1]) is None:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields
 from txntable.admin.transaction_admin import TransactionAdmin, check_partition, id_not_found, listed, open_now
 from txntable.admin.transaction_listing import check_integer
 from txntable.coordinator.decision import Decision
+from txntable.coordinator.open_epoch_status import OpenEpochStatus, terminate_epoch
 from txntable.coordinator.producer_ids import allocate_producer_ids
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_shard import terminate
-from txntable.coordinator.transaction_standing import Standing, terminate_epoch
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import ConcurrentTransactionsError, DamagedDataError, InvalidRequestError, InvalidTxnStateError
 from txntable.log.actions import Action, Txn
@@ -94,7 +94,7 @@ class AbortedTransaction:
         ``None``: no id has the producer id any more.
     producer_id, producer_epoch : int
         They name the transaction; the producer's epoch is one above from then on.
-    standing : Standing
+    status : OpenEpochStatus
         How it was found: OPEN, UNENROLLED and IDLE are decided in the transaction log, DECIDED is completed, and
         of a hanging one the ABORT marker is written.
     """
@@ -102,7 +102,7 @@ class AbortedTransaction:
     transactional_id: str | None
     producer_id: int
     producer_epoch: int
-    standing: Standing
+    status: OpenEpochStatus
 
 
 class TransactionAborter:
@@ -134,7 +134,7 @@ class TransactionAborter:
             return self._abort_id(target.transactional_id, validate_only=validate_only)
         topic = self._shown.topic_log(str(target.topic))
         found, result = self._find(topic, target)
-        if result.standing is Standing.AHEAD:
+        if result.status is OpenEpochStatus.AHEAD:
             raise DamagedDataError(
                 "the partition log knows a producer id or epoch that the transaction log never gave; restore that one",
                 topic=topic.name,
@@ -150,7 +150,7 @@ class TransactionAborter:
 
         def request(row: TransactionMetadata | None, position: int) -> Transition[Decision | None]:
             row = _with_open_transaction(row, transactional_id)
-            found[:] = [AbortedTransaction(transactional_id, row.producer_id, row.producer_epoch, Standing.OPEN)]
+            found[:] = [AbortedTransaction(transactional_id, row.producer_id, row.producer_epoch, OpenEpochStatus.OPEN)]
             if validate_only:
                 return Transition(None, None)
             decided = terminate(row, position)
@@ -169,9 +169,9 @@ class TransactionAborter:
             is_meant = target.start_offset == one.start_offset or names == (one.producer_id, one.producer_epoch)
             if one.partition == partition and is_meant:
                 self._transactions.refresh()
-                standing, row = self._shown.standing(settings.topic_id, one)
+                status, row = self._shown.status(settings.topic_id, one)
                 transactional_id = None if row is None else row.transactional_id
-                return one, AbortedTransaction(transactional_id, one.producer_id, one.producer_epoch, standing)
+                return one, AbortedTransaction(transactional_id, one.producer_id, one.producer_epoch, status)
         raise InvalidTxnStateError(
             "no such transaction is open in the partition: it has ended, or it never was; describe_producers names all",
             topic=topic.name,
@@ -188,8 +188,8 @@ class TransactionAborter:
             if (found.producer_id, found.producer_epoch) not in named:
                 return
             self._transactions.refresh()
-            standing, row = self._shown.standing(settings.topic_id, found)
-            if row is None or standing is Standing.PAST:
+            status, row = self._shown.status(settings.topic_id, found)
+            if row is None or status is OpenEpochStatus.PAST:
                 self._write_abort_marker(topic, settings.topic_id, found)
             else:
                 self._decide(row.transactional_id, found)

@@ -18,9 +18,9 @@ from txntable.admin.transaction_listing import (
     check_integer,
 )
 from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.open_epoch_status import OpenEpoch, OpenEpochStatus, open_epoch_status
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction import TransactionMetadata
-from txntable.coordinator.transaction_standing import OpenEpoch, Standing, standing_of
 from txntable.errors import InvalidRequestError, TransactionalIdNotFoundError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
 from txntable.format.records import TopicPartition
@@ -152,28 +152,33 @@ class TransactionAdmin:
             check_partition(settings, partition)
         now_ms = self._context.clock.now_ms()
         old = [one for one in candidates if now_ms - one.since_ms > limit_ms and partition in (None, one.partition)]
-        found = [(one, self.standing(settings.topic_id, one)) for one in self._with_fresh_log(old)]
-        hanging = [(one, standing, row) for one, (standing, row) in found if standing.hangs]
+        found = [(one, self.status(settings.topic_id, one)) for one in self._with_fresh_log(old)]
+        hanging = [(one, status, row) for one, (status, row) in found if status.hangs]
         if hanging:
             # T was read after S: what has ended in between shows its marker by now, what hangs is still open.
             still = set(open_now(topic)[1])
-            hanging = [(one, standing, row) for one, standing, row in hanging if one in still]
-        return [self._hanging_row(topic, one, now_ms, standing, row) for one, standing, row in hanging]
+            hanging = [(one, status, row) for one, status, row in hanging if one in still]
+        return [self._hanging_row(topic, one, now_ms, status, row) for one, status, row in hanging]
 
     def _with_fresh_log(self, candidates: Sequence[OpenInPartition]) -> Sequence[OpenInPartition]:
         if candidates:
             self._transactions.refresh()
         return candidates
 
-    def standing(self, topic_id: str, one: OpenInPartition) -> tuple[Standing, TransactionMetadata | None]:
+    def status(self, topic_id: str, one: OpenInPartition) -> tuple[OpenEpochStatus, TransactionMetadata | None]:
         """Return how T, as the view knows it, stands to an open transaction, and the row that has its producer id."""
         with self._transactions.log.lock:
             row = next((row for row in self._transactions.rows() if row.producer_id == one.producer_id), None)
             next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)
-        return standing_of(row, OpenEpoch(one.producer_id, one.producer_epoch, topic_id), next_id), row
+        return open_epoch_status(row, OpenEpoch(one.producer_id, one.producer_epoch, topic_id), next_id), row
 
     def _hanging_row(
-        self, topic: TopicLog, one: OpenInPartition, now_ms: int, standing: Standing, row: TransactionMetadata | None
+        self,
+        topic: TopicLog,
+        one: OpenInPartition,
+        now_ms: int,
+        status: OpenEpochStatus,
+        row: TransactionMetadata | None,
     ) -> HangingTransaction:
         entry = topic.segments.fold.producer(one.partition, one.producer_id)
         return HangingTransaction(
@@ -185,7 +190,7 @@ class TransactionAdmin:
             last_timestamp_ms=one.since_ms if entry is None else entry.last_timestamp_ms,
             duration_ms=now_ms - one.since_ms,
             transactional_id=None if row is None else row.transactional_id,
-            standing=standing,
+            status=status,
         )
 
 

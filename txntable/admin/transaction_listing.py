@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from txntable.coordinator.decision import Decision
 from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.row_json import check_number
 from txntable.coordinator.transaction import TransactionMetadata
-from txntable.coordinator.transaction_standing import Standing
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidRegularExpressionError, InvalidRequestError
 from txntable.format.records import TopicPartition
@@ -215,7 +215,7 @@ class HangingTransaction:
         Since its first segment here was appended, by the store's time.
     transactional_id : str or None
         The id that has the producer id, if there is one.
-    standing : Standing
+    status : OpenEpochStatus
         Why nothing ends it.
     """
 
@@ -227,4 +227,4 @@ class HangingTransaction:
     last_timestamp_ms: int
     duration_ms: int
     transactional_id: str | None
-    standing: Standing
+    status: OpenEpochStatus

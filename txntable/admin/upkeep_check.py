@@ -182,7 +182,7 @@ class UpkeepCheck:
         if not old:
             return
         self._transactions.refresh()
-        hanging = [one for one in old if self._admin.standing(settings.topic_id, one)[0].hangs]
+        hanging = [one for one in old if self._admin.status(settings.topic_id, one)[0].hangs]
         # T was read after S: what has ended in between shows its marker by now.
         still = set(open_now(topic)[1]) if hanging else set()
         for one in hanging:

@@ -12,7 +12,7 @@ import typer
 from txntable.admin.transaction_abort import AbortTarget
 from txntable.cli.connection import Connection
 from txntable.cli.output import Rows, note
-from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidRequestError
 
@@ -32,11 +32,11 @@ FENCE_HEADERS = {
     "executed": "Executed",
 }
 ABORT_ACTIONS = {
-    Standing.OPEN: "abort",
-    Standing.DECIDED: "complete what is decided",
-    Standing.UNENROLLED: "abort, and write the missing marker",
-    Standing.IDLE: "raise the epoch, and write the missing marker",
-    Standing.PAST: "write the missing marker",
+    OpenEpochStatus.OPEN: "abort",
+    OpenEpochStatus.DECIDED: "complete what is decided",
+    OpenEpochStatus.UNENROLLED: "abort, and write the missing marker",
+    OpenEpochStatus.IDLE: "raise the epoch, and write the missing marker",
+    OpenEpochStatus.PAST: "write the missing marker",
 }
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")]
@@ -75,7 +75,7 @@ def abort(  # noqa: PLR0913  the interface of a command
         )
     )
     _note_dry_run(execute)
-    action = ABORT_ACTIONS[aborted.standing]
+    action = ABORT_ACTIONS[aborted.status]
     row = (aborted.transactional_id, aborted.producer_id, aborted.producer_epoch, action, execute)
     connection.output.rows(Rows(ABORT_HEADERS, [row]))
 

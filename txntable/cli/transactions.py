@@ -48,7 +48,7 @@ HANGING_HEADERS = {
     "last_timestamp": "LastTimestamp",
     "duration_min": "Duration(min)",
     "transactional_id": "TransactionalId",
-    "standing": "Standing",
+    "status": "Status",
 }
 WAITS_FOR = {
     TransactionState.ONGOING: "its producer, or its timeout",
@@ -189,7 +189,7 @@ def _hanging(one: HangingTransaction) -> tuple[object, ...]:
         one.last_timestamp_ms,
         one.duration_ms // _MS_PER_MINUTE,
         one.transactional_id,
-        one.standing.value,
+        one.status.value,
     )
 
 

@@ -136,7 +136,7 @@ class BoundedReads(GroupAssignment):
         self._readings.drop([each for each in self._readings.ranges if each.topic == name])
         self._wait_for_partitions(timeout_ms)
         mine = [each for each in self._subscription.wanted if each.topic == name]
-        standing = self._stand_at_committed(mine)
+        committed = self._stand_at_committed(mine)
         # After the group's offsets: they are never beyond the end that is read to.
         self._topics[name].catch_up()
         view = self._topics[name].view
@@ -149,7 +149,7 @@ class BoundedReads(GroupAssignment):
             end = max(start, bound if most is None else min(bound, start + most))
             if start <= bound:
                 starts[each.partition], ends[each.partition] = start, end
-            self._took(each, range(start, end), standing)
+            self._took(each, range(start, end), committed)
         return BoundedRange(view, starts, ends)
 
     def _one_topic(self, topic: str | None) -> str:
@@ -179,8 +179,8 @@ class BoundedReads(GroupAssignment):
             return {}
         topic_ids = {each: self._topics[each.topic].topic_id for each in partitions}
         found = self._groups.committed(group, topic_ids, timeout_ms=self.config.default_api_timeout_ms)
-        standing = {each: None if one is None else one.offset for each, one in found.items()}
-        for each, offset in standing.items():
+        committed = {each: None if one is None else one.offset for each, one in found.items()}
+        for each, offset in committed.items():
             position = self._subscription.of(each)
             if position.sought:
                 continue
@@ -188,13 +188,13 @@ class BoundedReads(GroupAssignment):
                 self._subscription.move(each, offset)
             elif self._committed_at.get(each) is not None or position.offset is not None:
                 self._subscription.move_to(each, self._reset_of(each))
-        self._committed_at.update(standing)
-        return standing
+        self._committed_at.update(committed)
+        return committed
 
-    def _took(self, partition: TopicPartition, taken: range, standing: dict[TopicPartition, int | None]) -> None:
+    def _took(self, partition: TopicPartition, taken: range, committed: dict[TopicPartition, int | None]) -> None:
         self._subscription.move(partition, taken.stop)
         self._fetcher.drop(partition)
-        if self.config.group_id is None or standing[partition] == taken.stop:
+        if self.config.group_id is None or committed[partition] == taken.stop:
             return
         # An empty range of a group that stands nowhere is committed, too: who comes next may begin by another policy.
         reading = Reading(
@@ -202,7 +202,7 @@ class BoundedReads(GroupAssignment):
             taken.start,
             taken.stop,
             self._metadata,
-            RangeStart(standing[partition]),
+            RangeStart(committed[partition]),
         )
         self._readings.took(partition, reading)
 

@@ -1,7 +1,7 @@
 """Heartbeats of group members: empty objects whose age is the session's (PROTOCOL.md §8.3).
 
-Owns the objects.  A heartbeat is no commit and decides nothing: who is too old is for the group coordinator's brain
-to say, on the group's row.  Nothing here lists a folder: the row names the members.
+Owns the objects.  A heartbeat is no commit and decides nothing: who is too old is for the group coordinator's state
+machine to say, on the group's row.  Nothing here lists a folder: the row names the members.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def verify_chain(store: ObjectStore, root: str, versions: Sequence[int]) -> None
     Parameters
     ----------
     store : ObjectStore
-        The door.
+        The store.
     root : str
         The table's root.
     versions : sequence of int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from txntable.runtime.environment import Environment, Instant
 
-# Waits after each of so many successes once another's commit was seen, and after every so-manieth when none was.
+# Waits after each of so many successes once another's commit was seen, and after every so many when none was.
 POLITE_COMMITS = 16
 ALONE_COMMITS = 64
 # A local folder answers faster, but an instant has whole milliseconds.

@@ -91,7 +91,7 @@ def ensure_key_files(store: ObjectStore, root: str, table: TableState, adds: lis
     Parameters
     ----------
     store : ObjectStore
-        The door.
+        The store.
     root : str
         The table's root.
     table : TableState

@@ -31,7 +31,7 @@ from txntable.log.fairness import Fairness
 from txntable.log.fold import Fold, take
 from txntable.log.head import Head
 from txntable.log.stepping_over import is_void
-from txntable.log.succession import Standing, standing_of
+from txntable.log.succession import EntryStatus, entry_status
 from txntable.log.table_state import TableState
 from txntable.runtime.environment import Environment, Instant
 from txntable.runtime.one_process import OfOneProcess
@@ -54,7 +54,7 @@ class LogContext:
     Attributes
     ----------
     store : ObjectStore
-        The door.
+        The store.
     environment : Environment
         Ages, waiting, commit ids.
     clock : StoreClock
@@ -226,7 +226,7 @@ class LogView(OfOneProcess, Generic[F]):
 
     def _take(self, commit: Commit) -> bool:
         """Fold an entry, or step over it; ``False`` when the view is too old to say."""
-        if standing_of(commit.info, self.table) is not Standing.COUNTS:
+        if entry_status(commit.info, self.table) is not EntryStatus.COUNTS:
             # Either the entry is foreign, or this view is: what it stands on tells.  A log that is being opened may
             # have been replaced between two answers: then it is read again.
             if not (self._prove_head() if self._opened else self._is_head_there()):

@@ -45,7 +45,7 @@ class Unchanged:
     version: int | None
 
 
-# What a store's door raises where it has no answer to a request: of a put that an earlier attempt may have done, none.
+# What a store raises where it has no answer to a request: of a put that an earlier attempt may have done, none.
 NO_ANSWER = (
     InvalidConfigError,
     KafkaStorageError,

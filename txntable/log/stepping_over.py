@@ -10,7 +10,7 @@ import itertools
 
 from txntable.format.layout import commit_path
 from txntable.log.actions import Commit, decode_commit_info
-from txntable.log.succession import Standing, is_fence_of, standing_of
+from txntable.log.succession import EntryStatus, entry_status, is_fence_of
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore
 
@@ -40,10 +40,10 @@ def is_void(store: ObjectStore, root: str, table: TableState, commit: Commit, *,
     StoreUnavailableError
         Call again.
     """
-    standing = standing_of(commit.info, table)
-    if standing is Standing.STRAY and table.version is not None:
+    status = entry_status(commit.info, table)
+    if status is EntryStatus.STRAY and table.version is not None:
         return recovering or _is_fenced_off(store, root, table, commit.version)
-    return standing is Standing.VOID
+    return status is EntryStatus.VOID
 
 
 def _is_fenced_off(store: ObjectStore, root: str, table: TableState, version: int) -> bool:

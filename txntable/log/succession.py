@@ -14,7 +14,7 @@ from txntable.log.actions import Action, Add, CommitInfo, Metadata, Protocol, Re
 from txntable.log.table_state import TableState
 
 
-class Standing(Enum):
+class EntryStatus(Enum):
     """What an entry is at the version above a state."""
 
     COUNTS = "it was written on the state"
@@ -22,12 +22,12 @@ class Standing(Enum):
     STRAY = "it is of this incarnation and was not written on the state: damage, unless a fence stands above it"
 
 
-def standing_of(info: CommitInfo, table: TableState) -> Standing:
+def entry_status(info: CommitInfo, table: TableState) -> EntryStatus:
     """Return what the entry that begins with `info` is at the version above `table`."""
     if table.follows(info):
-        return Standing.COUNTS
+        return EntryStatus.COUNTS
     elsewhere = info.previous != table.commit_id and info.log != table.log
-    return Standing.VOID if elsewhere and table.version is not None else Standing.STRAY
+    return EntryStatus.VOID if elsewhere and table.version is not None else EntryStatus.STRAY
 
 
 def is_fence_of(info: CommitInfo, table: TableState) -> bool:

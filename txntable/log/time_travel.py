@@ -28,7 +28,7 @@ def load_version(store: ObjectStore, root: str, version: int) -> TableState:
     Parameters
     ----------
     store : ObjectStore
-        The door.
+        The store.
     root : str
         The table's root.
     version : int
@@ -76,7 +76,7 @@ def first_version_where(store: ObjectStore, root: str, head: int, holds: Callabl
     Parameters
     ----------
     store : ObjectStore
-        The door.
+        The store.
     root : str
         The table's root.
     head : int

@@ -1,4 +1,4 @@
-"""Offsets that a group commits: as users write them, and as the group coordinator's brain takes them.
+"""Offsets that a group commits: as users write them, and as the group coordinator's state machine takes them.
 
 Owns what is refused before anything is asked of the log: an offset or a text that no group could hold.  Pure.
 """
@@ -68,7 +68,7 @@ class GroupCommit:
                 )
 
     def request(self, position: int, transaction: OffsetTransaction | None = None) -> CommitRequest:
-        """Return what is asked of the brain at a slot of the offset log."""
+        """Return what is asked of the state machine at a slot of the offset log."""
         return CommitRequest(self.group, self.offsets, position, self.member, transaction)
 
 
@@ -88,7 +88,7 @@ def topics_of(offsets: object) -> set[str]:
 def new_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int], topics: Mapping[str, TopicSettings]
 ) -> dict[tuple[str, int], NewOffset]:
-    """Return offsets as the brain takes them.
+    """Return offsets as the state machine takes them.
 
     Parameters
     ----------

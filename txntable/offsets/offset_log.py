@@ -1,6 +1,6 @@
 """The offset log O: groups and their offsets, and how requests become durable in it (PROTOCOL.md §8).
 
-Owns the fold of O, and the one way to run a request of the group coordinator's brain: read the
+Owns the fold of O, and the one way to run a request of the group coordinator's state machine: read the
 rows of a group at the head, decide, write, and again on a lost slot.  There is no group
 coordinator server: this runs in every client.  Must not know what a request is about.
 """
@@ -193,7 +193,7 @@ class OffsetLog:
             )
 
     def request(self, operation: str, group: str, request: Request[AnswerT]) -> AnswerT:
-        """Run one request of the brain on a group's rows at the head, and make its transition durable.
+        """Run one request of the state machine on a group's rows at the head, and make its transition durable.
 
         Parameters
         ----------

@@ -20,10 +20,10 @@ from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
-from txntable.partition.condemnation import check_registrable
 from txntable.partition.offsets import NEXT_OFFSET, next_offset, per_partition
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.producer_state import IncomingBatch, ProducerEntry, after_append, check_append
+from txntable.partition.tombstoning import check_registrable
 from txntable.segments.segment import StagedSegment
 
 LARGEST_COMMIT_SEGMENTS = 10_000
@@ -119,8 +119,8 @@ def decide_append(logs: PartitionLogs, table: TableState, request: AppendRequest
     UnknownTopicOrPartitionError
         The topic or a partition is not there, or it is another topic by now.
     TransactionAbortableError
-        Keys were mapped to another number of partitions than the topic has now, or a segment's file was condemned
-        or is too old (:func:`txntable.partition.condemnation.check_registrable`): abort, and write again.
+        Keys were mapped to another number of partitions than the topic has now, or a segment's file was tombstoned
+        or is too old (:func:`txntable.partition.tombstoning.check_registrable`): abort, and write again.
     InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTxnStateError
         See :func:`txntable.partition.producer_state.check_append`.
     """

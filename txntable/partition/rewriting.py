@@ -1,6 +1,6 @@
 """Deciding that merged segments take the place of their sources in the partition logs (PROTOCOL.md §5.8).
 
-Owns what must hold at the slot: the sources are live and published, the outputs are not condemned.
+Owns what must hold at the slot: the sources are live and published, the outputs are not tombstoned.
 Whatever became of a source meanwhile (another rewrite, retention, a deletion of records or of the
 topic), its rewrite is left out whole: so of two that race one wins, and no record is there twice.
 A rewrite whose outputs are live already was done, by an earlier try of the same commit.  Pure.
@@ -15,12 +15,12 @@ from txntable.format.topic_policy import config_number, is_compacted
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_add, batch_of
-from txntable.partition.condemnation import is_registrable
 from txntable.partition.offsets import MERGED_THROUGH, merged_through, per_topic
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import SEGMENTS_PREFIX, commit_position, is_aborted
 from txntable.partition.removal import Removal, decide_removal
 from txntable.partition.state_entry import Cleaning, after_cleaning
+from txntable.partition.tombstoning import is_registrable
 from txntable.segments.segment import MergedSegment
 
 
@@ -43,7 +43,7 @@ class Rewrite:
         would lack both; 0: all are there.
     drops : bool
         Whether older records of a key were left out: only while the topic is compacted at the slot.
-    ripe : bool
+    eligible : bool
         Whether the sources were decided at least ``snapshot.retention`` ago: else the outputs say when they were
         written, and are as young as that.
     """
@@ -54,7 +54,7 @@ class Rewrite:
     by_key: int | None = None
     left_out_for: int = 0
     drops: bool = False
-    ripe: bool = True
+    eligible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _Deciding:
         if rewrite.outputs and all(output.segment.path in self._table.files for output in rewrite.outputs):
             self.done.append(rewrite)
             return
-        # Vacuum may have condemned a new file.
+        # Vacuum may have tombstoned a new file.
         may = self._compacted or not (rewrite.drops or rewrite.by_key is not None)
         safe = may and all(is_registrable(self._table, output.segment, now_ms) for output in rewrite.outputs)
         sources = self._sources(rewrite) if safe else None
@@ -164,7 +164,9 @@ class _Deciding:
         self.gone.update(rewrite.sources)
         if sources:
             decided = decided_of(self._logs, sources)
-            self.adds.extend(_output_add(output, decided, sources, ripe=rewrite.ripe) for output in rewrite.outputs)
+            self.adds.extend(
+                _output_add(output, decided, sources, eligible=rewrite.eligible) for output in rewrite.outputs
+            )
             if decided[0] < decided[1]:
                 self.highest = max(self.highest, decided[1])
             self.highest = max(self.highest, rewrite.left_out_for)
@@ -201,7 +203,9 @@ def decided_of(logs: PartitionLogs, sources: Collection[Batch]) -> tuple[int, in
     return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
-def _output_add(output: MergedSegment, decided: tuple[int, int], sources: Collection[Batch], *, ripe: bool) -> Action:
+def _output_add(
+    output: MergedSegment, decided: tuple[int, int], sources: Collection[Batch], *, eligible: bool
+) -> Action:
     segment = output.segment
     batch = Batch(
         path=segment.path,
@@ -217,7 +221,7 @@ def _output_add(output: MergedSegment, decided: tuple[int, int], sources: Collec
         # A stream that begins with the table as it is takes its files in this order: the oldest source's place.
         appended_at_ms=min(source.appended_at_ms for source in sources),
         digest=segment.digest,
-        uploaded_at_ms=None if ripe else segment.uploaded_at_ms,
+        uploaded_at_ms=None if eligible else segment.uploaded_at_ms,
         decided=decided,
     )
     return replace(batch_add(batch, segment.size, segment.stats), data_change=False)

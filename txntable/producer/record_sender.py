@@ -76,7 +76,7 @@ class RecordSender(OfOneProcess):
     context : LogContext
         Of the warehouse.
     coordinator : CoordinatorClient
-        The brain over the transaction log, and completion.
+        The state machine over the transaction log, and completion.
     """
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:

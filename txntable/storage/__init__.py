@@ -1,1 +1,1 @@
-"""The one door to storage: its contract, and the stores that keep it."""
+"""The one interface to storage: its contract, and the stores that keep it."""

@@ -31,7 +31,7 @@ class ObjectReader(io.RawIOBase):
     Parameters
     ----------
     store : ObjectStore
-        The door.
+        The store.
     path : str
         The object.
     size : int

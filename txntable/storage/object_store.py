@@ -1,4 +1,4 @@
-"""The door to storage: what an object store must do for this project, and nothing more.
+"""The interface of storage: what an object store must do for this project, and nothing more.
 
 Guarantees that every implementation gives, and on which everything above rests:
 

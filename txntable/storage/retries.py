@@ -2,7 +2,7 @@
 
 There is one loop.  obstore makes no request twice, but for the parts of an upload, which are gone by the time that the
 loop could send them again; these go by :func:`obstore_retries`, with the same timeout.  Put-if-absents are not made
-again at the door at all: the log does that, which can tell whose object it meets (PROTOCOL.md, log rule 1).
+again at the store at all: the log does that, which can tell whose object it meets (PROTOCOL.md, log rule 1).
 
 A call in a call has no budget of its own: :func:`ending_within` bounds all that is tried again inside it, so that loops
 share a deadline and never multiply.  ``Retry-After`` is not heeded (obstore hides headers; S3 sends none).

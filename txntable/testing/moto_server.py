@@ -127,7 +127,7 @@ class LockedMotoServer(ThreadedMotoServer):
         self.ask("PUT", name)
 
     def ask(self, method: str, resource: str) -> bytes:
-        """Send an unsigned request past every client, for looking behind the door; return its body.
+        """Send an unsigned request past every client, for looking behind the clients; return its body.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
-"""The transaction log T: the brain's requests made durable at exactly the next slot (PROTOCOL.md §6).
+"""The transaction log T: the state machine's requests made durable at exactly the next slot (PROTOCOL.md §6).
 
 Owns the fold that knows which transactions are open or decided and not complete, and the one way
 to run a request of ``txntable.coordinator.transaction_shard``: read the row at the head, decide, write, and
 again on a lost slot.  There is no coordinator server: this runs in every client.  The coordinator
-job writes through a door of its own (:meth:`TransactionLog.leased`), which is shut once it lost the lease.
+job writes through an interface of its own (:meth:`TransactionLog.leased`), which is shut once it lost the lease.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class TransactionLog:
         self._lease_owner = lease_owner
 
     def leased(self, owner: str) -> TransactionLog:
-        """Return the same view of T with a door for the coordinator job: shut unless `owner` holds the lease."""
+        """Return the same view of T with an interface for the coordinator job: shut unless `owner` holds the lease."""
         return TransactionLog(self.context, self.log, owner)
 
     # -- reading ----------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class TransactionLog:
         return coordinator_epoch_of(self.lease())
 
     def check_lease(self) -> None:
-        """Return when this door may be used, as far as the view knows; always, but for the coordinator job's.
+        """Return when this interface may be used, as far as the view knows; always, but for the coordinator job's.
 
         Raises
         ------
@@ -282,7 +282,7 @@ class TransactionLog:
             )
 
     def request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
-        """Run one request of the brain on the row at the head, and make its transition durable.
+        """Run one request of the state machine on the row at the head, and make its transition durable.
 
         Parameters
         ----------

@@ -104,7 +104,7 @@ class CoordinatorRound:
     Parameters
     ----------
     transactions : TransactionLog
-        T, through the door that the lease keeps open, just read.
+        T, through the interface that the lease keeps open, just read.
     offsets : OffsetLog
         O.
     topic_log : callable

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.doubles.fault_plan import Step
 from tests.simulation.site import Site
 from tests.unit.cli.produced import COMMIT, Produce, produce_on, state, values
-from tests.unit.client.producing import PUT, T_LOG, door, lose_answers, unreachable
+from tests.unit.client.producing import PUT, T_LOG, lose_answers, store_of, unreachable
 from txntable.cli import produce, produce_run, record_source
 from txntable.cli.connection import Connection
 from txntable.cli.main import application
@@ -157,7 +157,7 @@ def test_append_of_unknown_outcome_aborts_the_transaction(
 ) -> None:
     def read(*arguments) -> Iterator[Chunk]:
         yield from record_source.read_records(*arguments)
-        door(opened[-1]).plan = unreachable("_segments/_delta_log")
+        store_of(opened[-1]).plan = unreachable("_segments/_delta_log")
 
     monkeypatch.setattr(produce, "read_records", read)
 
@@ -175,7 +175,7 @@ def test_failed_publication_still_says_what_was_appended(
 ) -> None:
     def read(*arguments) -> Iterator[Chunk]:
         yield from record_source.read_records(*arguments)
-        door(opened[-1]).plan = unreachable("topics/orders/_delta_log")
+        store_of(opened[-1]).plan = unreachable("topics/orders/_delta_log")
 
     monkeypatch.setattr(produce, "read_records", read)
 
@@ -209,7 +209,7 @@ def test_commit_is_asked_again_when_the_store_did_not_answer_for_a_moment(
         try:
             commit(producer)
         finally:
-            door(opened[-1]).plan = ()
+            store_of(opened[-1]).plan = ()
 
     monkeypatch.setattr(Producer, "commit_transaction", commit_and_mend)
 
@@ -228,7 +228,7 @@ def test_interrupt_of_a_commit_says_where_to_look(
             if step.operation is PUT and T_LOG in step.path:
                 raise KeyboardInterrupt
 
-        door(warehouse).on_step = interrupt
+        store_of(warehouse).on_step = interrupt
 
     before_the_commit(monkeypatch, opened, interrupt_the_decision)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import Site
-from tests.unit.client.producing import door, row, started
+from tests.unit.client.producing import row, started, store_of
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.log.actions import Action
 from txntable.log.keyed_table import find_row, keyed_add, keyed_remove
@@ -57,9 +57,9 @@ def opened(warehouse: Warehouse, transactional_id: str = "etl", topic: str = "u"
 
 def decide_only(warehouse: Warehouse, producer: Producer) -> None:
     """Commit, and leave the completion to others."""
-    door(warehouse).plan = (on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
     producer.commit_transaction()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
 
 
 def prepare(warehouse: Warehouse) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import Site
-from tests.unit.client.producing import door, row, started
+from tests.unit.client.producing import row, started, store_of
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.producer.producer import Producer
@@ -39,9 +39,9 @@ def opened(warehouse: Warehouse, transactional_id: str = "etl", topic: str = "t"
 
 def decide_only(warehouse: Warehouse, producer: Producer) -> None:
     """Commit, and leave the completion to others."""
-    door(warehouse).plan = (on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
     producer.commit_transaction()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
 
 
 def committed(site: Site, transactional_id: str = "etl", batch_id: str | None = None) -> Producer:

@@ -12,7 +12,7 @@ PUT = Operation.PUT_IF_ABSENT
 T_LOG = "transaction_log/_delta_log"
 
 
-def door(warehouse: Warehouse) -> SteppingStore:
+def store_of(warehouse: Warehouse) -> SteppingStore:
     assert isinstance(warehouse.store, SteppingStore)
     return warehouse.store
 
@@ -33,7 +33,7 @@ def accounts(site: Site, topic: str) -> list[str]:
 
 def lose_answers(warehouse: Warehouse, *, applied: bool) -> None:
     """From here on every answer about T's entries is lost; the first put is applied."""
-    door(warehouse).plan = (
+    store_of(warehouse).plan = (
         on(PUT, T_LOG, Fault.LOST_ANSWER if applied else Fault.FAIL_BEFORE, occurrence=None),
         on(Operation.GET, T_LOG, Fault.FAIL_BEFORE, occurrence=None),
     )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.memory_store import MemoryStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from tests.unit.client.producing import accounts, door, row, started
+from tests.unit.client.producing import accounts, row, started, store_of
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import StoreUnavailableError
 from txntable.format.warehouse_settings import WarehouseSettings
@@ -136,12 +136,12 @@ def test_record_whose_batch_could_not_be_handed_on_waits_and_the_next_send_says_
         producer.init_transactions()
         producer.begin_transaction()
     producer.send("u", row=row("a"))
-    door(warehouse).plan = (on(Operation.WRITE, "_segments/p", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(Operation.WRITE, "_segments/p", Fault.FAIL_BEFORE, occurrence=None),)
 
     producer.send("u", row=row("b"))
     with pytest.raises(StoreUnavailableError):
         producer.send("u", row=row("refused"))
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.send("u", row=row("c"))
     (producer.commit_transaction if transactional else producer.flush)()
 

@@ -18,7 +18,7 @@ from tests.unit.client.coordinating import (
     state_of,
 )
 from tests.unit.client.group_members import SESSION_MS, joined
-from tests.unit.client.producing import accounts, door
+from tests.unit.client.producing import accounts, store_of
 from tests.unit.client.test_upkeep_check import Watch
 from txntable.admin.upkeep import Duty
 from txntable.coordinator.transaction_state import TransactionState
@@ -120,7 +120,7 @@ def test_member_that_is_alive_stays_when_who_looks_at_its_heartbeat_slept_for_lo
             site.advance_ms(nap_ms)
             beat(site.store(), "g", "m")
 
-    door(looking).on_step = sleep_and_beat
+    store_of(looking).on_step = sleep_and_beat
 
     assert looking.coordinator().run_once().expelled_members == 0
     assert next(naps, None) is None, "the heartbeat was looked at"
@@ -138,7 +138,7 @@ def test_transaction_that_has_just_begun_stays_open_when_the_job_slept_over_the_
             site.advance_ms(nap_ms)
             opened(producers)
 
-    door(job).on_step = sleep_and_begin
+    store_of(job).on_step = sleep_and_begin
 
     assert job.coordinator().run_once().aborted == 0
     assert state_of(site) is TransactionState.ONGOING

@@ -20,7 +20,7 @@ from tests.unit.client.consuming import (
     send,
     values,
 )
-from tests.unit.client.producing import door, row, started
+from tests.unit.client.producing import row, started, store_of
 from txntable.format.records import TopicPartition
 
 T_AND_P = ["system/transaction_log/_delta_log", "topics/raw/_delta_log"]
@@ -270,11 +270,11 @@ def test_idle_poll_asks_the_transaction_log_and_the_public_table_once_each(site:
     warehouse = site.open()
     consumer = consumer_at(warehouse)
     assert poll_all(consumer) == ["a"]
-    asked = len(door(warehouse).steps)
+    asked = len(store_of(warehouse).steps)
 
     consumer.poll()
 
-    assert [path.rsplit("/", 1)[0] for path in paths(door(warehouse), asked)] == T_AND_P
+    assert [path.rsplit("/", 1)[0] for path in paths(store_of(warehouse), asked)] == T_AND_P
 
 
 def test_idle_poll_costs_a_reader_without_write_access_the_same(site: Site) -> None:
@@ -294,22 +294,22 @@ def test_idle_poll_of_many_topics_asks_the_transaction_log_once(site: Site) -> N
     consumer = warehouse.consumer()
     consumer.subscribe(["t", "u", "raw"])
     consumer.poll()
-    asked = len(door(warehouse).steps)
+    asked = len(store_of(warehouse).steps)
 
     consumer.poll()
 
-    assert len(paths(door(warehouse), asked)) == 4
+    assert len(paths(store_of(warehouse), asked)) == 4
 
 
 def test_idle_poll_at_read_uncommitted_is_one_request(site: Site) -> None:
     warehouse = site.open()
     consumer = consumer_at(warehouse, isolation_level="read_uncommitted")
     consumer.poll()
-    asked = len(door(warehouse).steps)
+    asked = len(store_of(warehouse).steps)
 
     consumer.poll()
 
-    assert [path.rsplit("/", 1)[0] for path in paths(door(warehouse), asked)] == ["topics/raw/_segments/_delta_log"]
+    assert [path.rsplit("/", 1)[0] for path in paths(store_of(warehouse), asked)] == ["topics/raw/_segments/_delta_log"]
 
 
 def test_poll_of_what_was_read_ahead_asks_nothing(site: Site) -> None:
@@ -317,11 +317,11 @@ def test_poll_of_what_was_read_ahead_asks_nothing(site: Site) -> None:
     warehouse = site.open()
     consumer = consumer_at(warehouse)
     consumer.poll(max_records=1)
-    asked = len(door(warehouse).steps)
+    asked = len(store_of(warehouse).steps)
 
     consumer.poll(max_records=1)
 
-    assert paths(door(warehouse), asked) == []
+    assert paths(store_of(warehouse), asked) == []
 
 
 def test_append_that_its_writer_did_not_live_to_publish_is_found_after_a_while(site: Site) -> None:

@@ -44,7 +44,7 @@ def prefetch(request: pytest.FixtureRequest) -> bool:
 
 
 def memory_warehouse(site: Site) -> Warehouse:
-    """A process whose door may be used by threads."""
+    """A process whose store may be used by threads."""
     return open_on(MemoryStore(site.objects), site.environment())
 
 

@@ -16,7 +16,7 @@ from tests.unit.client.coordinating import (
     run_once,
     state_of,
 )
-from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started
+from tests.unit.client.producing import PUT, T_LOG, accounts, row, started, store_of
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import (
     BatchAlreadyCommittedError,
@@ -77,7 +77,7 @@ def test_open_prepared_and_decided_transactions_never_expire(site: Site) -> None
         on(None, "topics/u/", Fault.FAIL_BEFORE, occurrence=None),
         on(PUT, "topics/t/", Fault.FAIL_BEFORE, occurrence=None),
     )
-    door(warehouse).plan = spoiled
+    store_of(warehouse).plan = spoiled
 
     report = warehouse.coordinator().run_once()
 
@@ -123,7 +123,7 @@ def test_id_that_is_used_while_it_expires_stays(site: Site, committed_meanwhile:
     warehouse = site.open()
     coordinator = warehouse.coordinator()
     coordinator.claim()
-    store = door(warehouse)
+    store = store_of(warehouse)
 
     def use(step: Step) -> None:
         if step.operation is PUT and T_LOG in step.path:
@@ -154,11 +154,11 @@ def test_many_ids_expire_in_few_commits_and_few_questions(site: Site, monkeypatc
     warehouse = site.open()
     coordinator = warehouse.coordinator()
     coordinator.claim()
-    door(warehouse).steps.clear()
+    store_of(warehouse).steps.clear()
 
     assert coordinator.run_once().expired_transactional_ids == 10
 
-    steps = door(warehouse).steps
+    steps = store_of(warehouse).steps
     entries = [step for step in steps if step.operation is PUT and step.path.endswith(".json")]
     assert len([step for step in entries if T_LOG in step.path]) == 3
     assert len([step for step in steps if step.operation is Operation.HEAD and T_LOG in step.path]) <= 6
@@ -204,7 +204,7 @@ def test_producer_that_appends_while_it_expires_is_remembered(site: Site) -> Non
     producer.flush()
     site.advance_ms(SETTINGS.producer_id_expiration_ms)
     warehouse = site.open()
-    store = door(warehouse)
+    store = store_of(warehouse)
 
     def use(step: Step) -> None:
         if step.operation is PUT and "t/_segments/_delta_log" in step.path:

@@ -20,7 +20,7 @@ from tests.unit.client.coordinating import (
     run_once,
     state_of,
 )
-from tests.unit.client.producing import PUT, T_LOG, accounts, door, row
+from tests.unit.client.producing import PUT, T_LOG, accounts, row, store_of
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import (
     CommitStateUnknownError,
@@ -66,7 +66,7 @@ def test_round_leaves_an_open_transaction_within_its_timeout_and_a_prepared_one_
 
 def test_round_publishes_what_a_plain_writer_left_behind(site: Site) -> None:
     warehouse = site.open()
-    door(warehouse).plan = (on(PUT, "topics/t/_delta_log", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(PUT, "topics/t/_delta_log", Fault.FAIL_BEFORE, occurrence=None),)
     producer = warehouse.producer()
     producer.send("t", row=row("plain"))
     with pytest.raises(CommitStateUnknownError):
@@ -101,7 +101,7 @@ def test_one_transaction_that_fails_does_not_stop_the_others_and_is_done_by_the_
     site.advance_ms(TIMEOUT_MS + 1)
     warehouse = site.open()
     coordinator = warehouse.coordinator()
-    door(warehouse).plan = (on(None, "topics/u/", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(None, "topics/u/", Fault.FAIL_BEFORE, occurrence=None),)
 
     with caplog.at_level(logging.WARNING):
         report = coordinator.run_once()
@@ -110,7 +110,7 @@ def test_one_transaction_that_fails_does_not_stop_the_others_and_is_done_by_the_
     assert report.failures > 0
     assert "complete transactional_id=stuck" in caplog.text
     assert state_of(site, "stuck") is TransactionState.PREPARE_COMMIT
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     again = coordinator.run_once()
     assert (again.completed, again.failures) == (1, 0)
     assert accounts(site, "u") == ["stuck"]
@@ -155,7 +155,7 @@ def fenced_at(site: Site, moment: Callable[[Step], bool]) -> list[Step]:
     warehouse = site.open()
     coordinator = warehouse.coordinator()
     coordinator.claim()
-    store = door(warehouse)
+    store = store_of(warehouse)
     taken_over_at: list[int] = []
 
     def take_over(step: Step) -> None:
@@ -202,12 +202,12 @@ def test_markers_are_refused_on_the_reading_of_the_transaction_log_that_shows_an
     first, second = (job.context.environment.new_id() for _ in range(2))
     job.transactions.claim_lease(first)
     job.transactions.claim_lease(second)
-    door(job).steps.clear()
+    store_of(job).steps.clear()
 
     with pytest.raises(TransactionCoordinatorFencedError):
         Completer(job.transactions.leased(first), job.topic_log, job.offsets).complete("etl")
 
-    assert door(job).steps == []
+    assert store_of(job).steps == []
     Completer(job.transactions.leased(second), job.topic_log, job.offsets).complete("etl")
     assert accounts(site, "t") == ["etl"]
 
@@ -225,7 +225,7 @@ def test_job_that_fails_while_it_reads_the_log_again_does_not_take_itself_for_fe
     job = warehouse.coordinator()
     job.claim()
     lease = commit_path(TRANSACTION_LOG_ROOT, warehouse.transactions.log.table.next_version - 1)
-    store = door(warehouse)
+    store = store_of(warehouse)
 
     def grow_old(step: Step) -> None:
         if step.operation is Operation.HEAD and T_LOG in step.path and not store.plan:
@@ -278,14 +278,14 @@ def test_fenced_job_finishes_at_most_the_task_under_way(
 
 def test_claim_killed_by_a_lost_answer_is_made_again(site: Site) -> None:
     warehouse = site.open()
-    door(warehouse).plan = (
+    store_of(warehouse).plan = (
         on(PUT, T_LOG, Fault.LOST_ANSWER, occurrence=None),
         on(Operation.GET, T_LOG, Fault.FAIL_BEFORE, occurrence=None),
     )
     coordinator = warehouse.coordinator()
     with pytest.raises((CommitStateUnknownError, StoreUnavailableError)):
         coordinator.run_once()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
 
     assert coordinator.run_once().coordinator_epoch == 2
 
@@ -308,7 +308,9 @@ def test_run_does_everything_at_first_and_later_what_is_due(site: Site) -> None:
 
     assert [report.coordinator_epoch for report in reports] == [1] * 7
     listed = [
-        step for step in door(warehouse).steps if step.operation is Operation.LIST and step.path.endswith("_delta_log")
+        step
+        for step in store_of(warehouse).steps
+        if step.operation is Operation.LIST and step.path.endswith("_delta_log")
     ]
     logs = 2 + 2 * 3
     assert len(listed) == 3 * logs
@@ -339,12 +341,12 @@ def test_run_survives_a_store_that_fails_for_a_while(site: Site, caplog: pytest.
     opened(site.open(), "late")
     site.advance_ms(TIMEOUT_MS + 1)
     warehouse = site.open()
-    door(warehouse).plan = (on(None, T_LOG, Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(None, T_LOG, Fault.FAIL_BEFORE, occurrence=None),)
     rounds = 0
 
     def stop() -> bool:
         if "the round failed" in caplog.text:
-            door(warehouse).plan = ()
+            store_of(warehouse).plan = ()
         return rounds > 0
 
     def tell(report: CoordinatorReport) -> None:
@@ -362,7 +364,7 @@ def test_task_that_failed_is_due_again_in_the_next_round(site: Site) -> None:
     committed(site)
     site.advance_ms(SETTINGS.producer_id_expiration_ms + A_MOMENT_MS)
     warehouse = site.open()
-    door(warehouse).plan = (on(Operation.PUT, "state/", Fault.FAIL_BEFORE, occurrence=1),)
+    store_of(warehouse).plan = (on(Operation.PUT, "state/", Fault.FAIL_BEFORE, occurrence=1),)
 
     first, second = run_until(warehouse, 2)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.client.producing import PUT, accounts, door, row, started
+from tests.unit.client.producing import PUT, accounts, row, started, store_of
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -109,7 +109,7 @@ def test_flush_that_failed_between_two_commits_goes_on_with_the_second(
     producer = warehouse.producer()
     first, second = (producer.send("t", row=row(tag), partition=at) for at, tag in enumerate("ab"))
     log = "t/_segments/_delta_log"
-    door(warehouse).plan = (
+    store_of(warehouse).plan = (
         *(on(PUT, log, Fault.FAIL_BEFORE, occurrence=each) for each in range(2, 20)),
         on(Operation.GET, log, Fault.FAIL_BEFORE, occurrence=None),
     )
@@ -117,7 +117,7 @@ def test_flush_that_failed_between_two_commits_goes_on_with_the_second(
         producer.flush()
     assert (first.is_delivered, second.is_delivered) == (True, False)
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.flush()
 
     assert (second.partition, second.offset) == (1, 0)
@@ -176,7 +176,7 @@ def test_nothing_is_told_while_the_outcome_of_an_append_is_unknown(site: Site) -
     warehouse = site.open()
     producer = warehouse.producer()
     producer.send("u", row=row("a"), on_delivery=told)
-    door(warehouse).plan = (
+    store_of(warehouse).plan = (
         on(PUT, "u/_segments/_delta_log", Fault.LOST_ANSWER, occurrence=None),
         on(Operation.GET, "u/_segments/_delta_log", Fault.FAIL_BEFORE, occurrence=None),
     )
@@ -184,7 +184,7 @@ def test_nothing_is_told_while_the_outcome_of_an_append_is_unknown(site: Site) -
         producer.flush()
     assert told.calls == []
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.flush()
 
     assert told.errors == [None]

@@ -1,4 +1,4 @@
-"""Sends that fail inside a transaction, by each door: which of them leave only abort, and which change nothing."""
+"""Sends that fail inside a transaction, by each interface: which of them leave only abort, and which change nothing."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ from tests.unit.client.administering import (
     replace_row,
     row_of,
 )
-from tests.unit.client.producing import PUT, accounts, door, row, started
+from tests.unit.client.producing import PUT, accounts, row, started, store_of
 from txntable.coordinator.enrolment import EnrolledTopic
-from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     DamagedDataError,
@@ -48,16 +48,16 @@ def forget_transaction(warehouse: Warehouse, *, epoch: int) -> None:
 
 
 @pytest.mark.parametrize("way", ["offset", "epoch"])
-@pytest.mark.parametrize("standing", [Standing.PAST, Standing.UNENROLLED, Standing.IDLE])
+@pytest.mark.parametrize("status", [OpenEpochStatus.PAST, OpenEpochStatus.UNENROLLED, OpenEpochStatus.IDLE])
 def test_abort_by_place_ends_a_hanging_transaction_with_a_marker_of_its_own(
-    site: Site, standing: Standing, way: str
+    site: Site, status: OpenEpochStatus, way: str
 ) -> None:
     warehouse = site.open()
     opened(warehouse)
     named = names(warehouse, way)
-    if standing is Standing.PAST:
+    if status is OpenEpochStatus.PAST:
         lose_id(warehouse)
-    elif standing is Standing.UNENROLLED:
+    elif status is OpenEpochStatus.UNENROLLED:
         unenrol(warehouse)
     else:
         forget_transaction(warehouse, epoch=0)
@@ -65,7 +65,7 @@ def test_abort_by_place_ends_a_hanging_transaction_with_a_marker_of_its_own(
 
     aborted = site.open().admin().abort_transaction(**named)
 
-    assert aborted.standing is standing
+    assert aborted.status is status
     assert (accounts(site, "u"), is_stable(site)) == ([], True)
     assert site.open().admin().find_hanging_transactions(max_transaction_timeout_ms=0) == []
     with started(site.open()).transaction() as txn:
@@ -98,7 +98,7 @@ def test_marker_of_a_hanging_transaction_takes_a_new_position_when_later_markers
         if step.operation is PUT and "u/_segments/_delta_log" in step.path and overtaking.state == "IN_TRANSACTION":
             overtaking.commit_transaction()
 
-    door(admins).on_step = overtake
+    store_of(admins).on_step = overtake
     admin.abort_transaction(**PLACE, start_offset=0)
 
     assert overtaking.state == "READY", "the race was not played"
@@ -125,7 +125,7 @@ def test_abort_of_a_hanging_transaction_by_two_admins_writes_one_marker(site: Si
             others.append(1)
             other_admin.abort_transaction(**PLACE, start_offset=0)
 
-    door(first).on_step = overtake
+    store_of(first).on_step = overtake
     admin.abort_transaction(**PLACE, start_offset=0)
 
     assert others
@@ -141,7 +141,7 @@ def test_abort_of_a_hanging_transaction_only_says_what_it_would_do_when_it_valid
 
     aborted = site.open().admin().abort_transaction(**PLACE, start_offset=0, validate_only=True)
 
-    assert (aborted.transactional_id, aborted.standing) == (None, Standing.PAST)
+    assert (aborted.transactional_id, aborted.status) == (None, OpenEpochStatus.PAST)
     assert not is_stable(site)
 
 
@@ -151,7 +151,7 @@ def test_abort_of_a_hanging_transaction_can_be_killed_anywhere_and_called_again(
     trial = site.copy().open()
     trial.admin().abort_transaction(**PLACE, start_offset=0)
 
-    for number in range(1, len(door(trial).steps) + 1):
+    for number in range(1, len(store_of(trial).steps) + 1):
         for fault in (Fault.KILL_BEFORE, Fault.KILL_AFTER):
             crashed = site.copy()
             with pytest.raises(ProcessKilled):
@@ -173,7 +173,7 @@ def test_abort_refuses_an_epoch_that_the_transaction_log_never_gave(site: Site) 
     site.advance_ms(1_000)
     (hanging,) = site.open().admin().find_hanging_transactions(max_transaction_timeout_ms=0)
 
-    assert hanging.standing is Standing.AHEAD
+    assert hanging.status is OpenEpochStatus.AHEAD
     for validate_only in (True, False):
         with pytest.raises(DamagedDataError, match="restore"):
             site.open().admin().abort_transaction(

@@ -10,7 +10,7 @@ import pytest
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.manual_environment import ManualEnvironment
 from tests.simulation.site import Site, published
-from tests.unit.client.producing import accounts, door, row
+from tests.unit.client.producing import accounts, row, store_of
 from txntable.errors import (
     CommitStateUnknownError,
     RecordTooLargeError,
@@ -217,7 +217,7 @@ def test_closed_producer_flushes_nothing_in_the_background(site: Site, monkeypat
     producer.send("u", row=row("a"))
     producer.close()
     site.advance_ms(50)
-    before = len(door(site.open()).steps)
+    before = len(store_of(site.open()).steps)
 
     assert step(producer) is None
-    assert len(door(site.open()).steps) == before
+    assert len(store_of(site.open()).steps) == before

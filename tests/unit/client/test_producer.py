@@ -6,7 +6,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, on
 from tests.simulation.site import Site
-from tests.unit.client.producing import PUT, accounts, door, lose_answers, row, started, unreachable
+from tests.unit.client.producing import PUT, accounts, lose_answers, row, started, store_of, unreachable
 from txntable.errors import (
     BatchAlreadyCommittedError,
     BatchOutOfOrderError,
@@ -133,7 +133,7 @@ def test_zombie_that_appends_after_its_verification_is_refused_at_its_slot(site:
             fenced.append(1)
             started(site.open())
 
-    door(warehouse).on_step = fence
+    store_of(warehouse).on_step = fence
     with pytest.raises(InvalidProducerEpochError):
         zombie.flush()
 
@@ -176,7 +176,7 @@ def test_transaction_commits_once_when_any_put_of_it_is_answered_wrongly(site: S
     trial = site.copy().open()
     with started(trial).transaction() as txn:
         txn.send("u", row=row("x"))
-    puts = [step for step in door(trial).steps if step.operation is PUT]
+    puts = [step for step in store_of(trial).steps if step.operation is PUT]
 
     for number in range(1, len(puts) + 1):
         crashed = site.copy()
@@ -198,7 +198,7 @@ def test_commit_of_unknown_outcome_can_only_be_asked_again_and_then_tells(site: 
         producer.commit_transaction()
     with pytest.raises(IllegalStateError, match="call commit_transaction again"):
         producer.abort_transaction()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.commit_transaction()
 
     assert accounts(site, "u") == ["x"]
@@ -211,11 +211,11 @@ def test_append_of_unknown_outcome_allows_only_abort(site: Site, call: str) -> N
     producer = started(warehouse)
     producer.begin_transaction()
     producer.send("u", row=row("x"))
-    door(warehouse).plan = unreachable("u/_segments/_delta_log")
+    store_of(warehouse).plan = unreachable("u/_segments/_delta_log")
 
     with pytest.raises(TransactionAbortableError):
         getattr(producer, call)()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     with pytest.raises(TransactionAbortableError, match="COMMIT_STATE_UNKNOWN"):
         producer.commit_transaction()
     producer.abort_transaction()

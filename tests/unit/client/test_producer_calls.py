@@ -7,7 +7,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started
+from tests.unit.client.producing import PUT, T_LOG, accounts, row, started, store_of
 from txntable.errors import (
     CommitStateUnknownError,
     IllegalStateError,
@@ -197,14 +197,14 @@ def test_idempotent_flush_repeated_after_an_unknown_outcome_appends_once(site: S
     producer = warehouse.producer()
     producer.send("u", row=row("x"))
     log = "u/_segments/_delta_log"
-    door(warehouse).plan = (
+    store_of(warehouse).plan = (
         on(PUT, log, Fault.LOST_ANSWER, occurrence=None),
         on(Operation.GET, log, Fault.FAIL_BEFORE, occurrence=None),
     )
     with pytest.raises(CommitStateUnknownError):
         producer.flush()
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.flush()
 
     assert accounts(site, "u") == ["x"]
@@ -272,10 +272,10 @@ def test_enrolment_is_the_reading_of_the_transaction_log_that_the_first_append_n
     producer.begin_transaction()
     producer.send("u", row=row("x"))
     site.advance_ms(waited_ms)
-    since = len(door(warehouse).steps)
+    since = len(store_of(warehouse).steps)
 
     producer.flush()
 
-    asked = [step.operation for step in door(warehouse).steps[since:] if T_LOG in step.path]
+    asked = [step.operation for step in store_of(warehouse).steps[since:] if T_LOG in step.path]
     assert PUT in asked
     assert asked[-1] is PUT

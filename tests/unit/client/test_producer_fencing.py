@@ -8,7 +8,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, Step, on
 from tests.simulation.site import Site
-from tests.unit.client.producing import PUT, T_LOG, accounts, door, row, started, unreachable
+from tests.unit.client.producing import PUT, T_LOG, accounts, row, started, store_of, unreachable
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidConfigError,
@@ -43,7 +43,7 @@ def before_first_put_of_t(warehouse: Warehouse, overtake: Callable[[], object]) 
             done.append(step.path)
             overtake()
 
-    door(warehouse).on_step = on_step
+    store_of(warehouse).on_step = on_step
 
 
 # -- identities ---------------------------------------------------------------------------------
@@ -146,12 +146,12 @@ def test_init_of_unknown_outcome_is_made_again_and_has_the_id(site: Site) -> Non
     old = with_data(site.open(), "old")
     warehouse = site.open()
     heir = warehouse.producer("etl")
-    door(warehouse).plan = (on(PUT, T_LOG, Fault.LOST_ANSWER, occurrence=None), unreachable(T_LOG)[1])
+    store_of(warehouse).plan = (on(PUT, T_LOG, Fault.LOST_ANSWER, occurrence=None), unreachable(T_LOG)[1])
     with pytest.raises((CommitStateUnknownError, StoreUnavailableError)):
         heir.init_transactions()
     assert heir.state == "UNINITIALIZED"
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     heir.init_transactions()
     with heir.transaction() as txn:
         txn.send("u", row=row("heir"))
@@ -231,12 +231,12 @@ def test_zombies_decision_before_its_fencing_stands(site: Site) -> None:
     """Its commit was granted, only its answer came after the fencing."""
     warehouse = site.open()
     zombie = with_data(warehouse, "kept")
-    door(warehouse).plan = (on(PUT, T_LOG, Fault.LOST_ANSWER, occurrence=None), unreachable(T_LOG)[1])
+    store_of(warehouse).plan = (on(PUT, T_LOG, Fault.LOST_ANSWER, occurrence=None), unreachable(T_LOG)[1])
     with pytest.raises(CommitStateUnknownError):
         zombie.commit_transaction()
     started(site.open())
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     zombie.commit_transaction()
 
     assert accounts(site, "u") == ["kept"]

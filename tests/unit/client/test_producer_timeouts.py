@@ -6,7 +6,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, on
 from tests.simulation.site import Site
-from tests.unit.client.producing import T_LOG, accounts, door, row, started, unreachable
+from tests.unit.client.producing import T_LOG, accounts, row, started, store_of, unreachable
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidProducerEpochError,
@@ -161,7 +161,7 @@ def test_timeout_that_could_not_be_written_leaves_the_transaction_and_its_epoch(
     site.advance_ms(TIMEOUT_MS + 1)
     other = site.open()
     other.transactions.refresh()
-    door(other).plan = unreachable(T_LOG)
+    store_of(other).plan = unreachable(T_LOG)
     with pytest.raises((CommitStateUnknownError, StoreUnavailableError)):
         other.complete()
 
@@ -185,7 +185,7 @@ def test_timeout_does_not_hit_a_transaction_that_began_while_it_was_decided(site
             producer.send("u", row=row("second"))
             producer.flush()
 
-    door(other).on_step = go_on
+    store_of(other).on_step = go_on
     assert other.complete() == 0
     producer.commit_transaction()
 

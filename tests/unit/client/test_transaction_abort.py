@@ -16,9 +16,9 @@ from tests.unit.client.administering import (
     prepare,
     row_of,
 )
-from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started
+from tests.unit.client.producing import PUT, T_LOG, accounts, lose_answers, row, started, store_of
 from txntable.coordinator.decision import Outcome
-from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     CommitStateUnknownError,
@@ -42,7 +42,7 @@ def test_abort_by_id_ends_an_open_transaction_prepared_or_not(site: Site, prepar
     aborted = site.open().admin().abort_transaction("etl")
 
     assert (aborted.producer_id, aborted.producer_epoch) == (producer.producer_id, producer.producer_epoch)
-    assert (aborted.transactional_id, aborted.standing) == ("etl", Standing.OPEN)
+    assert (aborted.transactional_id, aborted.status) == ("etl", OpenEpochStatus.OPEN)
     assert row_of(warehouse).state is S.COMPLETE_ABORT
     assert (accounts(site, "u"), is_stable(site)) == ([], True)
 
@@ -105,7 +105,7 @@ def test_abort_by_id_only_says_what_it_would_do_when_it_validates(site: Site) ->
 
     aborted = site.open().admin().abort_transaction("etl", validate_only=True)
 
-    assert aborted.standing is Standing.OPEN
+    assert aborted.status is OpenEpochStatus.OPEN
     assert {path for path in site.objects.snapshot() if path not in before} == set()
     producer.commit_transaction()
     assert accounts(site, "u") == ["open"]
@@ -143,7 +143,7 @@ def test_abort_by_id_of_unknown_outcome_is_found_to_be_done_by_the_same_call(sit
 
     with pytest.raises(CommitStateUnknownError):
         admin.abort_transaction("etl")
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     with pytest.raises(InvalidTxnStateError, match="state=PREPARE_ABORT"):
         admin.abort_transaction("etl")
 
@@ -187,7 +187,7 @@ def test_abort_by_place_decides_in_the_transaction_log(site: Site, way: str) -> 
     decision = row_of(warehouse).decision
     assert decision is not None
     assert (decision.epoch, decision.outcome) == (producer.producer_epoch, Outcome.ABORT)
-    assert (aborted.transactional_id, aborted.standing) == ("etl", Standing.OPEN)
+    assert (aborted.transactional_id, aborted.status) == ("etl", OpenEpochStatus.OPEN)
     with pytest.raises(InvalidTxnStateError):
         producer.commit_transaction()
     assert is_stable(site)
@@ -224,7 +224,7 @@ def test_abort_by_place_that_loses_its_slot_to_the_commit_leaves_the_later_trans
             producer.send("u", row=row("later"))
             producer.flush()
 
-    door(admins).on_step = overtake
+    store_of(admins).on_step = overtake
     admin.abort_transaction(**PLACE, start_offset=0)
 
     assert producer.producer_epoch == 1, "the race was not played"
@@ -238,7 +238,7 @@ def test_abort_by_place_completes_what_is_decided(site: Site) -> None:
 
     aborted = site.open().admin().abort_transaction(**PLACE, start_offset=0)
 
-    assert aborted.standing is Standing.DECIDED
+    assert aborted.status is OpenEpochStatus.DECIDED
     assert (accounts(site, "u"), row_of(warehouse).state) == (["open"], S.COMPLETE_COMMIT)
 
 

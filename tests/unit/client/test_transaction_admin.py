@@ -9,11 +9,11 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.client.administering import decide_only, lose_id, opened, replace_row, row_of
-from tests.unit.client.producing import door, row, started
+from tests.unit.client.producing import row, started, store_of
 from txntable.admin.admin import Admin
 from txntable.admin.transaction_listing import ProducerState
 from txntable.coordinator.enrolment import EnrolledTopic
-from txntable.coordinator.transaction_standing import Standing
+from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     InvalidRegularExpressionError,
@@ -244,7 +244,7 @@ def test_find_hanging_finds_an_open_transaction_whose_id_is_gone(site: Site) -> 
     assert (found.producer_id, found.producer_epoch) == (producer.producer_id, producer.producer_epoch)
     assert (found.start_offset, found.coordinator_epoch, found.transactional_id) == (2, None, None)
     assert found.duration_ms >= 20 * MINUTE_MS
-    assert found.standing is Standing.PAST
+    assert found.status is OpenEpochStatus.PAST
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_find_hanging_finds_a_topic_that_the_open_transaction_has_not_enrolled(s
 
     (found,) = site.open().admin().find_hanging_transactions("u", max_transaction_timeout_ms=0)
 
-    assert (found.standing, found.transactional_id) == (Standing.UNENROLLED, "etl")
+    assert (found.status, found.transactional_id) == (OpenEpochStatus.UNENROLLED, "etl")
 
 
 def test_find_hanging_does_not_take_a_transaction_that_ends_meanwhile_for_a_hanging_one(site: Site) -> None:
@@ -327,7 +327,7 @@ def test_find_hanging_does_not_take_a_transaction_that_ends_meanwhile_for_a_hang
         elif "transaction_log" in step.path and read and producer.state == "IN_TRANSACTION":
             producer.commit_transaction()
 
-    door(looking).on_step = commit_between
+    store_of(looking).on_step = commit_between
 
     assert admin.find_hanging_transactions(max_transaction_timeout_ms=0) == []
     assert producer.state == "READY", "the race was not played"

@@ -9,7 +9,7 @@ import pytest
 from tests.doubles.fault_plan import Fault, Step, on
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.coordinating import SETTINGS, run_once
-from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started, unreachable
+from tests.unit.client.producing import PUT, T_LOG, accounts, lose_answers, row, started, store_of, unreachable
 from txntable.coordinator import past_decisions
 from txntable.errors import (
     CommitStateUnknownError,
@@ -128,7 +128,7 @@ def test_empty_abort_after_any_ending_does_not_fence_its_own_producer(site: Site
 def test_two_that_complete_at_once_write_one_marker_and_one_completion(site: Site) -> None:
     warehouse = site.open()
     producer = with_data(warehouse)
-    door(warehouse).plan = (on(None, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(None, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
     producer.commit_transaction()
     one, other = site.open(), site.open()
     met: list[str] = []
@@ -139,7 +139,7 @@ def test_two_that_complete_at_once_write_one_marker_and_one_completion(site: Sit
             if len(met) == 1:
                 other.complete()
 
-    door(one).on_step = overtake
+    store_of(one).on_step = overtake
     one.complete()
 
     assert met
@@ -165,7 +165,7 @@ def test_end_of_unknown_outcome_is_made_again_and_never_switched(
     for wrong in (getattr(producer, f"{other}_transaction"), producer.begin_transaction, producer.flush):
         with pytest.raises(IllegalStateError, match=f"call {call}_transaction again"):
             wrong()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     getattr(producer, f"{call}_transaction")()
 
     assert accounts(site, "u") == (["x"] if call == "commit" else [])
@@ -181,7 +181,7 @@ def test_repeated_commit_does_not_touch_a_transaction_that_began_since(site: Sit
         producer.commit_transaction()
     heir = with_data(site.open(), "second")
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.commit_transaction()
 
     assert accounts(site, "u") == ["first"]
@@ -198,7 +198,7 @@ def test_commit_of_unknown_outcome_that_never_arrived_is_refused_after_the_timeo
     site.advance_ms(60_001)
     site.open().complete()
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     with pytest.raises(InvalidTxnStateError):
         producer.commit_transaction()
 
@@ -226,11 +226,11 @@ def test_call_says_that_the_store_is_away_and_the_producer_works_on_when_it_is_b
         "commit": producer.commit_transaction,
         "abort": producer.abort_transaction,
     }
-    door(warehouse).plan = (on(None, "", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(None, "", Fault.FAIL_BEFORE, occurrence=None),)
     with pytest.raises((StoreUnavailableError, CommitStateUnknownError)):
         calls[call]()
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     calls[call]()
     if call in ("flush", "send offsets"):
         producer.commit_transaction()
@@ -242,7 +242,7 @@ def test_call_says_that_the_store_is_away_and_the_producer_works_on_when_it_is_b
 def test_marker_that_could_not_be_written_does_not_fail_the_commit(site: Site) -> None:
     warehouse = site.open()
     producer = with_data(warehouse)
-    door(warehouse).plan = (*unreachable("u/_segments/_delta_log"),)
+    store_of(warehouse).plan = (*unreachable("u/_segments/_delta_log"),)
 
     producer.commit_transaction()
 
@@ -287,11 +287,11 @@ def test_commit_stays_unknown_when_credentials_end_before_its_second_try(site: S
     def expire(step: Step) -> None:
         raise StorePermissionError("credentials expired")
 
-    door(warehouse).plan, door(warehouse).on_step = (), expire
+    store_of(warehouse).plan, store_of(warehouse).on_step = (), expire
     with pytest.raises(StorePermissionError):
         producer.commit_transaction()
 
-    door(warehouse).on_step = None
+    store_of(warehouse).on_step = None
     with pytest.raises(IllegalStateError, match="call commit_transaction again"):
         producer.abort_transaction()
     producer.commit_transaction()
@@ -311,7 +311,7 @@ def _unsure(site: Site, warehouse: Warehouse, *, applied: bool, batch_id: str | 
     lose_answers(warehouse, applied=applied)
     with pytest.raises((CommitStateUnknownError, StoreUnavailableError)):
         producer.commit_transaction()
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     return producer
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.doubles.fault_plan import Fault, on
 from tests.simulation.site import Site
 from tests.unit.client.coordinating import SETTINGS, run_once
-from tests.unit.client.producing import PUT, T_LOG, accounts, door, lose_answers, row, started
+from tests.unit.client.producing import PUT, T_LOG, accounts, lose_answers, row, started, store_of
 from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,
@@ -203,7 +203,7 @@ def test_heir_whose_begin_was_not_answered_begins_again(site: Site) -> None:
     with pytest.raises(CommitStateUnknownError):
         heir.begin_transaction()
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     heir.begin_transaction()
     heir.send("u", row=row("heir"))
     heir.commit_transaction()
@@ -295,7 +295,7 @@ def test_prepare_of_unknown_outcome_is_asked_again_with_the_same_token(site: Sit
     with pytest.raises(IllegalStateError, match="prepare_transaction again"):
         producer.abort_transaction()
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     token = producer.prepare_transaction()
 
     stored = site.open().transactions
@@ -312,13 +312,16 @@ def test_prepare_that_did_not_happen_leaves_the_transaction_open(site: Site) -> 
     producer = started(warehouse)
     producer.begin_transaction()
     producer.send("u", row=row("x"))
-    door(warehouse).plan = (on(PUT, "u/_segments/p", Fault.FAIL_BEFORE), on(None, "u/_segments/p", Fault.FAIL_BEFORE))
+    store_of(warehouse).plan = (
+        on(PUT, "u/_segments/p", Fault.FAIL_BEFORE),
+        on(None, "u/_segments/p", Fault.FAIL_BEFORE),
+    )
 
     with pytest.raises(StoreUnavailableError):
         producer.prepare_transaction()
 
     assert producer.state == "IN_TRANSACTION"
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.complete_transaction(producer.prepare_transaction())
     assert accounts(site, "u") == ["x"]
 
@@ -328,11 +331,11 @@ def test_completion_of_unknown_outcome_may_only_be_asked_again(site: Site) -> No
     producer = started(warehouse)
     token = prepared(producer)
     lose_answers(warehouse, applied=True)
-    door(warehouse).plan = (door(warehouse).plan[0], on(None, T_LOG, Fault.FAIL_BEFORE, occurrence=None))
+    store_of(warehouse).plan = (store_of(warehouse).plan[0], on(None, T_LOG, Fault.FAIL_BEFORE, occurrence=None))
     with pytest.raises((CommitStateUnknownError, StoreUnavailableError)):
         producer.complete_transaction(token)
 
-    door(warehouse).plan = ()
+    store_of(warehouse).plan = ()
     producer.complete_transaction(token)
 
     assert producer.state == "READY"

@@ -13,7 +13,7 @@ from tests.doubles.read_only_store import ReadOnlyStore
 from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.client.administering import decide_only, lose_id, opened, prepare
-from tests.unit.client.producing import door, row
+from tests.unit.client.producing import row, store_of
 from txntable.admin.upkeep import REMEDIES, Duty, Finding, UpkeepLimits, limits_from_text
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
@@ -91,7 +91,7 @@ def hanging(warehouse: Warehouse) -> None:
 def unpublished(warehouse: Warehouse) -> None:
     producer = warehouse.producer()
     producer.send("u", row=row("one"))
-    door(warehouse).plan = (on(Operation.PUT_IF_ABSENT, "topics/u/_delta_log/", Fault.KILL_BEFORE),)
+    store_of(warehouse).plan = (on(Operation.PUT_IF_ABSENT, "topics/u/_delta_log/", Fault.KILL_BEFORE),)
     with pytest.raises(ProcessKilled):
         producer.flush()
 
@@ -173,7 +173,7 @@ def test_last_claim_of_the_lease_is_looked_at_only_when_its_age_is_limited(
 def test_tail_without_checkpoints_is_found_when_it_is_three_times_as_long_as_it_may_be(
     warehouse: Warehouse, watch: Watch
 ) -> None:
-    door(warehouse).plan = (on(None, "checkpoint", Fault.FAIL_BEFORE, occurrence=None),)
+    store_of(warehouse).plan = (on(None, "checkpoint", Fault.FAIL_BEFORE, occurrence=None),)
     written = warehouse.transactions.refresh() + 1
     grow(warehouse, 300 - written)
     assert watch.findings() == []

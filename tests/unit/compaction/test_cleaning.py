@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.partition.history import topic_settings
 from txntable.compaction.cleaning import plan_cleaning
-from txntable.compaction.ripe import RipeSegment, Stretch
+from txntable.compaction.eligible import EligibleSegment, Stretch
 from txntable.compaction.spec import RewriteTask
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.state_entry import Cleaning
@@ -18,18 +18,18 @@ from txntable.segments.segment_columns import PlannedSegment
 NOW_MS = 1_000_000
 
 
-def segment(base: int, last: int, size: int = 100, **said: Any) -> RipeSegment:
+def segment(base: int, last: int, size: int = 100, **said: Any) -> EligibleSegment:
     """A segment of very old records, unless it says otherwise."""
     planned = PlannedSegment(f"at {base}", 1, base, last, 0, size, last - base + 1, base, last + 1)
     facts = {"max_timestamp_ms": 0, "first_timestamp_ms": 0, "may_hold_tombstones": False, **said}
-    return RipeSegment(planned, is_unsettled=False, **facts)
+    return EligibleSegment(planned, is_unsettled=False, **facts)
 
 
 SEGMENTS = (segment(0, 9), segment(10, 19), segment(20, 29))
 
 
 def planned(
-    *segments: RipeSegment, through: int = 30, cleaned: tuple[Cleaning, ...] = (), **config: object
+    *segments: EligibleSegment, through: int = 30, cleaned: tuple[Cleaning, ...] = (), **config: object
 ) -> RewriteTask | None:
     logs = PartitionLogs("t")
     named = {name.replace("_", "."): str(value) for name, value in config.items()}
@@ -65,7 +65,7 @@ def test_partition_that_was_never_compacted_is_looked_at_from_its_start_to_the_c
         (30, NOW_MS + 9, 0, [0, 10, 20], 30),
     ],
 )
-def test_cleanable_end_is_what_is_not_ripe_or_the_first_segment_that_is_too_young_by_its_records(
+def test_cleanable_end_is_what_is_not_eligible_or_the_first_segment_that_is_too_young_by_its_records(
     through: int, newest_ms: int, lag_ms: int, found: list[int], end: int
 ) -> None:
     young = segment(10, 19, max_timestamp_ms=newest_ms)
@@ -173,5 +173,5 @@ def test_segment_without_tombstones_is_not_looked_through_for_them() -> None:
     assert task.by_key.with_tombstones == frozenset({"at 10"})
 
 
-def test_partition_without_ripe_segments_is_not_due() -> None:
+def test_partition_without_eligible_segments_is_not_due() -> None:
     assert planned() is None

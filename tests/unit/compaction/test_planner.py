@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.unit.log.world import World
 from tests.unit.partition.history import TOPIC_ID, History, new_history, play, steps, topic_settings
+from txntable.compaction.eligible import EligibleSegment
 from txntable.compaction.planner import PlanRules, _merges, plan_topic
-from txntable.compaction.ripe import RipeSegment
 from txntable.compaction.spec import MOST_SOURCES, RewriteTask, TopicSpec
 from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.topic_config import TOPIC_CONFIG
@@ -27,10 +27,10 @@ MB = 1024 * 1024
 RULES = PlanRules(snapshot_retention_ms=1_000)
 
 
-def neighbours(sizes: Sequence[int], *, cut: int | None = None, gaps: Sequence[int] = ()) -> list[RipeSegment]:
+def neighbours(sizes: Sequence[int], *, cut: int | None = None, gaps: Sequence[int] = ()) -> list[EligibleSegment]:
     """Segments of one record each, of these sizes."""
     return [
-        RipeSegment(
+        EligibleSegment(
             PlannedSegment(str(n), 0, 10 * n, 10 * n + 9, 0, size, 10, 10 * n + (n == cut), 10 * n + 10),
             is_unsettled=False,
             max_timestamp_ms=0,
@@ -42,7 +42,7 @@ def neighbours(sizes: Sequence[int], *, cut: int | None = None, gaps: Sequence[i
     ]
 
 
-def merged(segments: Sequence[RipeSegment], segment_bytes: int = 100 * MB, boundary: int = 0) -> list[str]:
+def merged(segments: Sequence[EligibleSegment], segment_bytes: int = 100 * MB, boundary: int = 0) -> list[str]:
     return [" ".join(source.path for source in task.sources) for task in _merges(0, segments, segment_bytes, boundary)]
 
 
@@ -91,7 +91,7 @@ def test_tiny_segment_joins_however_small_those_after_it_are(first: int, tasks: 
         ([3], [8, 1, 1, 1], ["1 2"]),
     ],
 )
-def test_merge_never_reaches_over_what_is_not_ripe(gaps: list[int], sizes: list[int], tasks: list[str]) -> None:
+def test_merge_never_reaches_over_what_is_not_eligible(gaps: list[int], sizes: list[int], tasks: list[str]) -> None:
     assert merged(neighbours([size * MB for size in sizes], gaps=gaps)) == tasks
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from txntable.compaction.vacuum_plan import Horizons, ProducerStanding, Reason, TopicStates, judge_file, judge_heartbeat
+from txntable.compaction.vacuum_plan import Horizons, ProducerStatus, Reason, TopicStates, judge_file, judge_heartbeat
 from txntable.format.layout import marker_path, segment_path, state_path
 from txntable.log.actions import Add, Remove
 from txntable.log.table_state import TableState
@@ -17,7 +17,7 @@ HORIZONS = Horizons(unnamed=5_000, segments=6_000, public=3_000)
 ROWS = {"_partition": "0"}
 # A producer id that T has at epoch 4, at rest; one of a transaction under way; one that T does not know.
 AT_REST, UNDER_WAY, UNKNOWN = 7, 8, 9
-STANDINGS = {AT_REST: ProducerStanding(4, under_way=False), UNDER_WAY: ProducerStanding(4, under_way=True)}
+STANDINGS = {AT_REST: ProducerStatus(4, under_way=False), UNDER_WAY: ProducerStatus(4, under_way=True)}
 
 
 def segment(producer: tuple[int, int] | None) -> str:
@@ -78,7 +78,7 @@ def test_marker_of_a_transaction_that_is_open_here_stays_although_the_transactio
 # -- what a log names, or has named -----------------------------------------------------------
 
 REMOVED = ROWS
-CONDEMNED: dict[str, str] = {}
+TOMBSTONED: dict[str, str] = {}
 
 
 def known_as(
@@ -111,21 +111,21 @@ LIVE, PUBLISHED = live(PATH), live(f"_segments/{PATH}")
         (LIVE, PUBLISHED, Reason.LIVE),
         (None, PUBLISHED, Reason.LIVE),
         ((OLD_MS, REMOVED), PUBLISHED, Reason.LIVE),
-        ((OLD_MS, CONDEMNED), PUBLISHED, Reason.LIVE),
+        ((OLD_MS, TOMBSTONED), PUBLISHED, Reason.LIVE),
         # removed from P: P's retention counts
         (None, HORIZONS.public, Reason.RETAINED),
         (None, HORIZONS.public - 1, Reason.REMOVED),
         ((OLD_MS, REMOVED), HORIZONS.public, Reason.RETAINED),
-        ((OLD_MS, CONDEMNED), HORIZONS.public, Reason.RETAINED),
+        ((OLD_MS, TOMBSTONED), HORIZONS.public, Reason.RETAINED),
         ((OLD_MS, REMOVED), HORIZONS.public - 1, Reason.REMOVED),
         # removed from S: S's own
         ((HORIZONS.segments, REMOVED), None, Reason.RETAINED),
         ((HORIZONS.segments, REMOVED), OLD_MS, Reason.RETAINED),
         ((HORIZONS.segments - 1, REMOVED), None, Reason.REMOVED),
         # never live: nobody can be reading it
-        ((YOUNG_MS, CONDEMNED), None, Reason.CONDEMNED),
-        ((OLD_MS, CONDEMNED), None, Reason.CONDEMNED),
-        ((YOUNG_MS, CONDEMNED), OLD_MS, Reason.CONDEMNED),
+        ((YOUNG_MS, TOMBSTONED), None, Reason.TOMBSTONED),
+        ((OLD_MS, TOMBSTONED), None, Reason.TOMBSTONED),
+        ((YOUNG_MS, TOMBSTONED), OLD_MS, Reason.TOMBSTONED),
     ],
 )
 @pytest.mark.parametrize("modified_ms", [OLD_MS, YOUNG_MS])

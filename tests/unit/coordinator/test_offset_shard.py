@@ -239,24 +239,24 @@ def test_group_without_a_name_is_refused() -> None:
 
 @pytest.mark.parametrize("transaction", [None, A])
 @pytest.mark.parametrize(
-    ("standing", "read_from", "accepted"),
+    ("committed", "read_from", "accepted"),
     [(None, None, True), (None, 0, False), (10, 10, True), (10, None, False), (12, 10, False), (9, 10, False)],
 )
 def test_range_counts_only_when_the_group_still_stands_where_it_was_read_from(
     offsets: Offsets,
     transaction: OffsetTransaction | None,
-    standing: int | None,
+    committed: int | None,
     read_from: int | None,
     accepted: bool,
 ) -> None:
-    if standing is not None:
-        offsets.commit(standing)
+    if committed is not None:
+        offsets.commit(committed)
 
     if accepted:
         offsets.commit(20, transaction, read_from=RangeStart(read_from))
         assert (offsets.at() == 20) == (transaction is None)
         return
-    with pytest.raises(CommitFailedError, match=f"read_from={read_from} committed={standing}"):
+    with pytest.raises(CommitFailedError, match=f"read_from={read_from} committed={committed}"):
         offsets.commit(20, transaction, read_from=RangeStart(read_from))
 
 

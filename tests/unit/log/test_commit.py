@@ -1,4 +1,4 @@
-"""Log rules 1, 2, 3, 7, 8, 9 with the fault injected at the door (PROTOCOL.md §4.2)."""
+"""Log rules 1, 2, 3, 7, 8, 9 with the fault injected at the store (PROTOCOL.md §4.2)."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ class Writer:
     """A thread that commits in its own virtual time, one storage call at a turn."""
 
     def __init__(self, world: World, number: int, back: threading.Semaphore) -> None:
-        self.door = RemoteDoor(MemoryStore(world.objects), on_step=self.step)
-        self.process = Process(world, self.door, number)
+        self.store = RemoteDoor(MemoryStore(world.objects), on_step=self.step)
+        self.process = Process(world, self.store, number)
         self.random = random.Random(number)
         self.turn, self.back = threading.Semaphore(0), back
         self.commits, self.now_ms, self.ended = 0, 0.0, False
@@ -58,7 +58,7 @@ class Writer:
         self.process.environment.advance_ms(milliseconds)
 
     def step(self, step: Step) -> None:
-        if self.door.in_parallel:
+        if self.store.in_parallel:
             return
         # Some hundredths more or less: two calls never take exactly as long.
         self.pass_time(ROUND_TRIP_MS * self.random.uniform(0.99, 1.01))

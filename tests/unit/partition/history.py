@@ -122,7 +122,7 @@ class History:
 
     # -- compaction -----------------------------------------------------------------------------
 
-    def ripe(self, partition: int) -> list[str]:
+    def eligible(self, partition: int) -> list[str]:
         """The visible segments of a partition below its last stable offset, in offset order."""
         logs = self.topic.segments
         end = last_stable_offset(logs.fold, logs.table, TOPIC_ID, partition)
@@ -193,9 +193,9 @@ class History:
     def compact(self, partition: int, count: int, *, kept: int = 1_000_000) -> None:
         """Merge neighbours of a partition, settle the others, and take away what was aborted."""
         self.publish()
-        ripe = self.ripe(partition)
-        sources = ripe[count - 1 :][: count + 1]
-        others = tuple(path for path in ripe if path not in sources)
+        eligible = self.eligible(partition)
+        sources = eligible[count - 1 :][: count + 1]
+        others = tuple(path for path in eligible if path not in sources)
         rewrites = (self.merged(partition, sources, kept),) if sources else ()
         if kept < 1_000_000 and sources:
             end = max(self.records[sources[-1]][1]) + 1

@@ -120,7 +120,7 @@ def test_rows_of_the_checkpoint_wait_for_markers_as_those_that_came_since(
     assert marker_of(history, ANN) in removed(decided(history, Removal({first, second, third})))
 
 
-def test_removal_says_of_each_row_what_it_was_so_that_no_name_is_condemned(history: History) -> None:
+def test_removal_says_of_each_row_what_it_was_so_that_no_name_is_tombstoned(history: History) -> None:
     actions = decided(history, Removal(paths_of(history, BOB)))
 
     removes = [action for action in actions if isinstance(action, Remove)]

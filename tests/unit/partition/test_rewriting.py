@@ -20,17 +20,17 @@ from tests.unit.partition.rewriting_site import (
 from txntable.log.actions import Add, Remove, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_of
-from txntable.partition.condemnation import LONGEST_UPLOAD_MS
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import project
 from txntable.partition.rewriting import (
-    MergedSegment,
     Rewrite,
     RewriteDecision,
     RewriteRequest,
     decide_rewrite,
     decided_of,
 )
+from txntable.partition.tombstoning import LONGEST_UPLOAD_MS
+from txntable.segments.segment import MergedSegment
 from txntable.topics.topic_creation import decide_deletion
 
 
@@ -70,7 +70,7 @@ def test_merged_row_has_the_offsets_of_its_records_the_decisions_inside_and_nobo
 
 
 def test_merged_row_of_young_sources_says_when_it_was_written(site: Site) -> None:
-    rewrite = replace(site.merge(site.plain), ripe=False)
+    rewrite = replace(site.merge(site.plain), eligible=False)
 
     (add,) = adds(site.decided(rewrite))
 
@@ -217,7 +217,7 @@ def test_segment_that_is_not_published_yet_is_no_source_and_is_not_settled(site:
     assert site.decided(settled=[new_of_a_producer]).actions == ()
 
 
-def test_output_that_was_condemned_takes_nobodys_place(site: Site) -> None:
+def test_output_that_was_tombstoned_takes_nobodys_place(site: Site) -> None:
     rewrite = site.merge(site.plain, site.ann)
     site.write([Remove(rewrite.outputs[0].segment.path, 9, False)])
 
@@ -226,7 +226,7 @@ def test_output_that_was_condemned_takes_nobodys_place(site: Site) -> None:
 
 @pytest.mark.parametrize(("late_ms", "done"), [(0, True), (1, False)])
 def test_output_whose_upload_began_too_long_ago_takes_nobodys_place(site: Site, late_ms: int, done: bool) -> None:
-    """Vacuum may have condemned it, deleted it, and the log may have forgotten that."""
+    """Vacuum may have tombstoned it, deleted it, and the log may have forgotten that."""
     rewrite = site.merge(site.plain, site.ann)
     site.history.time_ms = rewrite.outputs[0].segment.uploaded_at_ms + LONGEST_UPLOAD_MS + late_ms
 

@@ -201,7 +201,7 @@ def test_removal_of_a_row_is_the_same_live_and_from_a_checkpoint(
     assert not segments.table.files.paths()
 
 
-def test_removal_of_what_is_not_live_condemns_its_name_and_changes_nothing_else(history: History) -> None:
+def test_removal_of_what_is_not_live_tombstones_its_name_and_changes_nothing_else(history: History) -> None:
     history.append(ANN, [(0, 2)], transactional=True)
     before = dict(history.topic.segments.fold.open)
 
@@ -255,7 +255,7 @@ def test_journal_forgets_the_oldest_commits_when_it_holds_too_many_paths(
     assert len(history.topic.public.table.files.paths()) == 7
 
 
-def test_condemned_name_is_refused_to_an_append(history: History) -> None:
+def test_tombstoned_name_is_refused_to_an_append(history: History) -> None:
     segments, staged = history.topic.segments, history.staged(0, 1)
     history.commit(lambda table: [Remove(staged.path, 9, False)])
     request = AppendRequest(TOPIC_ID, None, False, (SequencedSegment(staged, None),))

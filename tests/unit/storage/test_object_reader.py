@@ -21,10 +21,10 @@ LARGE = bytes(range(251)) * (WHOLE_BYTES // 250)
 
 
 def opened(data: bytes, *plan, size: int | None = None) -> tuple[ObjectReader, SteppingStore]:
-    store = MemoryStore()
-    store.put("o", data)
-    door = SteppingStore(store, plan)
-    return ObjectReader(door, "o", len(data) if size is None else size), door
+    inner = MemoryStore()
+    inner.put("o", data)
+    store = SteppingStore(inner, plan)
+    return ObjectReader(store, "o", len(data) if size is None else size), store
 
 
 moves = st.lists(
@@ -48,14 +48,14 @@ def test_reader_behaves_as_a_file_of_the_same_bytes(data: bytes, moves: list) ->
 
 
 def test_small_object_costs_one_request() -> None:
-    reader, door = opened(SMALL)
+    reader, store = opened(SMALL)
 
     assert (reader.read(10), reader.read(), reader.read()) == (SMALL[:10], SMALL[10:], b"")
-    assert len(door.steps) == 1
+    assert len(store.steps) == 1
 
 
 def test_footer_of_a_large_object_costs_one_request_and_each_part_one() -> None:
-    reader, door = opened(LARGE)
+    reader, store = opened(LARGE)
 
     for back in (8, 500, 40_000):
         reader.seek(-back, io.SEEK_END)
@@ -63,7 +63,7 @@ def test_footer_of_a_large_object_costs_one_request_and_each_part_one() -> None:
     reader.seek(1000)
     assert reader.read(70_000) == LARGE[1000:71_000]
 
-    assert len(door.steps) == 2
+    assert len(store.steps) == 2
 
 
 def test_range_that_begins_before_the_footer_and_ends_in_it_is_whole() -> None:
@@ -91,9 +91,9 @@ def test_reader_takes_parquet_from_pyarrow_to_its_hands() -> None:
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize(("change", "found"), [("shorter", "another size"), ("gone", "nothing")])
 def test_object_of_another_size_than_the_log_says_is_damage(data: bytes, change: str, found: str) -> None:
-    reader, door = opened(data[:-1] if change == "shorter" else data, size=len(data))
+    reader, store = opened(data[:-1] if change == "shorter" else data, size=len(data))
     if change == "gone":
-        door.delete(["o"])
+        store.delete(["o"])
 
     reader.seek(-8, io.SEEK_END)
     with pytest.raises(DamagedDataError, match=f"path=o expected_size={len(data)} found={found}"):
@@ -119,20 +119,20 @@ def test_store_that_can_not_be_reached_says_so_and_reading_goes_on_after_it() ->
 
 
 def test_ranges_that_are_held_cost_one_request_where_they_are_near_and_none_afterwards() -> None:
-    reader, door = opened(LARGE)
+    reader, store = opened(LARGE)
     ranges = [(1_000_000, 500), (0, 100), (200, 300), (1_000_600, 10), (7, 0)]
 
     reader.hold(ranges)
-    assert len(door.steps) == 2
+    assert len(store.steps) == 2
     for start, length in ranges:
         assert bytes(reader.at(start, length)) == LARGE[start : start + length]
         reader.seek(start)
         assert reader.read(length) == LARGE[start : start + length]
-    assert len(door.steps) == 2
+    assert len(store.steps) == 2
     reader.hold([(2_000_000, 10)])
     assert bytes(reader.at(0, 100)) == LARGE[:100]
 
-    assert len(door.steps) == 4, "others are held no more"
+    assert len(store.steps) == 4, "others are held no more"
 
 
 def test_ranges_of_a_store_that_answers_in_parallel_are_asked_for_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,17 +148,17 @@ def test_ranges_of_a_store_that_answers_in_parallel_are_asked_for_in_parallel(mo
 
 
 def test_range_behind_the_end_is_damage_and_not_asked_for() -> None:
-    reader, door = opened(LARGE)
+    reader, store = opened(LARGE)
 
     with pytest.raises(DamagedDataError, match="behind its end"):
         reader.hold([(len(LARGE) - 10, 11)])
 
-    assert door.steps == []
+    assert store.steps == []
 
 
 def test_small_object_is_held_whole_anyway() -> None:
-    reader, door = opened(SMALL)
+    reader, store = opened(SMALL)
 
     reader.hold([(0, 10)])
 
-    assert (bytes(reader.at(3, 5)), len(door.steps)) == (SMALL[3:8], 1)
+    assert (bytes(reader.at(3, 5)), len(store.steps)) == (SMALL[3:8], 1)

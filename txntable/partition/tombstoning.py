@@ -1,4 +1,4 @@
-"""Condemned names: files that vacuum is about to delete, and that no log may name any more (PROTOCOL.md §5.7).
+"""Tombstoned names: files that vacuum is about to delete, and that no log may name any more (PROTOCOL.md §5.7).
 
 Owns why no age and no clock decides whether a file may still be registered: a name with a tombstone in S is
 refused at its slot to whoever would make it live, and vacuum deletes only names that have one.  Tombstones are
@@ -15,27 +15,27 @@ from txntable.log.table_state import TableState
 from txntable.partition.topic_metadata import SEGMENTS_RETENTION_MS
 from txntable.segments.segment import StagedSegment
 
-LARGEST_CONDEMNATION = 10_000
+LARGEST_TOMBSTONING = 10_000
 # The other half is there for clocks that differ.
 LONGEST_UPLOAD_MS = SEGMENTS_RETENTION_MS // 2
 
 
-def decide_condemnation(table: TableState, names: Iterable[str], now_ms: int) -> list[Remove]:
-    """Decide which names are condemned: those that are not live and have no tombstone yet.
+def decide_tombstoning(table: TableState, names: Iterable[str], now_ms: int) -> list[Remove]:
+    """Decide which names are tombstoned: those that are not live and have no tombstone yet.
 
     Parameters
     ----------
     table : TableState
         S's state.
     names : iterable of str
-        Paths relative to S's root, at most :data:`LARGEST_CONDEMNATION`.
+        Paths relative to S's root, at most :data:`LARGEST_TOMBSTONING`.
     now_ms : int
         The store's time, milliseconds since 1970.
     """
     return [Remove(name, now_ms, False) for name in names if name not in table.files and name not in table.tombstones]
 
 
-def was_condemned(tombstone: Remove) -> bool:
+def was_tombstoned(tombstone: Remove) -> bool:
     """Return whether a tombstone of S is of a name that was never live: what was has partition values."""
     return not tombstone.partition_values
 
@@ -61,14 +61,14 @@ def check_registrable(table: TableState, segment: StagedSegment, now_ms: int) ->
     Raises
     ------
     TransactionAbortableError
-        It was condemned or removed, or may have been: abort, and write it again.
+        It was tombstoned or removed, or may have been: abort, and write it again.
     """
     if is_registrable(table, segment, now_ms):
         return
     # Live again would be worse than refused: the file is about to be deleted, or is gone already.
     if segment.path in table.tombstones:
         raise TransactionAbortableError(
-            "the segment's file was condemned or removed before it was appended; abort and write it again",
+            "the segment's file was tombstoned or removed before it was appended; abort and write it again",
             path=segment.path,
         )
     raise TransactionAbortableError(

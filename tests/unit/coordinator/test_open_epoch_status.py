@@ -10,9 +10,9 @@ import pytest
 from tests.unit.coordinator.pasts import past_at_five
 from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.open_epoch_status import OpenEpoch, OpenEpochStatus, open_epoch_status, terminate_epoch
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import Transition
-from txntable.coordinator.transaction_standing import OpenEpoch, Standing, standing_of, terminate_epoch
 from txntable.coordinator.transaction_state import TransactionState as S
 
 RowBuilder = Callable[..., TransactionMetadata]
@@ -21,39 +21,41 @@ _SLOT = 20
 
 
 @pytest.mark.parametrize(
-    ("state", "epoch", "topic_id", "standing"),
+    ("state", "epoch", "topic_id", "status"),
     [
-        (S.ONGOING, 5, ENROLLED, Standing.OPEN),
-        (S.ONGOING, 5, OTHER, Standing.UNENROLLED),
-        (S.ONGOING, 4, ENROLLED, Standing.PAST),
-        (S.ONGOING, 6, ENROLLED, Standing.AHEAD),
-        (S.PREPARED, 5, ENROLLED, Standing.OPEN),
-        (S.PREPARED, 5, OTHER, Standing.UNENROLLED),
-        (S.PREPARE_COMMIT, 4, ENROLLED, Standing.DECIDED),
-        (S.PREPARE_ABORT, 4, ENROLLED, Standing.DECIDED),
-        (S.PREPARE_ABORT, 4, OTHER, Standing.PAST),
-        (S.PREPARE_ABORT, 3, ENROLLED, Standing.PAST),
-        (S.PREPARE_ABORT, 5, ENROLLED, Standing.IDLE),
-        (S.COMPLETE_COMMIT, 4, ENROLLED, Standing.PAST),
-        (S.COMPLETE_ABORT, 5, ENROLLED, Standing.IDLE),
-        (S.EMPTY, 4, ENROLLED, Standing.PAST),
-        (S.EMPTY, 5, ENROLLED, Standing.IDLE),
-        (S.EMPTY, 6, ENROLLED, Standing.AHEAD),
+        (S.ONGOING, 5, ENROLLED, OpenEpochStatus.OPEN),
+        (S.ONGOING, 5, OTHER, OpenEpochStatus.UNENROLLED),
+        (S.ONGOING, 4, ENROLLED, OpenEpochStatus.PAST),
+        (S.ONGOING, 6, ENROLLED, OpenEpochStatus.AHEAD),
+        (S.PREPARED, 5, ENROLLED, OpenEpochStatus.OPEN),
+        (S.PREPARED, 5, OTHER, OpenEpochStatus.UNENROLLED),
+        (S.PREPARE_COMMIT, 4, ENROLLED, OpenEpochStatus.DECIDED),
+        (S.PREPARE_ABORT, 4, ENROLLED, OpenEpochStatus.DECIDED),
+        (S.PREPARE_ABORT, 4, OTHER, OpenEpochStatus.PAST),
+        (S.PREPARE_ABORT, 3, ENROLLED, OpenEpochStatus.PAST),
+        (S.PREPARE_ABORT, 5, ENROLLED, OpenEpochStatus.IDLE),
+        (S.COMPLETE_COMMIT, 4, ENROLLED, OpenEpochStatus.PAST),
+        (S.COMPLETE_ABORT, 5, ENROLLED, OpenEpochStatus.IDLE),
+        (S.EMPTY, 4, ENROLLED, OpenEpochStatus.PAST),
+        (S.EMPTY, 5, ENROLLED, OpenEpochStatus.IDLE),
+        (S.EMPTY, 6, ENROLLED, OpenEpochStatus.AHEAD),
     ],
 )
-def test_standing_follows_from_the_row_of_the_producer_id(
-    a_row: RowBuilder, state: S, epoch: int, topic_id: str, standing: Standing
+def test_status_follows_from_the_row_of_the_producer_id(
+    a_row: RowBuilder, state: S, epoch: int, topic_id: str, status: OpenEpochStatus
 ) -> None:
-    assert standing_of(a_row(state), OpenEpoch(7, epoch, topic_id), next_producer_id=8) is standing
+    assert open_epoch_status(a_row(state), OpenEpoch(7, epoch, topic_id), next_producer_id=8) is status
 
 
-@pytest.mark.parametrize(("producer_id", "standing"), [(7, Standing.PAST), (8, Standing.AHEAD), (9, Standing.AHEAD)])
-def test_producer_id_without_an_id_is_past_unless_it_was_never_given(producer_id: int, standing: Standing) -> None:
-    assert standing_of(None, OpenEpoch(producer_id, 0, ENROLLED), next_producer_id=8) is standing
+@pytest.mark.parametrize(
+    ("producer_id", "status"), [(7, OpenEpochStatus.PAST), (8, OpenEpochStatus.AHEAD), (9, OpenEpochStatus.AHEAD)]
+)
+def test_producer_id_without_an_id_is_past_unless_it_was_never_given(producer_id: int, status: OpenEpochStatus) -> None:
+    assert open_epoch_status(None, OpenEpoch(producer_id, 0, ENROLLED), next_producer_id=8) is status
 
 
 def test_only_what_something_ends_does_not_hang() -> None:
-    assert [standing for standing in Standing if not standing.hangs] == [Standing.OPEN, Standing.DECIDED]
+    assert [status for status in OpenEpochStatus if not status.hangs] == [OpenEpochStatus.OPEN, OpenEpochStatus.DECIDED]
 
 
 @pytest.mark.parametrize("state", [state for state in S if state is not S.DEAD])

@@ -1,4 +1,4 @@
-"""Condemned names, and files that may not be registered any more."""
+"""Tombstoned names, and files that may not be registered any more."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tests.unit.partition.history import TOPIC_ID, History, data_rows, new_histo
 from txntable.log.actions import Remove
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import ProducerEpoch
-from txntable.partition.condemnation import LONGEST_UPLOAD_MS, decide_condemnation, was_condemned
 from txntable.partition.removal import Removal, decide_removal
+from txntable.partition.tombstoning import LONGEST_UPLOAD_MS, decide_tombstoning, was_tombstoned
 from txntable.segments.segment import StagedSegment
 
 ANN = ProducerEpoch(7, 0)
@@ -34,40 +34,40 @@ def remove(history: History, path: str) -> None:
     history.commit(lambda table: decide_removal(logs.fold, table, Removal({path}), history.time_ms))
 
 
-def condemn(history: History, *names: str) -> None:
-    history.commit(lambda table: decide_condemnation(table, names, history.time_ms))
+def tombstone(history: History, *names: str) -> None:
+    history.commit(lambda table: decide_tombstoning(table, names, history.time_ms))
 
 
-def test_condemnation_leaves_out_what_is_live_and_what_has_a_tombstone(history: History) -> None:
+def test_tombstoning_leaves_out_what_is_live_and_what_has_a_tombstone(history: History) -> None:
     history.append(ANN, [(0, 2), (1, 1)], transactional=False)
     kept, gone = sorted(add.path for add in data_rows(history.topic.segments.table))
     remove(history, gone)
 
-    actions = decide_condemnation(history.topic.segments.table, [kept, gone, "p00000/orphan.parquet"], 77)
+    actions = decide_tombstoning(history.topic.segments.table, [kept, gone, "p00000/orphan.parquet"], 77)
 
     assert actions == [Remove("p00000/orphan.parquet", 77, False)]
 
 
-def test_condemnation_is_told_from_the_removal_of_a_row(history: History) -> None:
+def test_tombstoning_is_told_from_the_removal_of_a_row(history: History) -> None:
     history.append(ANN, [(0, 2)], transactional=False)
     (removed,) = data_rows(history.topic.segments.table)
     remove(history, removed.path)
-    condemn(history, "p00000/orphan.parquet")
+    tombstone(history, "p00000/orphan.parquet")
 
     tombstones = history.topic.segments.table.tombstones
 
-    assert {path: was_condemned(gone) for path, gone in tombstones.items()} == {
+    assert {path: was_tombstoned(gone) for path, gone in tombstones.items()} == {
         removed.path: False,
         "p00000/orphan.parquet": True,
     }
 
 
-def test_condemnation_changes_nothing_that_is_published(history: History) -> None:
+def test_tombstoning_changes_nothing_that_is_published(history: History) -> None:
     history.append(ANN, [(0, 2)], transactional=False)
     history.publish()
     before = history.topic.public.table.files.paths()
 
-    condemn(history, "p00000/orphan.parquet")
+    tombstone(history, "p00000/orphan.parquet")
     history.publish()
 
     public, segments = history.topic.public.table, history.topic.segments.table
@@ -75,9 +75,9 @@ def test_condemnation_changes_nothing_that_is_published(history: History) -> Non
     assert public.numbers["reflects"] == segments.version
 
 
-def test_append_of_a_condemned_name_is_refused(history: History) -> None:
+def test_append_of_a_tombstoned_name_is_refused(history: History) -> None:
     staged = history.staged(0, 1)
-    condemn(history, staged.path)
+    tombstone(history, staged.path)
 
     assert refusal(lambda: append_of(history, staged)) == "TRANSACTION_ABORTABLE"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.log.world import World
 from tests.unit.partition.history import DIGEST, TOPIC_ID, History, topic_settings
-from txntable.compaction.ripe import RipeTopic, Stretch, before, ripe_segments
+from txntable.compaction.eligible import EligibleTopic, Stretch, before, eligible_segments
 from txntable.log.actions import Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_add
@@ -27,13 +27,13 @@ def history() -> History:
     return history
 
 
-def ripe(history: History, horizon_ms: int = LATER_MS) -> RipeTopic:
+def eligible(history: History, horizon_ms: int = LATER_MS) -> EligibleTopic:
     logs = history.topic.segments
-    return ripe_segments(logs.fold, logs.table, history.topic.public.table, horizon_ms)
+    return eligible_segments(logs.fold, logs.table, history.topic.public.table, horizon_ms)
 
 
 def bases(history: History, partition: int = 0, horizon_ms: int = LATER_MS) -> tuple[list[int], int]:
-    stretch = ripe(history, horizon_ms).partitions[partition]
+    stretch = eligible(history, horizon_ms).partitions[partition]
     return [segment.planned.base_offset for segment in stretch.segments], stretch.through
 
 
@@ -46,7 +46,7 @@ def plain(history: History, records: int = 2) -> None:
     history.append(None, [(0, records)], transactional=False)
 
 
-def test_ripe_is_what_is_visible_published_and_old_in_offset_order(history: History) -> None:
+def test_eligible_is_what_is_visible_published_and_old_in_offset_order(history: History) -> None:
     plain(history)
     committed(history, ANN)
     history.append(BOB, [(0, 2), (1, 1)], transactional=False)
@@ -57,7 +57,7 @@ def test_ripe_is_what_is_visible_published_and_old_in_offset_order(history: Hist
     assert bases(history, 2) == ([], 0)
 
 
-def test_segment_that_is_not_published_ends_what_is_ripe(history: History) -> None:
+def test_segment_that_is_not_published_ends_what_is_eligible(history: History) -> None:
     plain(history)
     history.publish()
     plain(history)
@@ -65,7 +65,7 @@ def test_segment_that_is_not_published_ends_what_is_ripe(history: History) -> No
     assert bases(history) == ([0], 2)
 
 
-def test_open_transaction_ends_what_is_ripe(history: History) -> None:
+def test_open_transaction_ends_what_is_eligible(history: History) -> None:
     plain(history)
     history.append(ANN, [(0, 2)], transactional=True)
     plain(history)
@@ -82,9 +82,9 @@ def test_aborted_segments_are_passed_over_and_named(history: History) -> None:
     history.publish()
 
     assert bases(history) == ([0, 5], 7)
-    assert ripe(history).aborted == tuple(sorted(history.aborted()))
+    assert eligible(history).aborted == tuple(sorted(history.aborted()))
     assert len(history.aborted()) == 2
-    assert not any(segment.follows_gap for segment in ripe(history).partitions[0].segments)
+    assert not any(segment.follows_gap for segment in eligible(history).partitions[0].segments)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_a_transaction_wrote_is_old_by_its_decision(history: History, horiz
     assert bases(history, 0, horizon_ms)[0] == found
 
 
-def test_young_segment_is_a_gap_and_what_is_old_behind_it_is_ripe_too(history: History) -> None:
+def test_young_segment_is_a_gap_and_what_is_old_behind_it_is_eligible_too(history: History) -> None:
     """A transaction that took long: its records come first, and were decided last."""
     history.append(ANN, [(0, 2)], transactional=True)
     plain(history)
@@ -121,7 +121,7 @@ def test_young_segment_is_a_gap_and_what_is_old_behind_it_is_ripe_too(history: H
     history.decide(ANN, Control.COMMIT)
     history.publish()
 
-    found = ripe(history, before_decision_ms).partitions[0]
+    found = eligible(history, before_decision_ms).partitions[0]
 
     assert [(s.planned.base_offset, s.follows_gap) for s in found.segments] == [(2, True), (4, False)]
     assert found.through == 0
@@ -160,19 +160,19 @@ def test_what_lies_below_the_log_start_is_left_out(history: History, start: int,
     history.commit(lambda table: [Txn(per_partition(LOG_START, TOPIC_ID, 0), start)])
     history.publish()
 
-    (segment,) = ripe(history).partitions[0].segments
+    (segment,) = eligible(history).partitions[0].segments
 
     assert (segment.planned.start, segment.planned.end) == offsets
     assert segment.planned.is_whole == (start == 0)
 
 
-def test_ripe_segment_says_what_the_rewrite_needs_to_know(history: History) -> None:
+def test_eligible_segment_says_what_the_rewrite_needs_to_know(history: History) -> None:
     plain(history)
     committed(history, ANN)
     history.append(BOB, [(0, 2)], transactional=False)
     history.publish()
 
-    segments = ripe(history).partitions[0].segments
+    segments = eligible(history).partitions[0].segments
 
     assert [segment.is_unsettled for segment in segments] == [False, True, False]
     assert [segment.planned.commit for segment in segments] == [0, 1, 0]
@@ -184,13 +184,13 @@ def test_before_is_what_begins_below_an_offset(history: History) -> None:
     plain(history)
     plain(history)
     history.publish()
-    stretch = ripe(history).partitions[0]
+    stretch = eligible(history).partitions[0]
 
     assert [s.planned.base_offset for s in before(stretch, 3)] == [0, 2]
     assert [s.planned.base_offset for s in before(stretch, 2)] == [0]
     assert list(before(Stretch(), 100)) == []
 
 
-def test_topic_without_segments_has_nothing_ripe(history: History) -> None:
-    assert all(stretch == Stretch() for stretch in ripe(history).partitions.values())
+def test_topic_without_segments_has_nothing_eligible(history: History) -> None:
+    assert all(stretch == Stretch() for stretch in eligible(history).partitions.values())
     assert TableState().files.paths() == set()

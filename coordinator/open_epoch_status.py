@@ -18,7 +18,7 @@ from txntable.coordinator.transaction_state import Operation
 from txntable.coordinator.transaction_upkeep import abort_open
 
 
-class Standing(Enum):
+class OpenEpochStatus(Enum):
     """What the transaction log knows of a (producer id, epoch) with open data in a topic."""
 
     OPEN = "OPEN"
@@ -37,7 +37,7 @@ class Standing(Enum):
     @property
     def hangs(self) -> bool:
         """Whether nothing that is under way will end the transaction in the topic."""
-        return self not in (Standing.OPEN, Standing.DECIDED)
+        return self not in (OpenEpochStatus.OPEN, OpenEpochStatus.DECIDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class OpenEpoch:
     topic_id: str
 
 
-def standing_of(row: TransactionMetadata | None, open_epoch: OpenEpoch, next_producer_id: int) -> Standing:
+def open_epoch_status(row: TransactionMetadata | None, open_epoch: OpenEpoch, next_producer_id: int) -> OpenEpochStatus:
     """Return how the transaction log stands to an open transaction.
 
     Parameters
@@ -71,21 +71,21 @@ def standing_of(row: TransactionMetadata | None, open_epoch: OpenEpoch, next_pro
 
     Returns
     -------
-    Standing
+    OpenEpochStatus
         A topic counts as a whole: one marker ends the transaction in all its partitions.
     """
     if row is None:
-        return Standing.PAST if open_epoch.producer_id < next_producer_id else Standing.AHEAD
+        return OpenEpochStatus.PAST if open_epoch.producer_id < next_producer_id else OpenEpochStatus.AHEAD
     if open_epoch.epoch > row.producer_epoch:
-        return Standing.AHEAD
+        return OpenEpochStatus.AHEAD
     enrolled = open_epoch.topic_id in row.topics
     if open_epoch.epoch == row.producer_epoch:
         if not row.state.is_open:
-            return Standing.IDLE
-        return Standing.OPEN if enrolled else Standing.UNENROLLED
+            return OpenEpochStatus.IDLE
+        return OpenEpochStatus.OPEN if enrolled else OpenEpochStatus.UNENROLLED
     # A decided row has enrolments of the epoch just below its own.
     owed = row.state.is_decided and enrolled and open_epoch.epoch == row.producer_epoch - 1
-    return Standing.DECIDED if owed else Standing.PAST
+    return OpenEpochStatus.DECIDED if owed else OpenEpochStatus.PAST
 
 
 def terminate_epoch(

@@ -1,6 +1,6 @@
 """The segments of a topic that may be rewritten now (PROTOCOL.md §5.8).
 
-Owns what *ripe* means, and which rows belong to aborted transactions.  Must not know what a compaction
+Owns what *eligible* means, and which rows belong to aborted transactions.  Must not know what a compaction
 makes of them.  Pure.
 """
 
@@ -21,7 +21,7 @@ from txntable.segments.segment_columns import PlannedSegment
 
 
 @dataclass(frozen=True, slots=True)
-class RipeSegment:
+class EligibleSegment:
     """A segment that may be rewritten.
 
     Attributes
@@ -37,7 +37,7 @@ class RipeSegment:
     may_hold_tombstones : bool
         By its statistics.
     follows_gap : bool
-        Whether a segment that is not ripe stands between this one and the one before.
+        Whether a segment that is not eligible stands between this one and the one before.
     """
 
     planned: PlannedSegment
@@ -50,22 +50,22 @@ class RipeSegment:
 
 @dataclass(slots=True)
 class Stretch:
-    """The ripe segments of a partition in offset order.
+    """The eligible segments of a partition in offset order.
 
     Attributes
     ----------
-    segments : list of RipeSegment
-        Visible and ripe.
+    segments : list of EligibleSegment
+        Visible and eligible.
     through : int
         Every offset below it is in one of them, or in no visible segment.
     """
 
-    segments: list[RipeSegment] = field(default_factory=list)
+    segments: list[EligibleSegment] = field(default_factory=list)
     through: int = 0
 
 
 @dataclass(slots=True)
-class RipeTopic:
+class EligibleTopic:
     """What was found: the stretch of each partition, the rows of aborted transactions, how many rows are too young."""
 
     partitions: dict[int, Stretch] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class RipeTopic:
     young: int = 0
 
 
-def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, horizon_ms: int) -> RipeTopic:
+def eligible_segments(logs: PartitionLogs, table: TableState, public: TableState, horizon_ms: int) -> EligibleTopic:
     """Return what may be rewritten or taken away.
 
     Parameters
@@ -83,7 +83,7 @@ def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, ho
     public : TableState
         P's.
     horizon_ms : int
-        The store's time: what was decided, or appended without a transaction, later than it is not ripe.
+        The store's time: what was decided, or appended without a transaction, later than it is not eligible.
     """
     settings = logs.settings
     assert settings is not None  # the caller has looked at it
@@ -98,7 +98,7 @@ def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, ho
             aborted.append(batch.path)
         else:
             rows[batch.partition].append((batch, row))
-    found = RipeTopic(aborted=tuple(sorted(aborted)))
+    found = EligibleTopic(aborted=tuple(sorted(aborted)))
     for partition, unsorted in rows.items():
         start = log_start(table.numbers, settings.topic_id, partition)
         end = unstable.get(partition, next_offset(table.numbers, settings.topic_id, partition))
@@ -113,7 +113,7 @@ def ripe_segments(logs: PartitionLogs, table: TableState, public: TableState, ho
                 stretch.through = min(stretch.through, batch.base_offset)
                 gap = True
                 continue
-            stretch.segments.append(_ripe(logs, batch, row, start, follows_gap=gap))
+            stretch.segments.append(_eligible(logs, batch, row, start, follows_gap=gap))
             gap = False
     return found
 
@@ -129,7 +129,7 @@ def _is_old(logs: PartitionLogs, batch: Batch, horizon_ms: int) -> bool:
     return marker is not None and marker.decided_at_ms <= horizon_ms
 
 
-def _ripe(logs: PartitionLogs, batch: Batch, row: Add, start: int, *, follows_gap: bool) -> RipeSegment:
+def _eligible(logs: PartitionLogs, batch: Batch, row: Add, start: int, *, follows_gap: bool) -> EligibleSegment:
     settings = logs.settings
     assert settings is not None
     planned = PlannedSegment(
@@ -144,7 +144,7 @@ def _ripe(logs: PartitionLogs, batch: Batch, row: Add, start: int, *, follows_ga
         batch.last_offset + 1,
         batch.digest,
     )
-    return RipeSegment(
+    return EligibleSegment(
         planned,
         batch.producer is not None and batch.transactional,
         batch.max_timestamp_ms,
@@ -154,6 +154,6 @@ def _ripe(logs: PartitionLogs, batch: Batch, row: Add, start: int, *, follows_ga
     )
 
 
-def before(stretch: Stretch, through: int) -> Iterator[RipeSegment]:
+def before(stretch: Stretch, through: int) -> Iterator[EligibleSegment]:
     """Yield the segments of a stretch that begin below an offset."""
     return (segment for segment in stretch.segments if segment.planned.base_offset < through)
