@@ -17,11 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coordinator import row_json
+from coordinator.errors import TxnTableError
+from coordinator.group_fencing import check_member
 from coordinator.group_offsets import OffsetRow
+from coordinator.group_request import GroupMetadata
 from coordinator.prepared_token import PreparedToken
 from txntable import key, layout, offset_rows, transaction_rows
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log import actions
+from txntable.log.action_fields import check_file_path
 from txntable.log.checkpoint import encode_checkpoint
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.entry_encoding import encode_commit
@@ -100,6 +104,15 @@ def file_name(path: str) -> Json:
     return None if found is None else {"kind": found.kind.value, "producer": found.producer and list(found.producer)}
 
 
+def is_file_path(path: str) -> bool:
+    """Return whether an entry may name a file so."""
+    try:
+        check_file_path(path)
+    except REFUSED:
+        return False
+    return True
+
+
 def token(transactional_id: str, producer_id: int, epoch: int, unique: str) -> str:
     """Return the token of a prepared transaction."""
     return str(PreparedToken.new(transactional_id, producer_id, epoch, unique))
@@ -114,9 +127,9 @@ def constant_file() -> bytes:
 
 
 def key_of(types: Sequence[str], values: Sequence[Any]) -> bytes | None:
-    """Return the key bytes of a record; types are those of a Delta schema, values as :func:`arrow_value` reads them."""
-    kinds = [_type_of(name) for name in types]
-    return key.key_bytes([arrow_value(value, kind) for value, kind in zip(values, kinds, strict=True)], kinds)
+    """Return the key bytes of a record; types are those of a Delta schema, values as :func:`_column` reads them."""
+    columns = [_column([value], _type_of(name)) for name, value in zip(types, values, strict=True)]
+    return key.key_bytes([column[0].as_py() for column in columns], [column.type for column in columns])
 
 
 def hash_of(data: bytes) -> int:
@@ -131,9 +144,8 @@ def partition_of(data: bytes, partitions: int) -> int:
 
 def batch_partitions(types: Sequence[str], values: Sequence[Any], partitions: int) -> int | None:
     """Return the partition of a record as the writers of whole batches compute it."""
-    kinds = [_type_of(name) for name in types]
-    names = [f"c{index}" for index in range(len(kinds))]
-    columns = [pa.array([arrow_value(value, kind)], kind) for value, kind in zip(values, kinds, strict=True)]
+    columns = [_column([value], _type_of(name)) for name, value in zip(types, values, strict=True)]
+    names = [f"c{index}" for index in range(len(columns))]
     found: int | None = key.partitions_of(pa.RecordBatch.from_arrays(columns, names), names, partitions)[0].as_py()
     return found
 
@@ -143,35 +155,45 @@ def _type_of(name: Any) -> pa.DataType:
     return from_delta_schema(json.dumps({"type": "struct", "fields": [field]})).field(0).type
 
 
-def arrow_value(value: Any, kind: pa.DataType) -> Any:
-    """Return the value that a vector writes as JSON: bytes as hex, times as µs, days and decimals as text."""
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return what vectors write as JSON: bytes in hex, timestamps in µs, dates and decimals as texts."""
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    if pa.types.is_date(kind) and any(isinstance(value, int) for value in values):
+        return pa.array(values, pa.int32()).cast(kind)
+    return pa.array([_value(value, kind) for value in values], kind)
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
-    if pa.types.is_binary(kind):
-        return bytes.fromhex(value)
-    if pa.types.is_decimal(kind):
-        return Decimal(value)
-    if pa.types.is_date(kind):
-        return (
-            pa.scalar(value, pa.int32()).cast(kind).as_py() if isinstance(value, int) else dt.date.fromisoformat(value)
-        )
-    if pa.types.is_timestamp(kind):
-        return pa.scalar(value, pa.int64()).cast(kind)
-    if pa.types.is_floating(kind):
-        return float(value)
     if pa.types.is_struct(kind):
-        return {field.name: arrow_value(value[field.name], field.type) for field in kind.fields}
-    if pa.types.is_list(kind):
-        return [arrow_value(each, kind.value_type) for each in value]
-    return value
+        return {field.name: _value(value[field.name], field.type) for field in kind.fields}
+    readers: Mapping[Callable[[pa.DataType], bool], Callable[[Any], Any]] = {
+        pa.types.is_binary: bytes.fromhex,
+        pa.types.is_decimal: Decimal,
+        pa.types.is_date: dt.date.fromisoformat,
+        pa.types.is_floating: float,
+    }
+    reader = next((reader for is_of, reader in readers.items() if is_of(kind)), None)
+    return value if reader is None else reader(value)
 
 
 # -- stored JSON and rows ---------------------------------------------------------------------------
 
 
-def read_json(text: str) -> Json:
-    """Return a stored document; raises ``ValueError`` where readers refuse it."""
-    return row_json.parse_json(text)
+def is_stored_json(text: str) -> bool:
+    """Return whether readers accept a document."""
+    try:
+        row_json.parse_json(text)
+    except ValueError:
+        return False
+    return True
+
+
+def row_path(columns: Mapping[str, str | None]) -> str:
+    """Return the path of a row by its columns."""
+    return layout.key_path(columns["_kind"] or "", columns["_key"] or "")
 
 
 def columns_of_row(log: str, kind: str, text: str) -> Json:
@@ -216,6 +238,14 @@ class Log:
         """Read the log from cold and return its state; raises one of REFUSED."""
         self.view.refresh()
         return {**table_state(self.view.table), **self._meaning()}
+
+    def accepts(self) -> bool:
+        """Return whether the log can be read, and every row of it."""
+        try:
+            self.open()
+        except REFUSED:
+            return False
+        return True
 
     def _meaning(self) -> dict[str, Json]:
         meanings: Mapping[str, Callable[[], dict[str, Json]]] = {
@@ -371,12 +401,8 @@ def statistics_of(schema: str, rows: Sequence[Mapping[str, Any]], timestamps_us:
     """Return ``add.stats`` of a segment with these rows."""
     columns = from_delta_schema(schema)
     fields = [field for field in segment_schema(columns) if field.name != "_offset_delta"]
-    arrays = [
-        pa.array([_value_in(row, field) for row in rows], field.type)
-        if field.name != "_timestamp"
-        else pa.array(list(timestamps_us), pa.int64()).cast(field.type)
-        for field in fields
-    ]
+    given: dict[str, Sequence[Any]] = {name: [row.get(name) for row in rows] for name in columns.names}
+    arrays = [_column(given.get(field.name, timestamps_us), field.type) for field in fields]
     settings = TopicSettings(TOPIC, "0" * 32, 1, columns)
     plan = SegmentPlan(_ROOTS["S"], settings, None, 1_700_000_000_000)
     writer = SegmentWriter(MemoryStore(MemoryObjects()), plan, 0, "0" * 32, keyed=False)
@@ -384,6 +410,23 @@ def statistics_of(schema: str, rows: Sequence[Mapping[str, Any]], timestamps_us:
     return writer.close().stats
 
 
-def _value_in(row: Mapping[str, Any], field: pa.Field) -> Any:
-    value = arrow_value(row.get(field.name), field.type)
-    return value.as_py() if isinstance(value, pa.Scalar) else value
+# -- groups -----------------------------------------------------------------------------------------
+
+
+def refusal_of_commit(
+    row: str | None, metadata: Mapping[str, Any] | None, partitions: Sequence[tuple[str, int]], transactional: bool
+) -> str | None:
+    """Return the error that refuses a commit of offsets, by its name in Kafka; ``None``: it is accepted."""
+    group = None if row is None else offset_rows.GroupRow.from_json(row)
+    frozen = None
+    if metadata is not None:
+        said = metadata["ownership"]
+        ownership = None if said is None else {(topic, partition): epoch for topic, partition, epoch in said}
+        frozen = GroupMetadata(
+            "readers", metadata["member_id"], metadata["generation"], metadata["instance_id"], ownership
+        )
+    try:
+        check_member(group, frozen, [(topic, number) for topic, number in partitions], transactional=transactional)
+    except TxnTableError as error:
+        return error.code
+    return None
