@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,32 @@ def test_file_of_vectors_says_what_a_case_is_and_names_each_once(name: str) -> N
     assert found["protocol"]
     assert len(set(names)) == len(names)
     assert {field for case in found["cases"] for field in case} <= set(found["case"])
+
+
+PROTOCOL = (Path(__file__).parents[2] / "PROTOCOL.md").read_text(encoding="utf-8")
+
+
+def test_hashes_in_the_protocol_are_those_of_the_vectors() -> None:
+    known = {(case["kind"], case["spelled"]): case["path"] for case in document("keys")["cases"]}
+    rows = re.findall(r"\| `(\w+)` \| `(\[.*?\])` \| `(k/[0-9a-f]{32}\.parquet)` \|", PROTOCOL)
+
+    assert len(rows) >= 7
+    assert {(kind, spelled): path for kind, spelled, path in rows}.items() <= known.items()
+
+
+def test_constant_file_in_the_protocol_is_that_of_the_vectors() -> None:
+    (case,) = document("constant_file")["cases"]
+    (said,) = re.findall(r"```\n(UEFSM.*?)```", PROTOCOL, re.DOTALL)
+
+    assert said.replace("\n", "") == case["base64"]
+    assert f"`{case['sha256']}`" in PROTOCOL
+
+
+def test_sections_that_vectors_name_are_sections_of_the_protocol() -> None:
+    sections = set(re.findall(r"^#+ (\d+(?:\.\d+)?)\.? ", PROTOCOL, re.MULTILINE))
+    named = {number for name in files() for number in re.findall(r"[\d.]*\d", document(name)["protocol"])}
+
+    assert named <= sections
 
 
 # -- names and hashes -------------------------------------------------------------------------------
