@@ -106,7 +106,12 @@ def table_state(table: TableState) -> dict[str, Any]:
 def transactions(table: TableState, fold: TransactionLogFold) -> dict[str, Any]:
     """Return what T says of its rows."""
     return {
-        "rows": {add.partition_values["_key"]: json.loads(add.partition_values["_row"] or "") for add in table.files},
+        "rows": {
+            f"{add.partition_values['_kind']} {add.partition_values['_key']}": json.loads(
+                add.partition_values["_row"] or ""
+            )
+            for add in table.files
+        },
         "open": sorted(name for name, row in fold.under_way.items() if row.state.is_open),
         "decided_and_not_complete": [[row.transactional_id, row.position] for row in fold.decided()],
     }
