@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import gc
-from txntable.spark.python_worker import settle
+from txntable.spark.writing.python_worker import settle
 settle()
 frozen = gc.get_freeze_count()
 loaded_later = [[] for _ in range(1000)]
