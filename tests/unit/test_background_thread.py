@@ -18,7 +18,7 @@ import atexit, io, sys, threading
 import pyarrow as pa, pyarrow.parquet as pq
 
 atexit.register(lambda: print([each.name for each in threading.enumerate() if each.name.startswith("txntable")]))
-from txntable.background_thread import start_in_background
+from txntable.runtime.background_thread import start_in_background
 
 file = io.BytesIO()
 pq.write_table(pa.table({"number": range(20_000), "text": ["text"] * 20_000}), file)
@@ -35,7 +35,7 @@ begun.wait()
 
 STUCK = """
 import threading
-from txntable import background_thread
+from txntable.runtime import background_thread
 
 background_thread.PATIENCE_S = 0.0
 background_thread.start_in_background("txntable-stuck", threading.Event().wait, lambda: None)
@@ -44,7 +44,7 @@ background_thread.start_in_background("txntable-stuck", threading.Event().wait, 
 HEARTBEAT = """
 import atexit, threading
 atexit.register(lambda: print([each.name for each in threading.enumerate() if each.name.startswith("txntable")]))
-from txntable.client.heartbeat_thread import HeartbeatThread
+from txntable.groups.heartbeat_thread import HeartbeatThread
 begun = threading.Event()
 thread = HeartbeatThread(lambda: begun.set() or 0)
 thread.wake()
@@ -54,7 +54,7 @@ begun.wait()
 LINGER = """
 import atexit, sys, threading
 atexit.register(lambda: print([each.name for each in threading.enumerate() if each.name.startswith("txntable")]))
-from txntable.warehouse import Warehouse
+from txntable import Warehouse
 warehouse = Warehouse.create(sys.argv[1], durability="page-cache")
 warehouse.admin().create_topic("raw")
 producer = warehouse.producer(linger_ms=1)
