@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.group import GroupRow
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import OffsetLogTransition
@@ -26,7 +26,7 @@ from txntable.log.table_state import TableState
 from txntable.offsets.offset_rows import GROUP_KIND, OFFSET_KIND, columns_of, row_of
 
 DECIDED_THROUGH = "decided_through"
-GroupOffsets: TypeAlias = Mapping[TopicPartition, OffsetRow]
+GroupOffsets: TypeAlias = Mapping[NamedPartition, OffsetRow]
 Request: TypeAlias = Callable[[GroupRow | None, GroupOffsets, int], OffsetLogTransition[AnswerT]]
 Sweep: TypeAlias = Callable[[TableState], Sequence[OffsetLogTransition[None]]]
 _NO_OFFSETS: GroupOffsets = {}
@@ -39,7 +39,7 @@ class OffsetLogFold:
     ----------
     groups : Mapping of str to GroupRow
         By name; a group that only ever committed offsets has none.
-    offsets : Mapping of str to Mapping of TopicPartition to OffsetRow
+    offsets : Mapping of str to Mapping of NamedPartition to OffsetRow
         By group.
     pending : Mapping of str to OffsetRow
         The rows with pending offsets, by key.
@@ -47,7 +47,7 @@ class OffsetLogFold:
 
     def __init__(self) -> None:
         self.groups: MutableMapping[str, GroupRow] = {}
-        self.offsets: MutableMapping[str, MutableMapping[TopicPartition, OffsetRow]] = {}
+        self.offsets: MutableMapping[str, MutableMapping[NamedPartition, OffsetRow]] = {}
         self.pending: MutableMapping[str, OffsetRow] = {}
         # (producer id, epoch) -> rows with an offset of that transaction, by key: a decision settles its own only.
         self._waiting: MutableMapping[tuple[int, int], MutableMapping[str, OffsetRow]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import OffsetLogTransition
 from txntable.coordinator.offset_upkeep import expire_offsets, forget_topic
@@ -194,7 +194,7 @@ def _expired(offsets: OffsetLog, table: TableState, spec: OffsetExpirySpec) -> I
 
 def _really_old(
     expired: OffsetLogTransition[None],
-    rows: Mapping[TopicPartition, OffsetRow],
+    rows: Mapping[NamedPartition, OffsetRow],
     table: TableState,
     spec: OffsetExpirySpec,
 ) -> OffsetLogTransition[None]:

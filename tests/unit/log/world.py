@@ -17,7 +17,7 @@ from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.log.entry_encoding import encode_commit
 from txntable.log.log_view import LogContext
-from txntable.log.outcome import Committed, Outcome
+from txntable.log.outcome import CommitOutcome, Committed
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore, PutOutcome
 from txntable.storage.store_clock import StoreClock
@@ -91,11 +91,11 @@ class Process:
         outcome = self.log.commit("CREATE", lambda table: [] if table.version is not None else creation())
         assert isinstance(outcome, Committed)
 
-    def count(self) -> Outcome:
+    def count(self) -> CommitOutcome:
         """Raise the number ``counter`` by one: lost updates show."""
         return self.log.commit("COUNT", lambda table: [Txn("counter", table.number("counter") + 1)])
 
-    def add_file(self, path: str) -> Outcome:
+    def add_file(self, path: str) -> CommitOutcome:
         """Make a file live."""
         return self.log.commit("ADD", lambda table: [file(path)])
 
