@@ -115,10 +115,16 @@ def file(path: str, size: int = 1) -> Add:
     return Add(path, {}, size, 0, True, '{"numRecords":1}', '{"v":1}')
 
 
+def info_above(table: TableState, commit_id: str, operation: str = "X") -> CommitInfo:
+    """What an entry that is written on a state says first."""
+    assert table.log is not None
+    return CommitInfo(commit_id, table.commit_id, table.timestamp_ms + 1, operation, table.log, table.chain)
+
+
 def plant(log: DeltaLog[Any], *actions: Action) -> None:
     """Put actions at the next slot as a foreign hand does: what our own writers would not write."""
     table = log.refresh()
-    info = CommitInfo("foreign", table.commit_id, table.timestamp_ms + 1, "PLANT", table.log, table.chain)
+    info = info_above(table, "foreign", "PLANT")
     data = encode_commit(Commit(table.next_version, info, actions), "foreign")
     assert log.context.store.put_if_absent(commit_path(log.root, table.next_version), data) is PutOutcome.CREATED
 
