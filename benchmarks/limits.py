@@ -15,6 +15,7 @@ from txntable.coordinator.offset_request import MAX_METADATA_BYTES
 from txntable.coordinator.row_json import LARGEST_NUMBER, LONGEST_NAME_BYTES
 from txntable.coordinator.transaction import LARGEST_ROW_BYTES
 from txntable.format.layout import LONGEST_PATH
+from txntable.log.keyed_log import LARGEST_COMMIT_ROWS
 from txntable.partition.append import (
     LARGEST_COMMIT_BYTES,
     LARGEST_COMMIT_SEGMENTS,
@@ -24,7 +25,6 @@ from txntable.partition.append import (
 from txntable.partition.tombstoning import LARGEST_TOMBSTONING
 from txntable.producer.producer_config import DEFAULT_MAX_REQUEST_SIZE, LARGEST_BATCH_SIZE
 from txntable.segments.statistics import LARGEST_LEAVES, LARGEST_STRING
-from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS
 from txntable.warehouse.warehouse_creation import LONGEST_KEY_BYTES
 
 _KIB, _MIB, _GIB = 1024, 1024**2, 1024**3

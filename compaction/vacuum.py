@@ -258,7 +258,5 @@ def _statuses(transactions: TransactionLog) -> dict[int, ProducerStatus]:
 
 def _heartbeats(offsets: OffsetLog) -> set[str]:
     """Return the paths of the heartbeats of all members of all groups."""
-    offsets.refresh()
-    with offsets.log.lock:
-        groups = list(offsets.log.fold.groups.values())
+    groups = offsets.look(lambda: list(offsets.log.fold.groups.values()))
     return {heartbeat_path(group.group, member_id) for group in groups for member_id in group.members}

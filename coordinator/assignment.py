@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-TopicPartition: TypeAlias = tuple[str, int]
+NamedPartition: TypeAlias = tuple[str, int]
 """A topic's name and a partition of it."""
 
-Assignment: TypeAlias = dict[str, list[TopicPartition]]
+Assignment: TypeAlias = dict[str, list[NamedPartition]]
 """Member id -> its partitions; every member is there."""
 
 
@@ -45,20 +45,20 @@ class AssignorInput:
         How many partitions each topic has; only of topics that exist and that a member subscribes to.
     members : Mapping[str, Subscriber]
         By member id.
-    owned : Mapping[str, frozenset of TopicPartition]
+    owned : Mapping[str, frozenset of NamedPartition]
         What each member has now; no partition twice.
     """
 
     partitions: Mapping[str, int]
     members: Mapping[str, Subscriber]
-    owned: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
+    owned: Mapping[str, frozenset[NamedPartition]] = field(default_factory=dict)
 
-    def owned_by(self, member: str) -> list[TopicPartition]:
+    def owned_by(self, member: str) -> list[NamedPartition]:
         """Return the partitions that a member has and that still exist, by partition, then by topic."""
         existing = (each for each in self.owned.get(member, ()) if each[1] < self.partitions.get(each[0], 0))
         return sorted(existing, key=lambda each: (each[1], each[0]))
 
-    def all_partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
+    def all_partitions(self, topics: Iterable[str]) -> list[NamedPartition]:
         """Return every partition of `topics`, topic after topic."""
         return [(topic, partition) for topic in topics for partition in range(self.partitions[topic])]
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.assignors import Assignor
 from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT
 from txntable.coordinator.errors import (
@@ -233,7 +233,7 @@ def _invariants(row: GroupRow) -> dict[str, bool]:
     }
 
 
-def _at_most_once(counts: Counter[TopicPartition]) -> bool:
+def _at_most_once(counts: Counter[NamedPartition]) -> bool:
     return all(count == 1 for count in counts.values())
 
 

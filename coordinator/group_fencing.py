@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.errors import (
     GroupIdNotFoundError,
     IllegalGenerationError,
@@ -26,7 +26,7 @@ from txntable.coordinator.group_shard import find_member
 def check_member(
     row: GroupRow | None,
     metadata: GroupMetadata | None,
-    partitions: Iterable[TopicPartition],
+    partitions: Iterable[NamedPartition],
     *,
     transactional: bool,
 ) -> None:
@@ -38,7 +38,7 @@ def check_member(
         The group's row in the state that is decided on; ``None`` when there is none.
     metadata : GroupMetadata, optional
         Frozen when the ranges were read; ``None``: a consumer that assigns its partitions itself, or an admin.
-    partitions : iterable of TopicPartition
+    partitions : iterable of NamedPartition
         Whose offsets.
     transactional : bool
         Whether the commit is part of a transaction.
@@ -78,7 +78,7 @@ def check_member(
             raise _lost(row, member, metadata, partition)
 
 
-def _has_owned_since(member: GroupMember, metadata: GroupMetadata, partition: TopicPartition) -> bool:
+def _has_owned_since(member: GroupMember, metadata: GroupMetadata, partition: NamedPartition) -> bool:
     epoch = member.owned.get(partition)
     if epoch is None:
         return False
@@ -86,7 +86,7 @@ def _has_owned_since(member: GroupMember, metadata: GroupMetadata, partition: To
 
 
 def _lost(
-    row: GroupRow, member: GroupMember, metadata: GroupMetadata, partition: TopicPartition
+    row: GroupRow, member: GroupMember, metadata: GroupMetadata, partition: NamedPartition
 ) -> StaleMemberEpochError:
     return StaleMemberEpochError(
         "the member has not owned the partition since it read it; read again from what is committed",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.assignors import Assignor
 from txntable.coordinator.enrolment import decode_partitions, encode_partitions
 from txntable.coordinator.error_kinds import shown
@@ -56,9 +56,9 @@ class GroupMember:
         Of a static member.
     client_id, host : str
         For people; may be empty.
-    owned : Mapping of TopicPartition to int
+    owned : Mapping of NamedPartition to int
         What it has, with the ownership epochs.
-    target : frozenset of TopicPartition
+    target : frozenset of NamedPartition
         What it is to have.
     """
 
@@ -71,16 +71,16 @@ class GroupMember:
     instance_id: str | None = None
     client_id: str = ""
     host: str = ""
-    owned: Mapping[TopicPartition, int] = field(default_factory=dict)
-    target: frozenset[TopicPartition] = frozenset()
+    owned: Mapping[NamedPartition, int] = field(default_factory=dict)
+    target: frozenset[NamedPartition] = frozenset()
 
     @property
-    def to_release(self) -> frozenset[TopicPartition]:
+    def to_release(self) -> frozenset[NamedPartition]:
         """What it has and is not to have."""
         return frozenset(self.owned) - self.target
 
     @property
-    def awaited(self) -> frozenset[TopicPartition]:
+    def awaited(self) -> frozenset[NamedPartition]:
         """What it is to have and another still has."""
         return self.target - frozenset(self.owned)
 
@@ -145,14 +145,14 @@ def decode_assignor(name: str) -> Assignor:
         ) from error
 
 
-def _encode_ranges(partitions: Iterable[TopicPartition]) -> dict[str, str]:
+def _encode_ranges(partitions: Iterable[NamedPartition]) -> dict[str, str]:
     numbers: dict[str, set[int]] = {}
     for topic, partition in partitions:
         numbers.setdefault(topic, set()).add(partition)
     return {topic: encode_partitions(each) for topic, each in sorted(numbers.items())}
 
 
-def _decode_ranges(document: Mapping[str, Any]) -> list[TopicPartition]:
+def _decode_ranges(document: Mapping[str, Any]) -> list[NamedPartition]:
     return [
         (topic, partition)
         for topic, ranges in zip(document, _texts(document.values()), strict=True)
@@ -160,8 +160,8 @@ def _decode_ranges(document: Mapping[str, Any]) -> list[TopicPartition]:
     ]
 
 
-def _decode_owned(document: Mapping[str, Any]) -> dict[TopicPartition, int]:
-    owned: dict[TopicPartition, int] = {}
+def _decode_owned(document: Mapping[str, Any]) -> dict[NamedPartition, int]:
+    owned: dict[NamedPartition, int] = {}
     for topic, epochs in document.items():
         if not isinstance(epochs, dict) or not all(_EPOCH.fullmatch(epoch) for epoch in epochs):
             raise DamagedDataError("a stored member has misspelt ownership epochs", row=_WHAT, topic=topic)

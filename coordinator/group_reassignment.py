@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from txntable.coordinator.assignment import AssignorInput, Subscriber, TopicPartition
+from txntable.coordinator.assignment import AssignorInput, NamedPartition, Subscriber
 from txntable.coordinator.assignors import select_assignor, target_assignment
 from txntable.coordinator.group import GroupRow, GroupTopic, members_by_id
 from txntable.coordinator.group_member import GroupMember
@@ -89,7 +89,7 @@ def _topics(row: GroupRow, members: Members, found: Mapping[str, GroupTopic | No
     return {name: topic for name, topic in topics.items() if topic is not None}
 
 
-def _existing(row: GroupRow, topics: Mapping[str, GroupTopic], member: GroupMember) -> dict[TopicPartition, int]:
+def _existing(row: GroupRow, topics: Mapping[str, GroupTopic], member: GroupMember) -> dict[NamedPartition, int]:
     """Return what a member owns without what is gone: a topic that was created again is another."""
     same = {name: topic.partitions for name, topic in topics.items() if _topic_id(row.topics, name) == topic.topic_id}
     return {each: epoch for each, epoch in member.owned.items() if each[1] < same.get(each[0], 0)}

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.assignors import DEFAULT_ASSIGNORS, Assignor
 from txntable.coordinator.errors import InvalidRequestError, InvalidSessionTimeoutError
 from txntable.coordinator.group import GroupRow, GroupTopic
@@ -64,7 +64,7 @@ class GroupMetadata:
         That it knew.
     instance_id : str, optional
         Of a static member.
-    ownership : Mapping of TopicPartition to int, optional
+    ownership : Mapping of NamedPartition to int, optional
         The ownership epoch of each partition that it owned.  ``None``: not known (metadata from elsewhere); then a
         partition that it has owned since that generation or longer counts.
     """
@@ -73,7 +73,7 @@ class GroupMetadata:
     member_id: str
     generation: int
     instance_id: str | None = None
-    ownership: Mapping[TopicPartition, int] | None = None
+    ownership: Mapping[NamedPartition, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class MemberAssignment:
         Of the group.
     assignor : Assignor
         That the group uses.
-    partitions : Mapping of TopicPartition to int
+    partitions : Mapping of NamedPartition to int
         What it owns and keeps, with the ownership epochs: to be read.
-    to_release : Mapping of TopicPartition to int
+    to_release : Mapping of NamedPartition to int
         What it owns and is to give up: finish, commit, then release.
-    awaited : frozenset of TopicPartition
+    awaited : frozenset of NamedPartition
         What it will own as soon as the others have released it.
     instance_id : str, optional
         Of a static member.
@@ -105,9 +105,9 @@ class MemberAssignment:
     generation: int
     state: GroupState
     assignor: Assignor
-    partitions: Mapping[TopicPartition, int]
-    to_release: Mapping[TopicPartition, int]
-    awaited: frozenset[TopicPartition]
+    partitions: Mapping[NamedPartition, int]
+    to_release: Mapping[NamedPartition, int]
+    awaited: frozenset[NamedPartition]
     instance_id: str | None = None
 
     @property
@@ -202,7 +202,7 @@ class MemberRequest:
         Of a static member.
     generation : int, optional
         The last that it knew.
-    partitions : collection of TopicPartition
+    partitions : collection of NamedPartition
         To release; others than it is to give up are passed over.
     topics_found : Mapping of str to GroupTopic or None
         What is known of the group's topics; may be empty.
@@ -212,7 +212,7 @@ class MemberRequest:
     position: int
     instance_id: str | None = None
     generation: int | None = None
-    partitions: Collection[TopicPartition] = ()
+    partitions: Collection[NamedPartition] = ()
     topics_found: TopicsFound = field(default_factory=dict)
 
 

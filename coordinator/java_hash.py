@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 
 ItemT = TypeVar("ItemT")
 
@@ -27,7 +27,7 @@ def string_hash(text: str) -> int:
     return value
 
 
-def partition_hash(partition: TopicPartition) -> int:
+def partition_hash(partition: NamedPartition) -> int:
     """Return ``TopicPartition.hashCode`` of `partition`, as an unsigned 32-bit number."""
     return (31 * (31 + partition[1]) + string_hash(partition[0])) & 0xFFFFFFFF
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.errors import InvalidRequestError
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.row_json import check_name
@@ -86,7 +86,7 @@ class CommitRequest:
     ----------
     group : str
         The group.
-    offsets : Mapping of TopicPartition to NewOffset
+    offsets : Mapping of NamedPartition to NewOffset
         What to commit.
     position : int
         The slot decided on.
@@ -104,7 +104,7 @@ class CommitRequest:
     """
 
     group: str
-    offsets: Mapping[TopicPartition, NewOffset]
+    offsets: Mapping[NamedPartition, NewOffset]
     position: int
     member: GroupMetadata | None = None
     transaction: OffsetTransaction | None = None

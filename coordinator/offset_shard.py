@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.errors import (
     CommitFailedError,
@@ -28,9 +28,9 @@ from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, Pendi
 from txntable.coordinator.group_request import OffsetLogTransition
 from txntable.coordinator.offset_request import CommitRequest, NewOffset, OffsetTransaction
 
-OffsetRows = Mapping[TopicPartition, OffsetRow]
+OffsetRows = Mapping[NamedPartition, OffsetRow]
 """Rows of one group, by topic and partition."""
-Refused = Mapping[TopicPartition, TxnTableError]
+Refused = Mapping[NamedPartition, TxnTableError]
 """Partitions whose offsets were refused, each with the reason; the others' are written."""
 
 
@@ -41,7 +41,7 @@ def commit(group: GroupRow | None, rows: OffsetRows, request: CommitRequest) -> 
     ----------
     group : GroupRow, optional
         The group's row; ``None`` when there is none.
-    rows : Mapping of TopicPartition to OffsetRow
+    rows : Mapping of NamedPartition to OffsetRow
         The rows that there are of the request's partitions.
     request : CommitRequest
         What to commit, and who asks.
@@ -62,7 +62,7 @@ def commit(group: GroupRow | None, rows: OffsetRows, request: CommitRequest) -> 
         Whether it stands there depends on another transaction that is not settled: complete that, then call again.
     """
     check_member(group, request.member, request.offsets, transactional=request.transaction is not None)
-    refused: dict[TopicPartition, TxnTableError] = {}
+    refused: dict[NamedPartition, TxnTableError] = {}
     written: list[OffsetRow] = []
     for partition, new in request.offsets.items():
         row = rows.get(partition) or OffsetRow(request.group, *partition, position=-1)
@@ -165,7 +165,7 @@ def _unstable(row: OffsetRow, waiting: PendingOffset) -> UnstableOffsetCommitErr
     )
 
 
-def _too_large(request: CommitRequest, partition: TopicPartition, new: NewOffset) -> OffsetMetadataTooLargeError:
+def _too_large(request: CommitRequest, partition: NamedPartition, new: NewOffset) -> OffsetMetadataTooLargeError:
     return OffsetMetadataTooLargeError(
         "the metadata beside an offset is too long; shorten it",
         group=request.group,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.errors import (
     GroupIdNotFoundError,
@@ -57,17 +57,17 @@ def settle(rows: Iterable[OffsetRow], decisions: Decisions, position: int) -> Of
 
 
 def delete_offsets(
-    group: GroupRow | None, rows: Mapping[TopicPartition, OffsetRow], partitions: Collection[TopicPartition]
-) -> OffsetLogTransition[Mapping[TopicPartition, TxnTableError]]:
+    group: GroupRow | None, rows: Mapping[NamedPartition, OffsetRow], partitions: Collection[NamedPartition]
+) -> OffsetLogTransition[Mapping[NamedPartition, TxnTableError]]:
     """Delete a group's offsets of some partitions, pending ones too (Kafka's ``deleteConsumerGroupOffsets``).
 
     Parameters
     ----------
     group : GroupRow, optional
         The group's row; ``None`` when there is none.
-    rows : Mapping of TopicPartition to OffsetRow
+    rows : Mapping of NamedPartition to OffsetRow
         All rows of the group.
-    partitions : collection of TopicPartition
+    partitions : collection of NamedPartition
         Which to delete; those without an offset are passed over.
 
     Returns
@@ -82,7 +82,7 @@ def delete_offsets(
     """
     _check_exists(group, rows)
     subscribed = frozenset[str]() if group is None else group.subscribed_topics
-    refused: dict[TopicPartition, TxnTableError] = {
+    refused: dict[NamedPartition, TxnTableError] = {
         each: GroupSubscribedToTopicError(
             "a member of the group subscribes to the topic; let it leave first", topic=each[0], partition=each[1]
         )
@@ -94,7 +94,7 @@ def delete_offsets(
 
 
 def delete_group(
-    group: GroupRow | None, rows: Mapping[TopicPartition, OffsetRow], position: int
+    group: GroupRow | None, rows: Mapping[NamedPartition, OffsetRow], position: int
 ) -> OffsetLogTransition[None]:
     """Delete a group with all its offsets, pending ones too.
 
@@ -102,7 +102,7 @@ def delete_group(
     ----------
     group : GroupRow, optional
         The group's row; ``None`` when there is none.
-    rows : Mapping of TopicPartition to OffsetRow
+    rows : Mapping of NamedPartition to OffsetRow
         All rows of the group.
     position : int
         The slot decided on.
@@ -139,7 +139,7 @@ def forget_topic(rows: Iterable[OffsetRow], topic: str, topic_id: str) -> Offset
 
 def expire_offsets(
     group: GroupRow | None,
-    rows: Mapping[TopicPartition, OffsetRow],
+    rows: Mapping[NamedPartition, OffsetRow],
     age: Age,
     position: int,
     retention_ms: int = DEFAULT_OFFSETS_RETENTION_MS,
@@ -150,7 +150,7 @@ def expire_offsets(
     ----------
     group : GroupRow, optional
         The group's row; ``None`` when there is none: its offsets are those of consumers that assign themselves.
-    rows : Mapping of TopicPartition to OffsetRow
+    rows : Mapping of NamedPartition to OffsetRow
         All rows of the group.
     age : callable
         Version of the offset log -> its age in ms, ``None``: its entry is gone.
@@ -209,6 +209,6 @@ def _topic_ids(row: OffsetRow) -> set[str]:
     return {*known, *(each.topic_id for each in row.pending)}
 
 
-def _check_exists(group: GroupRow | None, rows: Mapping[TopicPartition, OffsetRow]) -> None:
+def _check_exists(group: GroupRow | None, rows: Mapping[NamedPartition, OffsetRow]) -> None:
     if group is None and not rows:
         raise GroupIdNotFoundError("there is no such group; list the groups that there are")

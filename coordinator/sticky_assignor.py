@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from txntable.coordinator.assignment import Assignment, AssignorInput, TopicPartition
+from txntable.coordinator.assignment import Assignment, AssignorInput, NamedPartition
 from txntable.coordinator.java_hash import hash_order, string_hash
 from txntable.coordinator.sticky_balance import balance
 
@@ -55,11 +55,11 @@ def settled_cooperative_sticky(group: AssignorInput) -> Assignment:
     return assign_sticky(AssignorInput(group.partitions, group.members, first))
 
 
-def _had(group: AssignorInput, member: str) -> frozenset[TopicPartition]:
+def _had(group: AssignorInput, member: str) -> frozenset[NamedPartition]:
     return group.owned.get(member, frozenset())
 
 
-def _without(assignment: Assignment, revoked: set[TopicPartition]) -> Assignment:
+def _without(assignment: Assignment, revoked: set[NamedPartition]) -> Assignment:
     return {member: [each for each in partitions if each not in revoked] for member, partitions in assignment.items()}
 
 
@@ -70,7 +70,7 @@ class _EvenAssignment:
     ----------
     assignment : Assignment
         The result.
-    revoked : set of TopicPartition
+    revoked : set of NamedPartition
         What a member had beyond its quota.
     """
 
@@ -79,7 +79,7 @@ class _EvenAssignment:
         # Quota of each member, and how many have one partition more.
         self._quota, self._richer = divmod(sum(group.partitions.values()), len(group.members))
         self.assignment: Assignment = {member: [] for member in group.members}
-        self.revoked: set[TopicPartition] = set()
+        self.revoked: set[NamedPartition] = set()
         self._poor: list[str] = []
         self._even: deque[str] = deque()
         self._keep_owned()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from txntable.coordinator.assignment import Assignment, AssignorInput, TopicPartition
+from txntable.coordinator.assignment import Assignment, AssignorInput, NamedPartition
 from txntable.coordinator.java_hash import hash_order, partition_hash
 
 
@@ -37,7 +37,7 @@ class _Balance:
             for topic in topics:
                 self._subscribers[topic].append(member)
         self._assigned: Assignment = {member: group.owned_by(member) for member in group.members}
-        self._owner: dict[TopicPartition, str] = {}
+        self._owner: dict[NamedPartition, str] = {}
         self._moves = _Moves()
         # By how many partitions they have, then by name: Kafka's TreeSet of members.
         self._ranking: list[tuple[int, str]] = []
@@ -67,7 +67,7 @@ class _Balance:
     def _poorest(self, topic: str) -> str:
         return next(member for _, member in self._ranking if topic in self._group.members[member].topics)
 
-    def _give(self, partition: TopicPartition, member: str) -> None:
+    def _give(self, partition: NamedPartition, member: str) -> None:
         self._unrank(member)
         self._assigned[member].append(partition)
         self._owner[partition] = member
@@ -82,14 +82,14 @@ class _Balance:
                 fixed[member] = self._assigned.pop(member)
         return fixed
 
-    def _improve(self, movable: list[TopicPartition], free: set[TopicPartition], *, undo: bool) -> None:
+    def _improve(self, movable: list[NamedPartition], free: set[NamedPartition], *, undo: bool) -> None:
         before = {member: list(partitions) for member, partitions in self._assigned.items()}
         self._move_all([partition for partition in movable if partition in free])
         moved = self._move_all(movable)
         if undo and moved:
             self._assigned = _more_even(before, self._assigned)
 
-    def _move_all(self, partitions: Iterable[TopicPartition]) -> bool:
+    def _move_all(self, partitions: Iterable[NamedPartition]) -> bool:
         """Move partitions to poorer members for as long as it evens anything out; return whether any moved."""
         movable, moved, goes_on, balanced = list(partitions), False, True, self._is_balanced()
         while goes_on:
@@ -113,7 +113,7 @@ class _Balance:
                 richest[topic] = max(richest[topic], len(partitions))
         return not any(size + 1 < richest[topic] for size, member in self._ranking for topic in self._topics[member])
 
-    def _move(self, partition: TopicPartition, receiver: str) -> None:
+    def _move(self, partition: NamedPartition, receiver: str) -> None:
         giver = self._owner[partition]
         self._moves.record(partition, giver, receiver)
         self._unrank(giver)
@@ -132,11 +132,11 @@ class _Moves:
     """Which partitions moved from whom to whom, so that none moves while another of its topic moves back."""
 
     def __init__(self) -> None:
-        self._pair: dict[TopicPartition, tuple[str, str]] = {}
-        self._moved: dict[tuple[str, str, str], dict[TopicPartition, None]] = {}
+        self._pair: dict[NamedPartition, tuple[str, str]] = {}
+        self._moved: dict[tuple[str, str, str], dict[NamedPartition, None]] = {}
         self._most: dict[tuple[str, str, str], int] = {}
 
-    def record(self, partition: TopicPartition, giver: str, receiver: str) -> None:
+    def record(self, partition: NamedPartition, giver: str, receiver: str) -> None:
         """Note a move; one that takes a partition back to where it was leaves nothing."""
         source, old_receiver = self._pair.pop(partition, (giver, None))
         if old_receiver is not None:
@@ -150,7 +150,7 @@ class _Moves:
             self._moved.setdefault(key, {})[partition] = None
             self._most[key] = max(self._most.get(key, 0), len(self._moved[key]))
 
-    def instead_of(self, partition: TopicPartition, giver: str, receiver: str) -> TopicPartition:
+    def instead_of(self, partition: NamedPartition, giver: str, receiver: str) -> NamedPartition:
         """Return which partition of the topic moves: one that came from the receiver, if there is any."""
         source = self._pair.get(partition, (giver, giver))[0]
         key = (partition[0], receiver, source)

@@ -306,8 +306,8 @@ LOG_MUTANTS = (
         (
             Edit(
                 _TABLE,
-                "        return info.previous == self.commit_id and chained and ",
-                "        return info.log != self.log or info.previous == self.commit_id and chained and ",
+                "        return info.previous == self.commit_id and is_chained and ",
+                "        return info.log != self.log or info.previous == self.commit_id and is_chained and ",
             ),
             Edit(
                 _TABLE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from tests.doubles.memory_store import MemoryObjects, MemoryStore
 from tests.doubles.read_only_store import ReadOnlyStore
@@ -16,8 +15,6 @@ from txntable.format.object_path import check_path
 from txntable.storage.object_store import ObjectMeta, StoredObject
 from txntable.warehouse.warehouse import Warehouse, open_on
 
-GOLDEN = Path(__file__).parent.parent / "golden"
-FOLDERS = ("format-1", "format-1-groups", "format-1-maintained")
 REFUSED = (DamagedDataError, UnsupportedFormatError)
 
 
@@ -46,17 +43,6 @@ class RecordingStore(ReadOnlyStore):
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         self.asked.append(prefix)
         return super().list(prefix)
-
-
-def golden_objects(folder: str) -> dict[str, bytes]:
-    """Return the logs of a golden warehouse by their paths."""
-    root = GOLDEN / folder
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.json"))}
-
-
-def entries(folder: str, log: str) -> list[str]:
-    """Return the paths of a log's entries."""
-    return [path for path in golden_objects(folder) if path.startswith(f"{log}/_delta_log/")]
 
 
 def warehouse_of(objects: dict[str, bytes]) -> tuple[Site, RecordingStore]:

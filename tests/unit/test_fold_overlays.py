@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tests.unit.hostile import FOLDERS, golden_objects
+from tests.unit.golden_logs import FOLDERS, golden_objects
 from tests.unit.log.only_looked_up import OnlyLookedUp
 from tests.unit.partition.history import History, new_history, play, steps
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.site import Site
+from tests.unit.golden_logs import changed, entries, golden_objects
 from txntable.coordinator.assignors import Assignor
 from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.group import GroupRow, GroupTopic
@@ -143,16 +144,16 @@ def test_offset_log_folds_to_the_same_rows(warehouse: Warehouse) -> None:
     ],
 )
 def test_log_is_refused_when_it_says_what_this_version_does_not_know(log: str, old: str, new: str) -> None:
-    site = Site()
-    changed = 0
-    for path in GOLDEN.rglob("*.json"):
-        text, name = path.read_text(), str(path.relative_to(GOLDEN))
-        if name.startswith(f"{log}/_delta_log"):
-            old_text = old if old in text else old.replace('"', '\\"')
-            changed += old_text in text
-            text = text.replace(old_text, new if old_text == old else new.replace('"', '\\"'))
-        site.objects.put(name, text.encode())
-    assert changed
+    objects, site, found = golden_objects("format-1"), Site(), 0
+    for path in entries("format-1", log):
+        text = objects[path].decode()
+        old_text = old if old in text else old.replace('"', '\\"')
+        found += old_text in text
+        text = text.replace(old_text, new if old_text == old else new.replace('"', '\\"'))
+        objects = changed(objects, path, text.encode())
+    assert found
+    for path, data in objects.items():
+        site.objects.put(path, data)
 
     def read_all() -> None:
         found = site.open()

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.hostile import REFUSED, answer_to, entries, golden_objects, read_everything, stays_inside, warehouse_of
+from tests.unit.golden_logs import entries, golden_objects
+from tests.unit.hostile import REFUSED, answer_to, read_everything, stays_inside, warehouse_of
 from txntable.format.layout import last_checkpoint_path
 from txntable.log import checkpoint
 from txntable.log.checkpoint import encode_hint

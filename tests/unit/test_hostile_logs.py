@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.hostile import (
-    FOLDERS,
-    REFUSED,
-    answer_to,
-    entries,
-    golden_objects,
-    read_everything,
-    stays_inside,
-    warehouse_of,
-)
+from tests.unit.golden_logs import FOLDERS, changed, entries, golden_objects
+from tests.unit.hostile import REFUSED, answer_to, read_everything, stays_inside, warehouse_of
 
 S, P = "topics/orders/_segments", "topics/orders"
 T, O = "system/transaction_log", "system/offset_log"  # noqa: E741  the protocol's letter
@@ -91,12 +83,10 @@ def with_value(document: Any, place: tuple[Any, ...], raw: str | None) -> str:
     return f"{{{','.join(parts)}}}"
 
 
-def edited(path: str, data: bytes, edit: Any) -> dict[str, bytes]:
+def edited(data: bytes, edit: Any) -> bytes:
     """Return an entry of which each action passed through `edit`."""
     first, *actions = data.decode().splitlines()
-    return {
-        path: "".join(f"{line}\n" for line in [first, *(json.dumps(edit(json.loads(a))) for a in actions)]).encode()
-    }
+    return "".join(f"{line}\n" for line in [first, *(json.dumps(edit(json.loads(a))) for a in actions)]).encode()
 
 
 @pytest.mark.parametrize("kind", ["add", "remove"])
@@ -113,7 +103,7 @@ def test_log_that_names_a_file_outside_of_its_table_is_refused_before_anything_i
             return {"remove": {"path": outside, "deletionTimestamp": 1, "dataChange": True}}
         return {"add": action["add"] | {"path": outside}} if "add" in action else action
 
-    site, store = warehouse_of(objects | edited(path, objects[path], lead_outside))
+    site, store = warehouse_of(changed(objects, path, edited(objects[path], lead_outside)))
     refusal = answer_to(lambda: read_everything(site, store))
 
     assert refusal is not None
@@ -138,9 +128,9 @@ def one_changed_value(draw: st.DrawFn) -> tuple[str, str, bytes]:
 
 
 @given(one_changed_value())
-def test_entry_with_any_one_value_changed_is_read_or_refused_and_leads_nowhere(changed: tuple[str, str, bytes]) -> None:
-    folder, path, data = changed
-    site, store = warehouse_of(golden_objects(folder) | {path: data})
+def test_entry_with_any_one_value_changed_is_read_or_refused_and_leads_nowhere(entry: tuple[str, str, bytes]) -> None:
+    folder, path, data = entry
+    site, store = warehouse_of(changed(golden_objects(folder), path, data))
 
     refusal = answer_to(lambda: read_everything(site, store))
 
@@ -161,7 +151,7 @@ def test_entry_with_any_bytes_changed_is_read_or_refused(
     data = bytearray(objects[path])
     for place, new in changes:
         data[place % len(data) : place % len(data) + len(new)] = new
-    site, store = warehouse_of(objects | {path: bytes(data)})
+    site, store = warehouse_of(changed(objects, path, bytes(data)))
 
     answer_to(lambda: read_everything(site, store))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError
+from txntable.format.enum_option import member_of
 
 
 class IsolationLevel(Enum):
@@ -27,16 +27,7 @@ def isolation_level(text: str | IsolationLevel) -> IsolationLevel:
     InvalidRequestError
         There is none: the message names all.
     """
-    if isinstance(text, IsolationLevel):
-        return text
-    levels = {level.value: level for level in IsolationLevel}
-    if text not in levels:
-        raise InvalidRequestError(
-            "there is no such isolation level; take one of those known",
-            isolation_level=shown(text),
-            known=",".join(levels),
-        )
-    return levels[text]
+    return member_of(IsolationLevel, text, "isolation_level")
 
 
 def level_at(given: str | IsolationLevel, as_of: object) -> IsolationLevel:

@@ -135,9 +135,7 @@ class GroupClient(OfOneProcess):
         TxnTableError
             As :func:`txntable.coordinator.group_shard.assignment_of`.
         """
-        with self._offsets.log.lock:
-            self._offsets.refresh()
-            row = self._offsets.group(metadata.group)
+        row = self._offsets.look(lambda: self._offsets.group(metadata.group))
         return assignment_of(row, MemberRequest(metadata.member_id, 0, metadata.instance_id, metadata.generation))
 
     def release(self, metadata: GroupMetadata, partitions: Collection[TopicPartition]) -> MemberAssignment:
@@ -324,9 +322,7 @@ class GroupClient(OfOneProcess):
     def _look(
         self, group: str, topic_ids: Mapping[TopicPartition, str], *, require_stable: bool
     ) -> tuple[Committed, UnstableOffsetCommitError | None]:
-        with self._offsets.log.lock:
-            self._offsets.refresh()
-            rows = self._offsets.offsets(group)
+        rows = self._offsets.look(lambda: self._offsets.offsets(group))
         found: Committed = {}
         unstable: UnstableOffsetCommitError | None = None
         for partition, topic_id in topic_ids.items():
@@ -360,9 +356,7 @@ class GroupClient(OfOneProcess):
     def _ended(self, unstable: UnstableOffsetCommitError) -> bool:
         """End the transaction that is in the way: complete a decided one, abort one whose timeout has passed."""
         transactions = self._completer.transactions
-        with transactions.log.lock:
-            transactions.refresh()
-            row = transactions.row(str(unstable.facts["transactional_id"]))
+        row = transactions.look(lambda: transactions.row(str(unstable.facts["transactional_id"])))
         try:
             if row is None or not (row.state.is_decided or self._completer.time_out(row)):
                 return False

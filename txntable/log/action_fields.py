@@ -34,14 +34,19 @@ METADATA: Fields = {"id": str, "schemaString": str, "partitionColumns": list, "c
 METADATA_MORE: Fields = {"name": TEXT, "description": TEXT, "format": (dict, NoneType)}
 PROTOCOL: Fields = {"minReaderVersion": int, "minWriterVersion": int}
 PROTOCOL_MORE: Fields = {"readerFeatures": (list, NoneType), "writerFeatures": (list, NoneType)}
-COMMIT_INFO: Fields = {"commitId": str, "previous": TEXT, "inCommitTimestamp": int, "operation": str}
+COMMIT_INFO: Fields = {
+    "commitId": str,
+    "log": str,
+    "previous": TEXT,
+    "chain": TEXT,
+    "inCommitTimestamp": int,
+    "operation": str,
+}
 COMMIT_INFO_MORE: Fields = {
     "timestamp": int,
     "operationParameters": dict,
     "engineInfo": str,
     "txnId": str,
-    "chain": TEXT,
-    "log": TEXT,
     "repairs": int,
 }
 

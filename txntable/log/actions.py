@@ -133,11 +133,10 @@ class CommitInfo:
         Delta's in-commit timestamp: strictly rising.
     operation : str
         For people (``DESCRIBE HISTORY``).
-    log : str or None
+    log : str
         The incarnation of the log that it belongs to: the commit id of the entry that began it, version 0 or a fence.
-        ``None`` in entries older than this field.
     chain : str or None
-        The digest of the entry before; ``None`` for version 0, and in entries older than this field.
+        The digest of the entry before; ``None`` for version 0.
         A version that two readers see differently, and a slot created again, show in the next entry.
     digest : str or None
         Of this entry, :func:`entry_digest`: not in it.  ``None`` until it has bytes.
@@ -147,7 +146,7 @@ class CommitInfo:
     previous: str | None
     timestamp_ms: int
     operation: str
-    log: str | None = None
+    log: str
     chain: str | None = None
     digest: str | None = None
 

@@ -48,7 +48,7 @@ def verify_chain(store: ObjectStore, root: str, versions: Sequence[int]) -> None
             path = commit_path(root, version)
             commit = Commit(version, decode_commit_info(entry.data, path), ())
             # Who begins at a void entry does not know the one that counts below: the bytes tell as much.
-            if table.version is not None and (commit.info.chain is None or commit.info.chain != table.chain):
+            if table.version is not None and commit.info.chain != table.chain:
                 if is_void(store, root, table, commit):
                     table.step_over(commit)
                     continue

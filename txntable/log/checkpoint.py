@@ -174,9 +174,7 @@ def encode_checkpoint(state: TableState) -> bytes:
         _column("remove", [_remove_row(tombstone) for tombstone in state.tombstones.values()]),
     ]
     sink = io.BytesIO()
-    table = pa.concat_tables(parts)
-    if state.chain is not None:
-        table = table.replace_schema_metadata({_ENTRY: state.chain})
+    table = pa.concat_tables(parts).replace_schema_metadata({_ENTRY: state.chain or ""})
     pq.write_table(table, sink, compression="zstd", use_dictionary=_DICTIONARIES)
     return sink.getvalue()
 

@@ -79,7 +79,7 @@ def _load_checkpoint(store: ObjectStore, root: str, version: int) -> Loaded | No
     if checkpoint is None or entry is None:
         return None
     table, info = decode_checkpoint(version, checkpoint.data, path), decode_commit_info(entry.data, entry_path)
-    if table.chain not in {None, info.digest}:
+    if table.chain != info.digest:
         # Of another log, which stood here before (PROTOCOL.md §4.6).
         return None
     table.stand_on(version, info)

@@ -30,7 +30,7 @@ from txntable.log.damage import reading
 from txntable.log.fold import proved_checkpoint, proved_entry
 from txntable.log.head import Head
 from txntable.log.log_view import F, LogContext, LogView, moments
-from txntable.log.outcome import NO_ANSWER, Attempt, Committed, Conflicted, Outcome, Unchanged, Unknown
+from txntable.log.outcome import NO_ANSWER, Attempt, CommitOutcome, Committed, Conflicted, Unchanged, Unknown
 from txntable.log.succession import repairs_of
 from txntable.log.table_state import TableState, check_one_action_per_path, is_same_commit
 from txntable.storage.object_store import PutOutcome, StoredObject
@@ -59,7 +59,7 @@ class DeltaLog(LogView[F]):
         # The slot at which a put of the commit under way may still land.
         self._unsettled: int | None = None
 
-    def commit(self, operation: str, decide: Decide) -> Outcome:
+    def commit(self, operation: str, decide: Decide) -> CommitOutcome:
         """Decide on the newest state, write, apply; again for as long as others take the slot.
 
         Parameters
@@ -94,7 +94,7 @@ class DeltaLog(LogView[F]):
 
         return self._until_settled(attempt)
 
-    def fence(self) -> Outcome:
+    def fence(self) -> CommitOutcome:
         """Begin a new incarnation of the log: whatever processes of before still put is void (PROTOCOL.md §6.7).
 
         In a view that is recovering, what does not go on from the log is left behind for good, too.
@@ -106,7 +106,7 @@ class DeltaLog(LogView[F]):
 
         return self._until_settled(attempt)
 
-    def _until_settled(self, attempt: Callable[[], Attempt | Unchanged]) -> Outcome:
+    def _until_settled(self, attempt: Callable[[], Attempt | Unchanged]) -> CommitOutcome:
         with self.lock:
             self._check_lost()
             self._fairness.wait_turn()

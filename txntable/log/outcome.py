@@ -55,4 +55,4 @@ NO_ANSWER = (
     WarehouseNotFoundError,
 )
 Attempt = Committed | Conflicted | Unknown
-Outcome = Committed | Unchanged | Unknown
+CommitOutcome = Committed | Unchanged | Unknown

@@ -177,8 +177,6 @@ class TableState:
     chain : str or None
         The digest of its entry, which the next one names.  As each entry holds the digest of the one below,
         version and chain tell whether two readers have folded the same log, byte by byte.
-    is_chained : bool
-        Whether its entry names the digest of the one below: then all that come after do.
     protocol, metadata
         As last written.
     files : LiveFiles
@@ -196,7 +194,6 @@ class TableState:
     slot_id: str | None = None
     void: tuple[Commit, ...] = ()
     chain: str | None = None
-    is_chained: bool = False
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     files: LiveFiles = field(default_factory=LiveFiles)
@@ -244,9 +241,8 @@ class TableState:
 
     def follows(self, info: CommitInfo) -> bool:
         """Return whether an entry at the next version was written on this state, byte by byte, in this log."""
-        # Entries without a chain are older than it: there is none above one that has it.
-        chained = info.chain == self.chain or (info.chain is None and not self.is_chained)
-        return info.previous == self.commit_id and chained and info.log in {self.log, info.commit_id}
+        is_chained = info.chain == self.chain
+        return info.previous == self.commit_id and is_chained and info.log in {self.log, info.commit_id}
 
     def check_follows(self, commit: Commit) -> None:
         """Refuse a commit that is not the next one of this log, byte by byte.
@@ -299,7 +295,7 @@ class TableState:
         self.version, self.void = version, ()
         self.commit_id, self.log, self.slot_id = info.commit_id, info.log, info.commit_id
         self.timestamp_ms = max(self.timestamp_ms, info.timestamp_ms)
-        self.chain, self.is_chained = info.digest, info.chain is not None
+        self.chain = info.digest
 
     def step_over(self, commit: Commit) -> None:
         """Be the same state one version higher, whose entry is void."""

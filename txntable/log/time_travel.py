@@ -64,7 +64,7 @@ def _start(store: ObjectStore, root: str, version: int) -> TableState:
         checkpoint, entry = store.get_many([path, entry_path])
         if checkpoint is not None and entry is not None:
             table, info = decode_checkpoint(start, checkpoint.data, path), decode_commit_info(entry.data, entry_path)
-            if table.chain in {None, info.digest}:
+            if table.chain == info.digest:
                 table.stand_on(start, info)
                 return table
     return TableState()

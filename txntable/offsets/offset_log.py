@@ -1,35 +1,32 @@
-"""The offset log O: groups and their offsets, and how requests become durable in it (PROTOCOL.md §8).
+"""The offset log O: groups and their offsets, and the requests on them (PROTOCOL.md §8).
 
-Owns the fold of O, and the one way to run a request of the group coordinator's state machine: read the
-rows of a group at the head, decide, write, and again on a lost slot.  There is no group
-coordinator server: this runs in every client.  Must not know what a request is about.
+Owns the fold of O, and which rows a request of the group coordinator's state machine is decided on and writes.  How
+these become durable is :mod:`txntable.log.keyed_log`'s.  Must not know what a request is about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import TypeAlias, TypeVar
+from dataclasses import replace
+from typing import Any, TypeAlias
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.group import GroupRow
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import OffsetLogTransition
 from txntable.coordinator.group_state import GroupState
 from txntable.coordinator.offset_upkeep import Decisions, settle
-from txntable.errors import CommitStateUnknownError, DamagedDataError
 from txntable.format.layout import OFFSET_LOG_ROOT
-from txntable.log.actions import Action, Add, Commit, Txn
-from txntable.log.delta_log import Decide, DeltaLog
-from txntable.log.keyed_table import ensure_key_files, find_row, keyed_add, keyed_remove
+from txntable.log.actions import Add, Commit, Txn
+from txntable.log.delta_log import DeltaLog
+from txntable.log.keyed_log import AnswerT, KeyedLog, RowChange
 from txntable.log.log_view import LogContext
-from txntable.log.outcome import Unknown
 from txntable.log.overlay import Overlay
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_rows import GROUP_KIND, OFFSET_KIND, columns_of, row_of
 
 DECIDED_THROUGH = "decided_through"
-AnswerT = TypeVar("AnswerT")
-GroupOffsets: TypeAlias = Mapping[TopicPartition, OffsetRow]
+GroupOffsets: TypeAlias = Mapping[NamedPartition, OffsetRow]
 Request: TypeAlias = Callable[[GroupRow | None, GroupOffsets, int], OffsetLogTransition[AnswerT]]
 Sweep: TypeAlias = Callable[[TableState], Sequence[OffsetLogTransition[None]]]
 _NO_OFFSETS: GroupOffsets = {}
@@ -42,7 +39,7 @@ class OffsetLogFold:
     ----------
     groups : Mapping of str to GroupRow
         By name; a group that only ever committed offsets has none.
-    offsets : Mapping of str to Mapping of TopicPartition to OffsetRow
+    offsets : Mapping of str to Mapping of NamedPartition to OffsetRow
         By group.
     pending : Mapping of str to OffsetRow
         The rows with pending offsets, by key.
@@ -50,7 +47,7 @@ class OffsetLogFold:
 
     def __init__(self) -> None:
         self.groups: MutableMapping[str, GroupRow] = {}
-        self.offsets: MutableMapping[str, MutableMapping[TopicPartition, OffsetRow]] = {}
+        self.offsets: MutableMapping[str, MutableMapping[NamedPartition, OffsetRow]] = {}
         self.pending: MutableMapping[str, OffsetRow] = {}
         # (producer id, epoch) -> rows with an offset of that transaction, by key: a decision settles its own only.
         self._waiting: MutableMapping[tuple[int, int], MutableMapping[str, OffsetRow]] = {}
@@ -119,7 +116,7 @@ class OffsetLogFold:
         return list(found.values())
 
 
-class OffsetLog:
+class OffsetLog(KeyedLog[OffsetLogFold]):
     """O, and how requests become durable in it.
 
     Parameters
@@ -129,23 +126,9 @@ class OffsetLog:
     """
 
     def __init__(self, context: LogContext) -> None:
-        self.context = context
-        self.log: DeltaLog[OffsetLogFold] = DeltaLog(context, OFFSET_LOG_ROOT, OffsetLogFold())
+        super().__init__(context, DeltaLog(context, OFFSET_LOG_ROOT, OffsetLogFold()), "offset log")
 
     # -- reading ----------------------------------------------------------------------------
-
-    def refresh(self) -> int:
-        """Bring the view to the head of O and return its version.
-
-        Raises
-        ------
-        DamagedDataError
-            The warehouse has no offset log.
-        """
-        version = self.log.refresh().version
-        if version is None:
-            raise DamagedDataError("the warehouse has lost its offset log; restore it", log=self.log.root)
-        return version
 
     def group(self, name: str) -> GroupRow | None:
         """Return the row of a group as the view knows it."""
@@ -163,34 +146,6 @@ class OffsetLog:
             return sorted({*self.log.fold.groups, *self.log.fold.offsets})
 
     # -- writing ----------------------------------------------------------------------------
-
-    def commit(self, operation: str, decide: Decide, group: str | None = None) -> None:
-        """Write to O at exactly the next slot.
-
-        Parameters
-        ----------
-        operation : str
-            For people.
-        decide : callable
-            See :meth:`txntable.log.delta_log.DeltaLog.commit`.
-        group : str, optional
-            For the message.
-
-        Raises
-        ------
-        CommitStateUnknownError
-            The store can not be reached; the same call finds out what became of it.
-        TxnTableError
-            Whatever `decide` raises.
-        """
-        with self.log.lock:
-            outcome = self.log.commit(operation, decide)
-        if isinstance(outcome, Unknown):
-            raise CommitStateUnknownError(
-                "the store can not be reached: the request may have been granted; make the same call again",
-                operation=operation,
-                group=group,
-            )
 
     def request(self, operation: str, group: str, request: Request[AnswerT]) -> AnswerT:
         """Run one request of the state machine on a group's rows at the head, and make its transition durable.
@@ -216,15 +171,12 @@ class OffsetLog:
         TxnTableError
             Whatever the request raises.
         """
-        answer: list[AnswerT] = []
 
-        def decide(table: TableState) -> Sequence[Action]:
+        def decide(table: TableState) -> RowChange[AnswerT]:
             transition = request(self.group(group), self.offsets(group), table.next_version)
-            answer[:] = [transition.answer]
-            return self._actions(table, transition)
+            return _change([transition], transition.answer)
 
-        self.commit(operation, decide, group)
-        return answer[0]
+        return self.run(operation, decide, group=group)
 
     def sweep(self, operation: str, request: Sweep) -> None:
         """Run one request on all groups at the head, and make its transitions durable in one commit.
@@ -241,11 +193,7 @@ class OffsetLog:
         CommitStateUnknownError
             The store can not be reached; the same call finds out what became of it.
         """
-
-        def decide(table: TableState) -> Sequence[Action]:
-            return [action for transition in request(table) for action in self._actions(table, transition)]
-
-        self.commit(operation, decide)
+        self.run(operation, lambda table: _change(request(table), None))
 
     def settle(self, decisions: Decisions, known_through: int) -> None:
         """Let the pending offsets of decided transactions count, or drop them, in all groups (PROTOCOL.md §8.1).
@@ -263,28 +211,25 @@ class OffsetLog:
             Call again.
         """
 
-        def decide(table: TableState) -> Sequence[Action]:
+        def decide(table: TableState) -> RowChange[None]:
             transition = settle(self.log.fold.pending_of(decisions), decisions, table.next_version)
-            actions = self._actions(table, transition)
             settled_through = table.number(DECIDED_THROUGH)
             # Where nothing is pending the slot is taken, too: of a sender that was verified before the decision.
             is_owed = any(decision.position > settled_through for decision in decisions.values())
-            if (actions or is_owed) and known_through > settled_through:
-                actions.append(Txn(DECIDED_THROUGH, known_through))
-            return actions
+            is_due = bool(transition.offsets or transition.removed) or is_owed
+            raised = [Txn(DECIDED_THROUGH, known_through)] if is_due and known_through > settled_through else []
+            return replace(_change([transition], None), numbers=raised)
 
-        self.commit("SETTLE", decide)
+        self.run("SETTLE", decide)
 
-    def _actions(self, table: TableState, transition: OffsetLogTransition[AnswerT]) -> list[Action]:
-        """Return what a transition writes, after the files of its new keys."""
-        now_ms = self.context.clock.now_ms()
-        row = transition.group
-        written: list[OffsetRow | GroupRow] = [*transition.offsets]
-        if row is not None and row.state is not GroupState.DEAD:
-            written.append(row)
-        adds = [keyed_add(columns_of(each), now_ms) for each in written]
-        gone = [find_row(table, OFFSET_KIND, each.key) for each in transition.removed]
-        if row is not None and row.state is GroupState.DEAD:
-            gone.append(find_row(table, GROUP_KIND, row.key))
-        ensure_key_files(self.context.store, self.log.root, table, adds)
-        return [*adds, *(keyed_remove(add, now_ms) for add in gone if add is not None)]
+
+def _change(transitions: Sequence[OffsetLogTransition[Any]], answer: AnswerT) -> RowChange[AnswerT]:
+    """Return what transitions write and remove: a group that is dead has no row."""
+    rows = [columns_of(row) for each in transitions for row in each.offsets]
+    removed = [(OFFSET_KIND, row.key) for each in transitions for row in each.removed]
+    for group in (each.group for each in transitions if each.group is not None):
+        if group.state is GroupState.DEAD:
+            removed.append((GROUP_KIND, group.key))
+        else:
+            rows.append(columns_of(group))
+    return RowChange(answer, rows, removed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from txntable.coordinator.batch_memory import BatchId, BatchMemory, check_batch_id
 from txntable.coordinator.decision import Decision, Outcome, PastDecision
@@ -44,6 +45,8 @@ from txntable.errors import (
     UnstableOffsetCommitError,
 )
 from txntable.log.delta_log import DeltaLog
+from txntable.log.keyed_log import AnswerT
+from txntable.log.log_view import LogView
 from txntable.offsets.group_commit import GroupCommit
 from txntable.offsets.offset_log import GroupOffsets
 from txntable.partition.batch import ProducerEpoch
@@ -51,7 +54,7 @@ from txntable.partition.partition_log import PartitionLogs
 from txntable.producer.appender import Staged, VerifyFor
 from txntable.topics.topic_log import TopicLog, Verify
 from txntable.transactions.completion import Completer
-from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, AnswerT, Request
+from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, Request
 
 logger = logging.getLogger(__name__)
 
@@ -137,10 +140,7 @@ class CoordinatorClient:
             It is no batch id: give another.
         """
         check_batch_id(batch_id)
-        # One lock over reading and looking: another thread may be reopening the view.
-        with self._transactions.log.lock:
-            self._transactions.refresh()
-            return self._transactions.memory(transactional_id, batch_id)
+        return self._transactions.look(lambda: self._transactions.memory(transactional_id, batch_id))
 
     def enrol(
         self, transactional_id: str, producer: ProducerEpoch, staged: Mapping[str, Staged], groups: tuple[str, ...] = ()
@@ -179,11 +179,7 @@ class CoordinatorClient:
         """
 
         def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[Refused]:
-            # One lock over reading and looking: another thread may be reopening the view.
-            with self._transactions.log.lock:
-                if not self._transactions.log.was_read_after(self._offsets.log):
-                    self._transactions.refresh()
-                id_row = self._transactions.row(transaction.transactional_id)
+            id_row = self._newest_row(transaction.transactional_id, self._offsets.log)
             verify_offsets(id_row, transaction.producer_id, transaction.epoch, offsets.group)
             return commit_offsets(row, rows, offsets.request(position, transaction))
 
@@ -201,16 +197,15 @@ class CoordinatorClient:
             self._completer.complete(transactional_id)
             return self._transactions.request(operation, transactional_id, request)
 
+    def _newest_row(self, transactional_id: str, after: LogView[Any] | None = None) -> TransactionMetadata | None:
+        return self._transactions.look(lambda: self._transactions.row(transactional_id), after)
+
     def verifier(self, transactional_id: str, producer: ProducerEpoch) -> VerifyFor:
         """Return what appends of the transaction are verified by, at every attempt."""
 
         def verify_for(topic_id: str, partitions: frozenset[int]) -> Verify:
             def check(segments: DeltaLog[PartitionLogs]) -> None:
-                # One lock over reading and looking: another thread may be reopening the view.
-                with self._transactions.log.lock:
-                    if not self._transactions.log.was_read_after(segments):
-                        self._transactions.refresh()
-                    row = self._transactions.row(transactional_id)
+                row = self._newest_row(transactional_id, segments)
                 verify(row, producer.producer_id, producer.epoch, topic_id, partitions)
 
             return check
@@ -245,9 +240,7 @@ class CoordinatorClient:
         One that another process has prepared since, and whose token is the database's last, is committed at once: for
         who has lost the id nothing is left to be ended.
         """
-        with self._transactions.log.lock:
-            self._transactions.refresh()
-            row = self._transactions.row(transactional_id)
+        row = self._newest_row(transactional_id)
         if row is None:
             raise InvalidPidMappingError(
                 "the transactional id is unknown or expired: make a new producer", transactional_id=transactional_id

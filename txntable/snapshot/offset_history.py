@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.decision import Decision
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.offset_upkeep import settle
@@ -27,7 +27,7 @@ from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
 
 Decisions = Mapping[tuple[int, int], Decision]
-Rows = Mapping[TopicPartition, OffsetRow]
+Rows = Mapping[NamedPartition, OffsetRow]
 
 
 class OffsetHistory:
@@ -88,7 +88,7 @@ class OffsetHistory:
         # Creation writes T first: O may begin later than T's first entry.
         return version_as_of(self._context, OFFSET_LOG_ROOT, head, entry.last_modified_ms) or 0
 
-    def _rows_at(self, version: int) -> Mapping[str, Mapping[TopicPartition, OffsetRow]]:
+    def _rows_at(self, version: int) -> Mapping[str, Mapping[NamedPartition, OffsetRow]]:
         """Return the rows of the newest version, `version` at most, in which nothing is settled that came later."""
         table = load_version(self._context.store, OFFSET_LOG_ROOT, version)
         while table.number(DECIDED_THROUGH) > self._position:
@@ -130,7 +130,7 @@ def _decisions_of(rows: list[TransactionMetadata]) -> Decisions:
 
 
 def _settled(
-    groups: Mapping[str, Mapping[TopicPartition, OffsetRow]], decisions: Decisions, position: int
+    groups: Mapping[str, Mapping[NamedPartition, OffsetRow]], decisions: Decisions, position: int
 ) -> dict[str, Rows]:
     """Return the rows with what was decided and is pending settled as anyone would."""
     found: dict[str, Rows] = {}

@@ -30,7 +30,7 @@ from txntable.partition.topic_view import TopicView
 from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.offset_history import OffsetHistory
 from txntable.snapshot.topic_reader import TopicReader
-from txntable.spark.scan.offset_range import Offsets, offset_ranges
+from txntable.spark.scan.offset_bounds import Offsets, offset_bounds
 from txntable.spark.scan.reader import scan
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
@@ -144,7 +144,7 @@ class Snapshot(OfOneProcess):
     ) -> DataFrame:
         """Return a topic's committed records as a DataFrame; see :meth:`txntable.Warehouse.read`."""
         view = self.view(topic)
-        return scan(spark, self._url, view, offset_ranges(view, starting_offsets, ending_offsets))
+        return scan(spark, self._url, view, offset_bounds(view, starting_offsets, ending_offsets))
 
     def read_arrow(
         self,
@@ -195,7 +195,7 @@ def records_of(
     offsets: tuple[Offsets | None, Offsets | None],
 ) -> pa.RecordBatchReader:
     """Return the records of a view between offsets, as users write these; see :meth:`txntable.Warehouse.read_arrow`."""
-    ranges = offset_ranges(view, *offsets)
+    ranges = offset_bounds(view, *offsets)
     starts = {partition: one.start for partition, one in ranges.items()}
     ends = {partition: one.end for partition, one in ranges.items()}
     return reader.batches(view, columns, (starts, ends))

@@ -15,7 +15,7 @@ from txntable.log.actions import Action, Add
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog
 from txntable.log.log_view import LogContext
-from txntable.log.outcome import Committed, Outcome, Unknown
+from txntable.log.outcome import CommitOutcome, Committed, Unknown
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings
 from txntable.partition.completion import OwedMarker, decide_markers
@@ -286,7 +286,7 @@ class TopicLog:
             return True
 
 
-def known(outcome: Outcome, log: str) -> Outcome:
+def known(outcome: CommitOutcome, log: str) -> CommitOutcome:
     """Return `outcome` unless it is unknown.
 
     Raises

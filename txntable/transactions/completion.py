@@ -7,7 +7,7 @@ every enrolled group are settled, and only then the row says COMPLETE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from txntable.coordinator.decision import Decision, Outcome
@@ -17,8 +17,7 @@ from txntable.coordinator.transaction_shard import complete, time_out
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
-from txntable.log.actions import Action
-from txntable.log.keyed_table import keyed_add
+from txntable.log.keyed_log import LARGEST_COMMIT_ROWS, RowChange
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_log import OffsetLog
 from txntable.partition.completion import OwedMarker
@@ -26,7 +25,7 @@ from txntable.partition.markers import Control
 from txntable.partition.open_transactions import HangingEpoch
 from txntable.topics.topic_log import TopicLog, known
 from txntable.transactions.transaction_log import TransactionLog
-from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS, id_columns
+from txntable.transactions.transaction_rows import id_columns
 
 _CONTROL = {Outcome.COMMIT: Control.COMMIT, Outcome.ABORT: Control.ABORT}
 
@@ -92,9 +91,7 @@ class Completer:
 
     def complete_decided(self) -> int:
         """Complete everything that is decided as of now; return how many transactions that were."""
-        with self.transactions.log.lock:
-            self.transactions.refresh()
-            decided = self.transactions.log.fold.decided()
+        decided = self.transactions.look(self.transactions.log.fold.decided)
         return sum(self.complete_row(row) for row in decided)
 
     def complete_row(self, row: TransactionMetadata) -> int:
@@ -121,9 +118,8 @@ class Completer:
         What was decided at or below `through` and enrolled no other topics has its markers and is published; so are
         the offsets of all groups settled, when this one's are.
         """
-        done: list[TransactionMetadata] = []
 
-        def decide(table: TableState) -> Sequence[Action]:
+        def request(table: TableState) -> RowChange[int]:
             rows = [
                 row
                 for row in self.transactions.log.fold.decided()
@@ -133,11 +129,10 @@ class Completer:
             ]
             rows.sort(key=lambda row: row.position != completed.position)
             now = [complete(row, row.position, table.next_version).row for row in rows[:LARGEST_COMMIT_ROWS]]
-            done[:] = [row for row in now if row is not None]
-            return [keyed_add(id_columns(row), self._context.clock.now_ms()) for row in done]
+            done = [id_columns(row) for row in now if row is not None]
+            return RowChange(len(done), done)
 
-        self.transactions.commit("COMPLETE", decide, completed.transactional_id)
-        return len(done)
+        return self.transactions.run("COMPLETE", request, transactional_id=completed.transactional_id)
 
     def bring_through(self, topic: TopicLog, topic_id: str) -> int:
         """Write every marker that the topic is owed as far as T is known, and project the topic.
@@ -216,9 +211,7 @@ class Completer:
 
     def abort_timed_out(self) -> int:
         """Abort and complete every ongoing transaction whose timeout has passed; return how many."""
-        with self.transactions.log.lock:
-            self.transactions.refresh()
-            under_way = list(self.transactions.log.fold.under_way.values())
+        under_way = self.transactions.look(lambda: list(self.transactions.log.fold.under_way.values()))
         aborted = 0
         for row in under_way:
             if self.time_out(row):

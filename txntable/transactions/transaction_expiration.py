@@ -19,10 +19,11 @@ from txntable.coordinator.transaction_shard import expire
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.actions import Action, Add, Remove
 from txntable.log.entry_time import version_as_of
+from txntable.log.keyed_log import LARGEST_COMMIT_ROWS
 from txntable.log.keyed_table import KIND, keyed_remove
 from txntable.log.table_state import LiveFiles, TableState
 from txntable.transactions.transaction_log import TransactionLog
-from txntable.transactions.transaction_rows import BATCH_KIND, ID_KIND, LARGEST_COMMIT_ROWS, batch_row_of, id_row_of
+from txntable.transactions.transaction_rows import BATCH_KIND, ID_KIND, batch_row_of, id_row_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,14 @@
-"""The transaction log T: the state machine's requests made durable at exactly the next slot (PROTOCOL.md §6).
+"""The transaction log T: transactional ids and their transactions, and the requests on them (PROTOCOL.md §6).
 
-Owns the fold that knows which transactions are open or decided and not complete, and the one way
-to run a request of ``txntable.coordinator.transaction_shard``: read the row at the head, decide, write, and
-again on a lost slot.  There is no coordinator server: this runs in every client.  The coordinator
-job writes through an interface of its own (:meth:`TransactionLog.leased`), which is shut once it lost the lease.
+Owns the fold that knows which transactions are open or decided and not complete, and which rows a request of
+``txntable.coordinator.transaction_shard`` is decided on and writes.  How these become durable is
+:mod:`txntable.log.keyed_log`'s.  The coordinator job writes through an interface of its own
+(:meth:`TransactionLog.leased`), which is shut once it lost the lease.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +19,13 @@ from txntable.coordinator.producer_ids import allocate_producer_ids
 from txntable.coordinator.transaction import TransactionMetadata, transaction_key
 from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.errors import CommitStateUnknownError, DamagedDataError, UnsupportedFormatError
+from txntable.errors import UnsupportedFormatError
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
 from txntable.log.delta_log import Decide, DeltaLog
-from txntable.log.keyed_table import KIND, ensure_key_files, find_row, keyed_add
+from txntable.log.keyed_log import AnswerT, KeyedLog, RowChange
+from txntable.log.keyed_table import KIND
 from txntable.log.log_view import LogContext
-from txntable.log.outcome import Unknown
 from txntable.log.overlay import Overlay
 from txntable.log.table_state import TableState
 from txntable.transactions.transaction_rows import (
@@ -45,8 +44,6 @@ from txntable.transactions.transaction_rows import (
 
 NEXT_PRODUCER_ID = "next_producer_id"
 _UNDER_WAY = [state.value for state in TransactionState if state.is_open or state.is_decided]
-
-AnswerT = TypeVar("AnswerT")
 
 
 class TransactionLogFold:
@@ -135,7 +132,7 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
 Request = Callable[[TransactionMetadata | None, int], Transition[AnswerT]]
 
 
-class TransactionLog:
+class TransactionLog(KeyedLog[TransactionLogFold]):
     """T, and how requests become durable in it.
 
     Parameters
@@ -151,8 +148,8 @@ class TransactionLog:
     def __init__(
         self, context: LogContext, log: DeltaLog[TransactionLogFold] | None = None, lease_owner: str | None = None
     ) -> None:
-        self.context = context
-        self.log = DeltaLog(context, TRANSACTION_LOG_ROOT, TransactionLogFold()) if log is None else log
+        own = DeltaLog(context, TRANSACTION_LOG_ROOT, TransactionLogFold()) if log is None else log
+        super().__init__(context, own, "transaction log")
         self._lease_owner = lease_owner
 
     def leased(self, owner: str) -> TransactionLog:
@@ -161,26 +158,13 @@ class TransactionLog:
 
     # -- reading ----------------------------------------------------------------------------
 
-    def refresh(self) -> int:
-        """Bring the view to the head of T and return its version.
-
-        Raises
-        ------
-        DamagedDataError
-            The warehouse has no transaction log.
-        """
-        version = self.log.refresh().version
-        if version is None:
-            raise DamagedDataError("the warehouse has lost its transaction log; restore it", log=self.log.root)
-        return version
-
     def row(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the row of an id as the view knows it."""
         with self.log.lock:
             known = self.log.fold.under_way.get(transactional_id)
             if known is not None:
                 return known
-            add = find_row(self.log.table, ID_KIND, transaction_key(transactional_id))
+            add = self.find(ID_KIND, transaction_key(transactional_id))
         return None if add is None else id_row_of(add)
 
     def rows(self) -> Iterator[TransactionMetadata]:
@@ -195,8 +179,7 @@ class TransactionLog:
         """Return what the view remembers of a batch id."""
         if batch_id is None:
             return BatchMemory()
-        with self.log.lock:
-            add = find_row(self.log.table, BATCH_KIND, batch_key(transactional_id, batch_id))
+        add = self.find(BATCH_KIND, batch_key(transactional_id, batch_id))
         if add is None:
             return BatchMemory()
         row = batch_row_of(add)
@@ -205,8 +188,7 @@ class TransactionLog:
 
     def lease(self) -> LeaseRow | None:
         """Return the lease as the view knows it; ``None``: nobody has claimed it yet."""
-        with self.log.lock:
-            add = find_row(self.log.table, LEASE_KIND, LEASE_KEY)
+        add = self.find(LEASE_KIND, LEASE_KEY)
         return None if add is None else lease_row_of(add)
 
     def coordinator_epoch(self) -> int:
@@ -234,29 +216,15 @@ class TransactionLog:
         CommitStateUnknownError, StoreUnavailableError
             Call again; another claim harms nothing.
         """
-        claimed: list[LeaseRow] = []
 
-        def decide(table: TableState) -> Sequence[Action]:
+        def decide(table: TableState) -> RowChange[LeaseRow]:
             row = claim(self.lease(), owner, table.next_version)
-            add = keyed_add(lease_columns(row), self.context.clock.now_ms())
-            ensure_key_files(self.context.store, self.log.root, table, [add])
-            claimed[:] = [row]
-            return [add]
+            return RowChange(row, [lease_columns(row)])
 
-        self.commit("CLAIM LEASE", decide)
-        return claimed[0]
+        return self.run("CLAIM LEASE", decide)
 
-    def commit(self, operation: str, decide: Decide, transactional_id: str | None = None) -> None:
+    def commit(self, operation: str, decide: Decide, **whose: str) -> None:
         """Write to T at exactly the next slot; decided with the lease in hand where one is needed.
-
-        Parameters
-        ----------
-        operation : str
-            For people.
-        decide : callable
-            See :meth:`txntable.log.delta_log.DeltaLog.commit`.
-        transactional_id : str, optional
-            Whose row, for the message.
 
         Raises
         ------
@@ -272,14 +240,7 @@ class TransactionLog:
             self.check_lease()
             return decide(table)
 
-        with self.log.lock:
-            outcome = self.log.commit(operation, decide_with_lease)
-        if isinstance(outcome, Unknown):
-            raise CommitStateUnknownError(
-                "the store can not be reached: the request may have been granted; make the same call again",
-                operation=operation,
-                transactional_id=transactional_id,
-            )
+        super().commit(operation, decide_with_lease, **whose)
 
     def request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
         """Run one request of the state machine on the row at the head, and make its transition durable.
@@ -305,28 +266,11 @@ class TransactionLog:
         TxnTableError
             Whatever the request raises.
         """
-        answer: list[AnswerT] = []
 
-        def decide(table: TableState) -> Sequence[Action]:
-            transition = request(self.row(transactional_id), table.next_version)
-            answer[:] = [transition.answer]
-            return self._actions(table, transition)
+        def decide(table: TableState) -> RowChange[AnswerT]:
+            return _change(request(self.row(transactional_id), table.next_version))
 
-        self.commit(operation, decide, transactional_id)
-        return answer[0]
-
-    def _actions(self, table: TableState, transition: Transition[AnswerT]) -> list[Action]:
-        now_ms = self.context.clock.now_ms()
-        actions: list[Action] = []
-        adds: list[Add] = []
-        if transition.row is not None:
-            adds.append(keyed_add(id_columns(transition.row), now_ms))
-        if transition.batch_row is not None:
-            adds.append(keyed_add(batch_columns(transition.batch_row), now_ms))
-        if transition.next_producer_id is not None:
-            actions.append(Txn(NEXT_PRODUCER_ID, transition.next_producer_id))
-        ensure_key_files(self.context.store, self.log.root, table, adds)
-        return [*adds, *actions]
+        return self.run(operation, decide, transactional_id=transactional_id)
 
     def allocate_producer_ids(self) -> range:
         """Take a block of producer ids for producers without a transactional id.
@@ -336,12 +280,17 @@ class TransactionLog:
         CommitStateUnknownError
             Call again; a block may be lost, which harms nothing.
         """
-        taken: list[range] = []
 
-        def decide(table: TableState) -> Sequence[Action]:
+        def decide(table: TableState) -> RowChange[range]:
             block = allocate_producer_ids(table.numbers.get(NEXT_PRODUCER_ID))
-            taken[:] = [block.ids]
-            return [Txn(NEXT_PRODUCER_ID, block.next_producer_id)]
+            return RowChange(block.ids, numbers=[Txn(NEXT_PRODUCER_ID, block.next_producer_id)])
 
-        self.commit("ALLOCATE_PRODUCER_IDS", decide)
-        return taken[0]
+        return self.run("ALLOCATE_PRODUCER_IDS", decide)
+
+
+def _change(transition: Transition[AnswerT]) -> RowChange[AnswerT]:
+    rows = [] if transition.row is None else [id_columns(transition.row)]
+    if transition.batch_row is not None:
+        rows.append(batch_columns(transition.batch_row))
+    next_id = transition.next_producer_id
+    return RowChange(transition.answer, rows, numbers=[] if next_id is None else [Txn(NEXT_PRODUCER_ID, next_id)])

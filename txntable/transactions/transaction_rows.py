@@ -21,8 +21,6 @@ LEASE_KIND = "lease"
 KINDS = (ID_KIND, BATCH_KIND, LEASE_KIND)
 STATE = "_state"
 _PRODUCER_ID, _PRODUCER_EPOCH, _DECISION = "_producer_id", "_producer_epoch", "_decision"
-# Of one commit that removes or completes many rows at once.
-LARGEST_COMMIT_ROWS = 1_000
 TRANSACTION_LOG_COLUMNS = pa.schema(
     [
         pa.field(KIND, pa.string()),

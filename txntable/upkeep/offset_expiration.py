@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import OffsetLogTransition
 from txntable.coordinator.offset_upkeep import expire_offsets, forget_topic
 from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.layout import OFFSET_LOG_ROOT
 from txntable.log.entry_time import version_as_of
+from txntable.log.keyed_log import LARGEST_COMMIT_ROWS
 from txntable.log.keyed_table import find_row
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_log import OffsetLog
 from txntable.offsets.offset_rows import GROUP_KIND, OFFSET_KIND
 from txntable.topics.topic_log import TopicLog
-from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,7 @@ def topics_gone(offsets: OffsetLog, topic_log: Callable[[str], TopicLog]) -> lis
     StoreUnavailableError
         Call again.
     """
-    offsets.refresh()
-    with offsets.log.lock:
-        rows = [row for group in offsets.log.fold.offsets.values() for row in group.values()]
+    rows = offsets.look(lambda: [row for group in offsets.log.fold.offsets.values() for row in group.values()])
     known: dict[str, set[str]] = {}
     for row in rows:
         known.setdefault(row.topic, set()).update(_topic_ids(row))
@@ -196,7 +194,7 @@ def _expired(offsets: OffsetLog, table: TableState, spec: OffsetExpirySpec) -> I
 
 def _really_old(
     expired: OffsetLogTransition[None],
-    rows: Mapping[TopicPartition, OffsetRow],
+    rows: Mapping[NamedPartition, OffsetRow],
     table: TableState,
     spec: OffsetExpirySpec,
 ) -> OffsetLogTransition[None]:

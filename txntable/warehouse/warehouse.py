@@ -39,7 +39,7 @@ from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.snapshot import Snapshot, records_of
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.spark.scan.bounded_read import dataframe_reader
-from txntable.spark.scan.offset_range import Offsets
+from txntable.spark.scan.offset_bounds import Offsets
 from txntable.spark.writing.batch_writer import StreamWriting
 from txntable.spark.writing.transactional_write import write_dataframe
 from txntable.storage.object_store import ObjectStore, StoreSpec

@@ -16,7 +16,7 @@ from txntable.format.layout import public_root
 from txntable.partition.offsets import merged_through
 from txntable.snapshot.snapshot import Snapshot, published_position
 from txntable.snapshot.topic_reader import TopicReader
-from txntable.spark.scan.offset_range import Offsets, offset_ranges
+from txntable.spark.scan.offset_bounds import Offsets, offset_bounds
 from txntable.spark.scan.reader import scan, stream
 from txntable.spark.scan.views import TopicSource, check_view_names, register_views
 from txntable.transactions.transaction_log import TransactionLog
@@ -100,7 +100,7 @@ class SparkReading(ABC):
         reader = self.topic_reader(topic)
         reader.catch_up()
         view = reader.view(level)
-        return scan(spark, self.url, view, offset_ranges(view, starting_offsets, ending_offsets))
+        return scan(spark, self.url, view, offset_bounds(view, starting_offsets, ending_offsets))
 
     def read_stream(self, spark: SparkSession, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
         """Return a topic's committed records as a stream, with the columns of :meth:`read`.

@@ -20,8 +20,8 @@ from txntable.errors import (
     UnstableOffsetCommitError,
 )
 from txntable.format.records import TopicPartition
+from txntable.log.keyed_log import LARGEST_COMMIT_ROWS
 from txntable.offsets.group_commit import OffsetAndMetadata
-from txntable.transactions.transaction_rows import LARGEST_COMMIT_ROWS
 
 OUT = TopicPartition("out", 0)
 

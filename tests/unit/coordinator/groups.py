@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.assignors import Assignor
 from txntable.coordinator.group import GroupRow, GroupTopic
 from txntable.coordinator.group_request import (
@@ -63,7 +63,7 @@ class GroupLog:
     def look(self, member_id: str, instance_id: str | None = None) -> MemberAssignment:
         return assignment_of(self.row, MemberRequest(member_id, self.head + 1, instance_id))
 
-    def release(self, member_id: str, *partitions: TopicPartition) -> MemberAssignment:
+    def release(self, member_id: str, *partitions: NamedPartition) -> MemberAssignment:
         """Release these partitions, or all that the member is to release."""
         given = partitions or tuple(self.look(member_id).to_release)
         transition = release(self.row, MemberRequest(member_id, self.head + 1, partitions=given))
@@ -92,7 +92,7 @@ class GroupLog:
         return [] if self.row is None else list(self.row.members)
 
     @property
-    def owned(self) -> dict[str, list[TopicPartition]]:
+    def owned(self) -> dict[str, list[NamedPartition]]:
         """Member id -> what it owns."""
         assert self.row is not None
         return {name: sorted(member.owned) for name, member in self.row.members.items()}
@@ -102,6 +102,6 @@ class GroupLog:
         return self.look(member_id, instance_id).metadata
 
 
-def of_flights(*partitions: int) -> list[TopicPartition]:
+def of_flights(*partitions: int) -> list[NamedPartition]:
     """Return partitions of flights."""
     return [("flights", partition) for partition in partitions]

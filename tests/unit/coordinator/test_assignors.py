@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from txntable.coordinator.assignment import Assignment, AssignorInput, Subscriber, TopicPartition
+from txntable.coordinator.assignment import Assignment, AssignorInput, NamedPartition, Subscriber
 from txntable.coordinator.assignors import (
     Assignor,
     assign,
@@ -26,7 +26,7 @@ FAMILIES = json.loads(_GOLDEN.read_text())["assignments"]
 STICKY = (Assignor.STICKY, Assignor.COOPERATIVE_STICKY)
 
 
-def a_partition(text: str) -> TopicPartition:
+def a_partition(text: str) -> NamedPartition:
     topic, number = text.rsplit("-", 1)
     return topic, int(number)
 
@@ -49,7 +49,7 @@ def a_group(members: int, partitions: dict[str, int], **owned: list[int]) -> Ass
     return AssignorInput(partitions, {name: Subscriber(frozenset(partitions)) for name in names}, has)
 
 
-def in_sets(assignment: Assignment) -> dict[str, set[TopicPartition]]:
+def in_sets(assignment: Assignment) -> dict[str, set[NamedPartition]]:
     return {name: set(partitions) for name, partitions in assignment.items()}
 
 
@@ -126,7 +126,7 @@ def groups(draw: st.DrawFn, *, equal: bool) -> AssignorInput:
     some = st.frozensets(st.sampled_from(sorted(partitions)), min_size=1)
     members = {name: Subscriber(frozenset(partitions) if equal else draw(some)) for name in names}
     known = {topic for member in members.values() for topic in member.topics}
-    owned: dict[str, set[TopicPartition]] = {}
+    owned: dict[str, set[NamedPartition]] = {}
     for topic, count in partitions.items():
         for number in range(count):
             owner = draw(st.sampled_from([*names, None]))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.unit.coordinator.groups import GroupLog
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.assignors import Assignor
 from txntable.coordinator.errors import StaleMemberEpochError, TxnTableError, UnknownMemberIdError
 from txntable.coordinator.group import GroupTopic
@@ -29,8 +29,8 @@ class Group(RuleBasedStateMachine):
         self.heartbeats: dict[str, int] = {}
         self.frozen: list[GroupMetadata] = []
         # Who has owned what since when, as an observer of every row sees it: a break begins a new tenure.
-        self.tenures: dict[TopicPartition, tuple[str, int]] = {}
-        self.tenures_at_read: list[dict[TopicPartition, tuple[str, int]]] = []
+        self.tenures: dict[NamedPartition, tuple[str, int]] = {}
+        self.tenures_at_read: list[dict[NamedPartition, tuple[str, int]]] = []
 
     def _observe(self) -> None:
         owned = {} if self.log.row is None else self.log.owned

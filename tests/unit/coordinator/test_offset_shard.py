@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.unit.coordinator.groups import FLIGHTS, GroupLog
-from txntable.coordinator.assignment import TopicPartition
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.errors import (
     CommitFailedError,
@@ -35,7 +35,7 @@ class Offsets:
     """The offsets of group g: requests are decided at the next slot and applied."""
 
     group: GroupLog = field(default_factory=GroupLog)
-    rows: dict[TopicPartition, OffsetRow] = field(default_factory=dict)
+    rows: dict[NamedPartition, OffsetRow] = field(default_factory=dict)
     head: int = 0
 
     def apply(self, transition: OffsetLogTransition[object]) -> None:
@@ -50,11 +50,11 @@ class Offsets:
 
     def commit(
         self,
-        offset: int | dict[TopicPartition, NewOffset],
+        offset: int | dict[NamedPartition, NewOffset],
         transaction: OffsetTransaction | None = None,
         member: GroupMetadata | None = None,
         **changes: object,
-    ) -> dict[TopicPartition, TxnTableError]:
+    ) -> dict[NamedPartition, TxnTableError]:
         """Commit one offset of flights/0, or several."""
         new = {F0: NewOffset(offset, FLIGHTS)} if isinstance(offset, int) else offset
         if isinstance(offset, int):
@@ -69,7 +69,7 @@ class Offsets:
         decisions = {(transaction.producer_id, transaction.epoch): decision}
         self.apply(settle(self.rows.values(), decisions, self.head + 1))
 
-    def at(self, partition: TopicPartition = F0, topic_id: str = FLIGHTS) -> int | None:
+    def at(self, partition: NamedPartition = F0, topic_id: str = FLIGHTS) -> int | None:
         found = committed(self.rows.get(partition), topic_id, require_stable=False)
         return None if found is None else found.offset
 

@@ -144,20 +144,19 @@ def test_late_landing_of_ones_own_commit_is_continued_by_all() -> None:
     assert chain_of(world, 2) == digest_of(world, 1)
 
 
-def test_entries_older_than_the_chain_are_read_and_continued_with_it() -> None:
+@pytest.mark.parametrize("versions", [(0,), (2,), (0, 1, 2)])
+def test_entry_without_a_chain_is_refused(versions: tuple[int, ...]) -> None:
     world, _ = world_with_counts(2)
-    for version in (0, 1, 2):
+    for version in versions:
         without_chain(world, version)
 
-    assert world.process().count() == Committed(3)
-
-    assert chain_of(world, 3) == digest_of(world, 2)
-    assert world.process().counter() == 3
+    with pytest.raises(DamagedDataError, match=slot(versions[0])):
+        world.process().log.refresh()
 
 
-def test_entry_without_a_chain_is_refused_above_one_that_has_it() -> None:
+def test_entry_without_an_incarnation_is_refused() -> None:
     world, _ = world_with_counts(2)
-    without_chain(world, 2)
+    change(world, 2, b'"log":', b'"operationParameters":{},"txnId":')
 
     with pytest.raises(DamagedDataError, match=slot(2)):
         world.process().log.refresh()

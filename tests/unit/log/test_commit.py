@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, Step, on
 from tests.doubles.stepping_store import ProcessKilled
-from tests.unit.log.world import DAY_MS, GUARD_MS, Process, World, creation, file, others_go_on_and_clean_up, slot
+from tests.unit.log.world import (
+    DAY_MS,
+    GUARD_MS,
+    Process,
+    World,
+    creation,
+    file,
+    info_above,
+    others_go_on_and_clean_up,
+    slot,
+)
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log.actions import Commit, CommitInfo, Txn, decode_commit
 from txntable.log.entry_encoding import encode_commit
@@ -32,7 +44,8 @@ def intruder(value: int):
         assert found is not None
         version = int(path[-25:-5])
         previous = decode_commit(version - 1, found.data, below).info
-        info = CommitInfo("intruder", previous.commit_id, previous.timestamp_ms + 1, "INTRUDE", previous.log)
+        time_ms, chain = previous.timestamp_ms + 1, previous.digest
+        info = CommitInfo("intruder", previous.commit_id, time_ms, "INTRUDE", previous.log, chain)
         store.put_if_absent(path, encode_commit(Commit(version, info, (Txn("counter", value),)), "another"))
 
     return write
@@ -294,7 +307,7 @@ def test_log_is_refused_when_an_entry_is_damaged_or_foreign(damage: bytes, error
 
 def test_log_is_refused_when_it_has_an_unknown_action() -> None:
     world, first = world_with_log()
-    info = CommitInfo("x", first.log.table.commit_id, 1, "X", first.log.table.log)
+    info = info_above(first.log.table, "x")
     data = encode_commit(Commit(1, info, ()), "x") + b'{"domainMetadata":{"domain":"d"}}\n'
     world.objects.put(slot(1), data)
 
@@ -304,7 +317,7 @@ def test_log_is_refused_when_it_has_an_unknown_action() -> None:
 
 def test_log_is_refused_when_it_needs_a_newer_client() -> None:
     world, first = world_with_log()
-    info = CommitInfo("x", first.log.table.commit_id, 1, "X", first.log.table.log)
+    info = info_above(first.log.table, "x")
     protocol = encode_commit(Commit(1, info, (creation()[0],)), "x").replace(b"exclusiveWriter", b"exclusiveWriter9")
     world.objects.put(slot(1), protocol)
 
@@ -314,7 +327,7 @@ def test_log_is_refused_when_it_needs_a_newer_client() -> None:
 
 def test_log_is_refused_when_an_entry_does_not_follow_the_one_below() -> None:
     world, first = world_with_log()
-    data = encode_commit(Commit(1, CommitInfo("x", "another", 1, "X", first.log.table.log), ()), "x")
+    data = encode_commit(Commit(1, replace(info_above(first.log.table, "x"), previous="another"), ()), "x")
     world.objects.put(slot(1), data)
 
     with pytest.raises(DamagedDataError, match="does not continue"):

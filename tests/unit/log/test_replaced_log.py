@@ -24,7 +24,7 @@ from tests.unit.log.world import (
 )
 from txntable.errors import StorePermissionError, StoreUnavailableError, WarehouseReplacedError
 from txntable.log.delta_log import DeltaLog
-from txntable.log.outcome import Committed, Outcome, Unknown
+from txntable.log.outcome import CommitOutcome, Committed, Unknown
 
 PUT = Operation.PUT_IF_ABSENT
 
@@ -149,7 +149,7 @@ def test_commit_costs_one_look_beside_its_put_and_idle_polls_none() -> None:
 SEGMENTS = f"{ROOT}/_segments"
 
 
-def creates_segments(writer: Process) -> Outcome:
+def creates_segments(writer: Process) -> CommitOutcome:
     """Commit to a log that this process opens only now, and that is decided on what it knows of the first one."""
     segments = DeltaLog(writer.context, SEGMENTS, Nothing())
     segments.stand_beside(writer.log)

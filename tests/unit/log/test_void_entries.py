@@ -14,7 +14,7 @@ from txntable.log.actions import Remove
 from txntable.log.chain import verify_chain
 from txntable.log.checkpoint import LogTail
 from txntable.log.cleanup import clean_up
-from txntable.log.outcome import Committed, Outcome
+from txntable.log.outcome import CommitOutcome, Committed
 from txntable.log.time_travel import first_version_where, load_version
 
 
@@ -27,7 +27,7 @@ def test_entry_of_another_incarnation_is_stepped_over_by_everyone() -> None:
     reader = world.process()
     assert reader.log.refresh().version == 2
 
-    outcomes: list[Outcome] = [new.count() for _ in range(20)]
+    outcomes: list[CommitOutcome] = [new.count() for _ in range(20)]
 
     assert outcomes == [Committed(version) for version in (3, 4, 5, *range(7, 24))]
     for log in (reader.log, world.process().log):

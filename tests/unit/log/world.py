@@ -17,7 +17,7 @@ from txntable.log.cleanup import clean_up
 from txntable.log.delta_log import DeltaLog
 from txntable.log.entry_encoding import encode_commit
 from txntable.log.log_view import LogContext
-from txntable.log.outcome import Committed, Outcome
+from txntable.log.outcome import CommitOutcome, Committed
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore, PutOutcome
 from txntable.storage.store_clock import StoreClock
@@ -91,11 +91,11 @@ class Process:
         outcome = self.log.commit("CREATE", lambda table: [] if table.version is not None else creation())
         assert isinstance(outcome, Committed)
 
-    def count(self) -> Outcome:
+    def count(self) -> CommitOutcome:
         """Raise the number ``counter`` by one: lost updates show."""
         return self.log.commit("COUNT", lambda table: [Txn("counter", table.number("counter") + 1)])
 
-    def add_file(self, path: str) -> Outcome:
+    def add_file(self, path: str) -> CommitOutcome:
         """Make a file live."""
         return self.log.commit("ADD", lambda table: [file(path)])
 
@@ -115,10 +115,16 @@ def file(path: str, size: int = 1) -> Add:
     return Add(path, {}, size, 0, True, '{"numRecords":1}', '{"v":1}')
 
 
+def info_above(table: TableState, commit_id: str, operation: str = "X") -> CommitInfo:
+    """What an entry that is written on a state says first."""
+    assert table.log is not None
+    return CommitInfo(commit_id, table.commit_id, table.timestamp_ms + 1, operation, table.log, table.chain)
+
+
 def plant(log: DeltaLog[Any], *actions: Action) -> None:
     """Put actions at the next slot as a foreign hand does: what our own writers would not write."""
     table = log.refresh()
-    info = CommitInfo("foreign", table.commit_id, table.timestamp_ms + 1, "PLANT", table.log, table.chain)
+    info = info_above(table, "foreign", "PLANT")
     data = encode_commit(Commit(table.next_version, info, actions), "foreign")
     assert log.context.store.put_if_absent(commit_path(log.root, table.next_version), data) is PutOutcome.CREATED
 

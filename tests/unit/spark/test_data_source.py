@@ -18,11 +18,11 @@ from txntable.segments.segment_columns import PlannedSegment
 from txntable.spark.datasource.data_source import PushingReader, TopicTask, TxnTableSource, narrowed
 from txntable.spark.datasource.pinned_read import balanced, pin
 from txntable.spark.datasource.read_options import read_options
-from txntable.spark.scan.offset_range import OffsetRange
+from txntable.spark.scan.offset_bounds import OffsetBounds
 from txntable.warehouse.warehouse import Warehouse
 
 WHERE = {"warehouse": "/wh", "topic": "t"}
-RANGES = {0: OffsetRange(0, 10), 1: OffsetRange(5, 20), 2: OffsetRange(0, 0)}
+RANGES = {0: OffsetBounds(0, 10), 1: OffsetBounds(5, 20), 2: OffsetBounds(0, 0)}
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from txntable.spark.datasource.pinned_read import PinnedRead, pin
 from txntable.spark.datasource.read_options import read_options
 from txntable.spark.datasource.stream_sink import stream_committer, stream_writer
 from txntable.spark.datasource.write_options import write_options
-from txntable.spark.scan.offset_range import OffsetRange
+from txntable.spark.scan.offset_bounds import OffsetBounds
 
 
 class TxnTableSource(DataSource):
@@ -74,7 +74,7 @@ class TxnTableSource(DataSource):
         asked = read_options(self.options)
         pinned = pin(asked) if self._pinned is None else self._pinned
         _check_schema(schema, pinned)
-        return PushingReader(pinned) if asked.push_filters else TopicReader(pinned)
+        return PushingReader(pinned) if asked.push_filters else DataSourceTopicReader(pinned)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what uploads a DataFrame and commits it; see :mod:`txntable.spark.datasource.data_sink`."""
@@ -123,7 +123,7 @@ class TopicTask(InputPartition):
         self.segments = tuple(segments)
 
 
-class TopicReader(DataSourceReader):
+class DataSourceTopicReader(DataSourceReader):
     """Plans the tasks of a read on the driver and runs them on executors.
 
     Parameters
@@ -144,7 +144,7 @@ class TopicReader(DataSourceReader):
         return self._pinned.read(partition.segments if isinstance(partition, TopicTask) else ())
 
 
-class PushingReader(TopicReader):
+class PushingReader(DataSourceTopicReader):
     """Leaves out segments by predicates, too; Spark still tests each record.
 
     A class of its own, because Spark refuses a reader that can be pushed to, unless its session allows it
@@ -166,7 +166,7 @@ class PushingReader(TopicReader):
         return [TopicTask(segments) for segments in self._pinned.tasks(self._ranges)]
 
 
-def narrowed(ranges: Mapping[int, OffsetRange], predicate: Filter) -> dict[int, OffsetRange]:
+def narrowed(ranges: Mapping[int, OffsetBounds], predicate: Filter) -> dict[int, OffsetBounds]:
     """Return the offsets that a predicate may leave, by partition; all of them when it says nothing of them."""
     bounds: tuple[int | None, int | None]
     match predicate:
@@ -188,8 +188,8 @@ def narrowed(ranges: Mapping[int, OffsetRange], predicate: Filter) -> dict[int, 
 
 
 def _within(
-    ranges: Mapping[int, OffsetRange], column: str, lowest: int | None, highest: int | None
-) -> dict[int, OffsetRange]:
+    ranges: Mapping[int, OffsetBounds], column: str, lowest: int | None, highest: int | None
+) -> dict[int, OffsetBounds]:
     if column == PARTITION_COLUMN:
         return {
             partition: wanted
@@ -198,7 +198,7 @@ def _within(
         }
     if column == OFFSET_COLUMN:
         return {
-            partition: OffsetRange(
+            partition: OffsetBounds(
                 wanted.start if lowest is None else max(wanted.start, lowest),
                 wanted.end if highest is None else min(wanted.end, highest + 1),
             )

@@ -18,7 +18,7 @@ from txntable.partition.topic_view import TopicView
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_reader import SegmentReader
 from txntable.spark.datasource.read_options import ReadOptions
-from txntable.spark.scan.offset_range import OffsetRange, offset_ranges
+from txntable.spark.scan.offset_bounds import OffsetBounds, offset_bounds
 from txntable.spark.writing.store_cache import opened
 from txntable.storage.object_store import StoreSpec
 from txntable.warehouse.warehouse import Warehouse
@@ -43,7 +43,7 @@ class PinnedRead:
         Of a snapshot.
     root : str
         Of the table that the segments' paths are relative to.
-    ranges : Mapping[int, OffsetRange]
+    ranges : Mapping[int, OffsetBounds]
         The wanted offsets of every partition.
     columns : tuple of str or None
         Which columns; ``None``: all.
@@ -56,7 +56,7 @@ class PinnedRead:
     level: IsolationLevel
     position: int | None
     root: str
-    ranges: Mapping[int, OffsetRange]
+    ranges: Mapping[int, OffsetBounds]
     columns: tuple[str, ...] | None
     bytes_per_task: int
 
@@ -70,12 +70,12 @@ class PinnedRead:
         """
         return self._reader().schema
 
-    def tasks(self, ranges: Mapping[int, OffsetRange] | None = None) -> list[list[PlannedSegment]]:
+    def tasks(self, ranges: Mapping[int, OffsetBounds] | None = None) -> list[list[PlannedSegment]]:
         """Return the segments to read, those of each task in offset order.
 
         Parameters
         ----------
-        ranges : Mapping[int, OffsetRange], optional
+        ranges : Mapping[int, OffsetBounds], optional
             Of less offsets than are pinned; a partition that is not there is not read.
 
         Raises
@@ -127,7 +127,7 @@ def pin(options: ReadOptions) -> PinnedRead:
         reader = warehouse.topic_reader(options.topic)
         reader.catch_up()
         view = reader.view(options.level)
-    ranges = offset_ranges(view, options.starting, options.ending)
+    ranges = offset_bounds(view, options.starting, options.ending)
     return PinnedRead(
         store, view.settings, options.level, view.position, view.root, ranges, options.columns, options.bytes_per_task
     )

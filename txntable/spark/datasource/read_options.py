@@ -13,7 +13,7 @@ from typing import Any
 
 from txntable.format.isolation import IsolationLevel, level_at
 from txntable.snapshot.snapshot import as_of
-from txntable.spark.scan.offset_range import EARLIEST, LATEST, Offsets
+from txntable.spark.scan.offset_bounds import EARLIEST, LATEST, Offsets
 from txntable.spark.scan.source_options import Option, SourceOptions, source_options, unreadable
 from txntable.storage.object_store import StoreSpec
 
@@ -35,7 +35,7 @@ class ReadOptions:
     as_of : int, datetime or None
         Of a snapshot.
     starting, ending : Offsets or None
-        See :func:`txntable.spark.scan.offset_range.offset_ranges`.
+        See :func:`txntable.spark.scan.offset_bounds.offset_bounds`.
     columns : tuple of str or None
         Which columns; ``None``: all.
     bytes_per_task : int

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from txntable.partition.topic_view import TopicView
-from txntable.spark.scan.offset_range import OffsetRange
+from txntable.spark.scan.offset_bounds import OffsetBounds
 from txntable.spark.scan.reader import scan
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def dataframe_reader(warehouse_url: str) -> ReadDataFrame:
     """
 
     def read(spark: SparkSession, view: TopicView, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
-        ranges = {partition: OffsetRange(starts[partition], ends[partition]) for partition in view.bounds}
+        ranges = {partition: OffsetBounds(starts[partition], ends[partition]) for partition in view.bounds}
         return scan(spark, warehouse_url, view, ranges)
 
     return read

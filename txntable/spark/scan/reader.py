@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from txntable.format.isolation import IsolationLevel
 from txntable.partition.topic_view import TopicView
-from txntable.spark.scan.offset_range import OffsetRange, range_predicates
+from txntable.spark.scan.offset_bounds import OffsetBounds, range_predicates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +29,7 @@ def spark_url(url: str) -> str:
     return f"s3a://{url.removeprefix('s3://')}" if url.startswith("s3://") else url
 
 
-def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mapping[int, OffsetRange]) -> DataFrame:
+def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mapping[int, OffsetBounds]) -> DataFrame:
     """Return the records that a view shows.
 
     Parameters
@@ -40,8 +40,8 @@ def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mappi
         The warehouse's.
     view : TopicView
         The version that is read, and what is seen of it.
-    ranges : Mapping[int, OffsetRange]
-        The wanted offsets of every partition; see :func:`txntable.spark.scan.offset_range.offset_ranges`.
+    ranges : Mapping[int, OffsetBounds]
+        The wanted offsets of every partition; see :func:`txntable.spark.scan.offset_bounds.offset_bounds`.
 
     Returns
     -------

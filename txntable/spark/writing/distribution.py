@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from txntable.errors import InvalidRequestError
+from txntable.format.enum_option import member_of
 from txntable.format.key import partitions_of
 from txntable.format.topic import TopicSettings
 
@@ -41,16 +41,7 @@ def distribution_mode(text: str | DistributionMode) -> DistributionMode:
     InvalidRequestError
         There is none: the message names all.
     """
-    if isinstance(text, DistributionMode):
-        return text
-    modes = {mode.value: mode for mode in DistributionMode}
-    if text not in modes:
-        raise InvalidRequestError(
-            "there is no such distribution mode; take one of those known",
-            distribution_mode=repr(text),
-            known=",".join(modes),
-        )
-    return modes[text]
+    return member_of(DistributionMode, text, "distribution_mode")
 
 
 def distributed(dataframe: DataFrame, settings: TopicSettings, mode: DistributionMode) -> DataFrame:

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.format.isolation import IsolationLevel
 from txntable.partition.topic_view import TopicView
-from txntable.spark.scan.offset_range import offset_ranges, range_predicates
+from txntable.spark.scan.offset_bounds import offset_bounds, range_predicates
 
 FILES_FROM, FILES_BEFORE = "_last_offset >= ", "_base_offset < "
 RECORDS_FROM, RECORDS_BEFORE = "_base_offset + _offset_delta >= ", "_base_offset + _offset_delta < "
@@ -39,7 +39,7 @@ def begins(predicates: list[str]) -> list[str]:
 def test_no_predicate_where_everything_is_wanted(level: IsolationLevel) -> None:
     seen = view(level)
 
-    assert range_predicates(seen.columns, offset_ranges(seen, None, None)) == []
+    assert range_predicates(seen.columns, offset_bounds(seen, None, None)) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_no_predicate_where_everything_is_wanted(level: IsolationLevel) -> None:
 def test_records_are_tested_only_where_a_bound_runs_through_a_file(starting, ending, expected) -> None:
     seen = view()
 
-    assert begins(range_predicates(seen.columns, offset_ranges(seen, starting, ending))) == expected
+    assert begins(range_predicates(seen.columns, offset_bounds(seen, starting, ending))) == expected
 
 
 def test_open_data_is_bounded_only_where_it_is_in_the_table() -> None:
@@ -69,13 +69,13 @@ def test_open_data_is_bounded_only_where_it_is_in_the_table() -> None:
     seen = view(IsolationLevel.READ_COMMITTED)
 
     assert {partition: bounds.end for partition, bounds in seen.bounds.items()} == {0: 6, 1: 6, 2: 0}
-    assert range_predicates(seen.columns, offset_ranges(seen, None, None)) == []
+    assert range_predicates(seen.columns, offset_bounds(seen, None, None)) == []
 
 
 def test_predicates_stay_short_when_there_are_1000_partitions() -> None:
     seen = view(partitions=1_000)
 
-    predicates = range_predicates(seen.columns, offset_ranges(seen, {0: 1}, {1: 4}))
+    predicates = range_predicates(seen.columns, offset_bounds(seen, {0: 1}, {1: 4}))
 
     assert len(predicates) == 4
     assert max(map(len, predicates)) < 4_000
@@ -84,7 +84,7 @@ def test_predicates_stay_short_when_there_are_1000_partitions() -> None:
 def test_ranges_name_every_partition() -> None:
     seen = view()
 
-    ranges = offset_ranges(seen, {0: 3, 1: "latest"}, {1: "latest"})
+    ranges = offset_bounds(seen, {0: 3, 1: "latest"}, {1: "latest"})
 
     assert {partition: (wanted.start, wanted.end) for partition, wanted in ranges.items()} == {
         0: (3, 8),

@@ -22,14 +22,14 @@ Offsets = Mapping[int, int | str] | str
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetRange:
+class OffsetBounds:
     """The offsets of a partition that are wanted: from `start`, before `end`."""
 
     start: int
     end: int
 
 
-def offset_ranges(view: TopicView, starting: Offsets | None, ending: Offsets | None) -> dict[int, OffsetRange]:
+def offset_bounds(view: TopicView, starting: Offsets | None, ending: Offsets | None) -> dict[int, OffsetBounds]:
     """Return the wanted offsets of every partition.
 
     Parameters
@@ -47,7 +47,7 @@ def offset_ranges(view: TopicView, starting: Offsets | None, ending: Offsets | N
         There is no such partition, or the offset can not be read.
     """
     starts, ends = _resolved(view, starting, EARLIEST), _resolved(view, ending, LATEST)
-    return {partition: OffsetRange(starts[partition], ends[partition]) for partition in view.bounds}
+    return {partition: OffsetBounds(starts[partition], ends[partition]) for partition in view.bounds}
 
 
 def _resolved(view: TopicView, given: Offsets | None, default: str) -> dict[int, int]:
@@ -76,14 +76,14 @@ def _offset(view: TopicView, partition: int, wanted: int | str) -> int:
     )
 
 
-def range_predicates(columns: SegmentColumns, ranges: Mapping[int, OffsetRange]) -> list[str]:
+def range_predicates(columns: SegmentColumns, ranges: Mapping[int, OffsetBounds]) -> list[str]:
     """Return the conditions, in SQL, that leave those offsets of a table's records.
 
     Parameters
     ----------
     columns : SegmentColumns
         The files that are there.
-    ranges : Mapping[int, OffsetRange]
+    ranges : Mapping[int, OffsetBounds]
         Of every partition.
 
     Returns
@@ -118,7 +118,7 @@ def _runs_through(base: np.ndarray, last: np.ndarray, offset: int) -> bool:
     return row < len(base) and bool(base[row] < offset)
 
 
-def _in_order(ranges: Mapping[int, OffsetRange]) -> Iterable[OffsetRange]:
+def _in_order(ranges: Mapping[int, OffsetBounds]) -> Iterable[OffsetBounds]:
     return (ranges[partition] for partition in sorted(ranges))
 
 
