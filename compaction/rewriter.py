@@ -1,5 +1,7 @@
 """Working on rewrite tasks: the same code in this process and in another's, such as a Spark executor's.
 
+The rules are those of PROTOCOL.md §5.8.
+
 Owns what a worker needs to know of a topic, and the order of results.  Whoever distributes tasks
 hands in a :data:`Rewriter`; :func:`rewriter_here` is the one of this process.  Must not know of Spark,
 nor register anything: what a worker leaves behind is named by no log.

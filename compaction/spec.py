@@ -1,5 +1,7 @@
 """What a compaction is to do: decided by the planner, worked on by a rewriter, registered by the executor.
 
+The rules are those of PROTOCOL.md §5.8.
+
 Owns the values that travel between the three; a rewriter may run in another process, so that a task
 holds all that it needs.  Pure.
 """

@@ -1,4 +1,4 @@
-"""What a vacuum found, place by place and reason by reason, and how far it is."""
+"""What a vacuum found, place by place and reason by reason, and how far it is (PROTOCOL.md §5.7)."""
 
 from __future__ import annotations
 

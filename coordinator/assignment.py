@@ -1,4 +1,4 @@
-"""What an assignor is given and what it returns: values that all assignors share.
+"""What an assignor is given and what it returns: values that all assignors share (PROTOCOL.md §8.2).
 
 Owns Kafka's order of members (static ones first, by instance id) and of partitions.  What is owned is
 known here from one place, so no two members ever claim a partition, and Kafka's rules for members that report

@@ -1,4 +1,4 @@
-"""The assignors by Kafka's names, and which one a group uses.
+"""The assignors by Kafka's names, and which one a group uses (PROTOCOL.md §8.2).
 
 Kafka's own results for the same input; ``tests/unit/coordinator/test_assignors.py`` holds them against a recording.
 Owns the choice among what the members support.  Racks play no part: there are no brokers to be near to.

@@ -1,4 +1,4 @@
-"""Batch ids: which runs of a transactional id have committed.
+"""Batch ids: which runs of a transactional id have committed (PROTOCOL.md §6.1).
 
 The memory is rows of their own, so it outlives the id's expiry.  An integer is a sequence (one row
 per transactional id holds the last, for ever); a string is a name (a row each, kept ``batch.retention``).

@@ -1,4 +1,4 @@
-"""What was decided of one transaction: the value that retries are answered with.
+"""What was decided of one transaction: the value that retries are answered with (PROTOCOL.md §6.1).
 
 Must not know of rows or states.
 """

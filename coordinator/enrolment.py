@@ -1,4 +1,4 @@
-"""What a transaction has enrolled in: topics by their id, with their partitions.
+"""What a transaction has enrolled in: topics by their id, with their partitions (PROTOCOL.md §6.1).
 
 Owns the union and the range coding (``0-99,101``) under which a row stores partitions; a set
 of partitions has exactly one spelling.  Must not know of rows, states or epochs.

@@ -1,4 +1,4 @@
-"""The row of a consumer group: what the offset log keeps of it.
+"""The row of a consumer group: what the offset log keeps of it (PROTOCOL.md §8.2).
 
 A row is a value.  Invariants, checked whenever a row comes to be (from code or from a store):
 

@@ -1,4 +1,4 @@
-"""Who may commit a group's offsets: ownership since the read (KIP-447, KIP-1251).
+"""Who may commit a group's offsets: ownership since the read (KIP-447, KIP-1251) (PROTOCOL.md §8.4).
 
 A member commits a partition iff it has owned it without a break since it read the range: its ownership epoch is
 still the one that the group metadata froze then.  A member that lost the partition in between can not commit, even if

@@ -1,4 +1,4 @@
-"""A member of a consumer group: who it is, what it has, and what it is to have.
+"""A member of a consumer group: who it is, what it has, and what it is to have (PROTOCOL.md §8.2).
 
 Owns the JSON of a member.  A partition that a member *owns* is its alone until it releases it, leaves or is
 expelled; its *ownership epoch* is the generation since which it owns it without a break.  Must not know of other

@@ -1,4 +1,4 @@
-"""The row of a group's offset in one partition: what is committed, and what waits for a decision.
+"""The row of a group's offset in one partition: what is committed, and what waits for a decision (PROTOCOL.md §8.1).
 
 A pending offset belongs to a transaction and counts once that commits; the latest *request*
 counts, not the latest decision (KIP-98; KAFKA_SEMANTICS: order of offset requests).  Settling

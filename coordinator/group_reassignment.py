@@ -1,4 +1,4 @@
-"""How a group gets a new generation: the assignment is computed, and what is free is given.
+"""How a group gets a new generation: the assignment is computed, and what is free is given (PROTOCOL.md §8.2).
 
 Owns the rule that nothing is ever taken from a member: an assignment says what each member is *to have*; what
 another member owns stays with it until it releases it.  So a partition has one owner at any time, and a join elsewhere

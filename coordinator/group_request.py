@@ -1,4 +1,4 @@
-"""What members, admins and the coordinator job ask of a consumer group, and what they get.
+"""What members, admins and the coordinator job ask of a consumer group, and what they get (PROTOCOL.md §8.2).
 
 Values only.  Every request that may write carries `position`: the slot of the offset log that is decided on
 (the version read, plus one).  When the slot is lost, the whole request is made again on the new rows with the new

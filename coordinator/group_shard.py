@@ -1,5 +1,7 @@
 """The state machine of the group coordinator: a group's row and a request make a transition, or an error.
 
+The rules are those of PROTOCOL.md §8.2.
+
 Pure: no clock, no store, no ids made here.  There is no server: every member runs these functions on the row at the
 head of the offset log and writes the result at the next slot.  Who changes a group computes the assignment in the
 same commit.

@@ -1,4 +1,4 @@
-"""The states of a consumer group and the moves between them: a literal table.
+"""The states of a consumer group and the moves between them: a literal table (PROTOCOL.md §8.2).
 
 The names are those of Kafka's consumer protocol (KIP-848).  Its ASSIGNING has no counterpart: whoever changes a group
 computes the assignment in the same commit.  What state a group is *in* follows from its members alone (see

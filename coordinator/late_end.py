@@ -1,5 +1,7 @@
 """What an end is answered with whose epoch is over: how that transaction ended, as far as anything tells.
 
+The rules are those of PROTOCOL.md §6.3.
+
 A commit that is asked again may be told "fenced" only where it is known that nothing was committed: its caller would
 send everything again.  Three things tell, in this order: the row's decisions, the memory of its batch id, and
 that it was never asked before.  Where none does, the answer is that the outcome is unknown.

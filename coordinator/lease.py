@@ -1,4 +1,4 @@
-"""The lease of the coordinator job: which job is the coordinator, under which epoch.
+"""The lease of the coordinator job: which job is the coordinator, under which epoch (PROTOCOL.md §6.6).
 
 Owns the lease's row of the transaction log.  A claim always takes over, and raises the coordinator
 epoch; who held the lease before finds out at its next commit.  It is there against double work:

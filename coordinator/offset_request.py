@@ -1,4 +1,4 @@
-"""What consumers, transactions and admins ask of a group's offsets.
+"""What consumers, transactions and admins ask of a group's offsets (PROTOCOL.md §8.1).
 
 Values only; `position` is the slot of the offset log that is decided on, and the *request* that Kafka's order of
 offsets goes by.

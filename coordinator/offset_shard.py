@@ -1,5 +1,7 @@
 """The state machine of a group's offsets: the rows of the group and a request make a transition, or an error.
 
+The rules are those of PROTOCOL.md §8.1, 8.4.
+
 Pure, and decided on the state of the offset log below the slot: the group's row and the offsets' rows of one version.
 So who may commit (``group_fencing``) and what is committed is one decision.  Rules, which are Kafka's unless marked:
 

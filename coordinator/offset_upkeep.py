@@ -1,4 +1,4 @@
-"""What happens to a group's offsets besides commits: they are settled, deleted, expire.
+"""What happens to a group's offsets besides commits: they are settled, deleted, expire (PROTOCOL.md §8.1).
 
 Anyone may settle and expire, at any time and any number of times.  A row that is removed takes its pending offsets
 with it: nothing of them is left to settle, as with Kafka's tombstones.  Ages come as arguments, measured by the

@@ -1,5 +1,7 @@
 """How the transaction log stands to a transaction that a partition log shows as open: will it end, and by whom.
 
+The rules are those of PROTOCOL.md §6.5.
+
 A transaction *hangs* when it is open in a partition log and nothing in the transaction log will ever
 write its marker: the id is gone or has moved on.  Writers that keep the rules never leave one; damage,
 or a transaction log restored from a backup, does.  Whatever is said of an epoch that is *past* is

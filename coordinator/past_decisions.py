@@ -1,5 +1,7 @@
 """How the transactions of an id ended that came before its last decision: what late questions are answered with.
 
+The rules are those of PROTOCOL.md §6.3.
+
 A producer id's epochs are consecutive, and each names at most one transaction.  So the outcomes of a stretch of them
 are a text of runs, the oldest first: ``C3NA`` is three committed ones, an epoch that an init gave up, an aborted
 one.  The text ends just below the epoch of the last decision, and its length is bounded: what drops out at its

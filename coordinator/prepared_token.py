@@ -1,4 +1,4 @@
-"""Tokens of prepared transactions: what an outside database stores to say which one it committed.
+"""Tokens of prepared transactions: what an outside database stores to say which one it committed (PROTOCOL.md §6.3).
 
 Owns the token's spelling, and what a holder of a token may conclude from the row that it finds
 after a restart (KIP-939's ``completeTransaction``, with a token that is durable here).

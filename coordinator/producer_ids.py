@@ -1,4 +1,4 @@
-"""Producer ids: an integer of the transaction log that only rises.
+"""Producer ids: an integer of the transaction log that only rises (PROTOCOL.md §6.1).
 
 A producer id is never derived from rows: rows expire, an id given once is never given again.
 A producer with a transactional id takes one; those without take theirs from blocks, so that a

@@ -1,5 +1,7 @@
 """The JSON of the rows that the coordinator keeps: strict in what it reads, one spelling in what it writes.
 
+The rules are those of PROTOCOL.md §3.4.
+
 A row is a JSON object with ``v``.  An unknown ``v`` or field is a newer format and is refused;
 what is missing or of another type is damage.  ``null`` is never written: the field is left out.
 Owns how any stored JSON is read, too: what two readers could take for two things is none.
@@ -170,7 +172,7 @@ def decode_row(text: str, what: str, required: Fields, optional: Fields) -> dict
     if not isinstance(document, dict) or "v" not in document:
         raise DamagedDataError("a stored row is no object with a version", row=what)
     version = document.pop("v")
-    if version != ROW_FORMAT or isinstance(version, bool):
+    if type(version) is not int or version != ROW_FORMAT:
         raise UnsupportedFormatError(
             "a row was written under a format that this version does not know: use a newer version",
             row=what,

@@ -1,4 +1,4 @@
-"""Names of topics, the only names that become folders: Kafka's rule.
+"""Names of topics, the only names that become folders: Kafka's rule (PROTOCOL.md §3.2).
 
 Pure.  Groups, ids and all other names are hashed or stand inside of rows: they can be any text.
 """

@@ -1,4 +1,4 @@
-"""The row of a transactional id: what the transaction log keeps of it, and how it moves on.
+"""The row of a transactional id: what the transaction log keeps of it, and how it moves on (PROTOCOL.md §6.1).
 
 A row is a value.  ``prepare_*`` proposes the row that follows; it is true only once it is durable
 at the position it names.  Invariants, checked whenever a row comes to be (from code or from a store):

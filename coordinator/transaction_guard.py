@@ -1,4 +1,7 @@
-"""What every request is checked for first: whose row it is, and whether the last transaction is complete."""
+"""What every request is checked for first: whose row it is, and whether the last transaction is complete.
+
+The rules are those of PROTOCOL.md §6.3.
+"""
 
 from __future__ import annotations
 

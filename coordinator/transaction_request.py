@@ -1,4 +1,4 @@
-"""What producers, admins and the coordinator job ask of a transactional id, and what they get.
+"""What producers, admins and the coordinator job ask of a transactional id, and what they get (PROTOCOL.md §6.3).
 
 Values only.  Every request that may write carries `position`: the slot of the transaction log that
 is decided on (the version read, plus one).  When the slot is lost, the whole request is made

@@ -1,5 +1,7 @@
 """The state machine of the transaction coordinator: a row and a producer's request make a transition, or an error.
 
+The rules are those of PROTOCOL.md §6.2, 6.3.
+
 Pure: no clock, no store, no ids made here.  There is no server: every client runs these functions
 on the row at the head of the transaction log and writes the result at the next slot, so each
 decision is made on the whole history below it.  Rules, which are Kafka's (transaction version 2)

@@ -1,4 +1,4 @@
-"""The states of a transaction and the one table of what may follow what.
+"""The states of a transaction and the one table of what may follow what (PROTOCOL.md §6.2).
 
 Two rules of this file: everything that decides whether a transition is legal stands in
 :data:`VALID_TRANSITIONS`, as a literal; and a missing key *is* the illegal transition.

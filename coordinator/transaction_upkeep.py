@@ -1,4 +1,4 @@
-"""What others do to a transaction than its producer: time out, terminate, complete, expire.
+"""What others do to a transaction than its producer: time out, terminate, complete, expire (PROTOCOL.md §6.6).
 
 Anyone may, at any time and any number of times: each either finds the row as it expects and writes,
 or writes nothing.  Durations come as arguments, measured by the store's clock.

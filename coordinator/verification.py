@@ -1,4 +1,4 @@
-"""Whether an append may go on: every append of a transaction is checked against its row.
+"""Whether an append may go on: every append of a transaction is checked against its row (PROTOCOL.md §6.3).
 
 A row proves something only when it was read after the state of the partition log that the append
 is decided on: an older one may hide that the transaction was ended, and its marker written, in between.

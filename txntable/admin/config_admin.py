@@ -1,4 +1,4 @@
-"""Settings of topics: describing and altering them, in Kafka's words.
+"""Settings of topics: describing and altering them, in Kafka's words (PROTOCOL.md §3.2).
 
 Owns no rule: what a setting may be is :mod:`txntable.format.topic_config`'s, and what settings mean together
 :mod:`txntable.format.topic_policy`'s.

@@ -1,4 +1,4 @@
-"""Consumer groups and their offsets as admins see and change them, in Kafka's words.
+"""Consumer groups and their offsets as admins see and change them, in Kafka's words (PROTOCOL.md §8).
 
 Owns no rule: what may be done to a group is decided by the group coordinator's state machine, on the rows below the
 slot.  Nothing here waits for members.

@@ -1,4 +1,4 @@
-"""Deleting records from the front of partitions, in Kafka's words.
+"""Deleting records from the front of partitions, in Kafka's words (PROTOCOL.md §5.9).
 
 Owns no rule: which records may go is :mod:`txntable.topics.retention`'s.
 """

@@ -1,4 +1,4 @@
-"""Topics: creating, describing, changing and deleting them, in Kafka's words.
+"""Topics: creating, describing, changing and deleting them, in Kafka's words (PROTOCOL.md §3.2).
 
 Owns no rule: every change is a decision of the layers below, followed by its projection.
 """

@@ -1,4 +1,4 @@
-"""What a topic's tables say of work that was not done: projection, compaction, vacuum.
+"""What a topic's tables say of work that was not done: projection, compaction, vacuum (PROTOCOL.md §7).
 
 Owns the signs by which that shows without a LIST of the topic's files.  What a compaction would really rewrite, and
 which files a vacuum would delete, their own dry runs say.

@@ -1,5 +1,7 @@
 """What an admin can see of transactions: ids in the transaction log, producers and open data in partitions.
 
+The rules are those of PROTOCOL.md §6.5.
+
 Owns the two readings that a hanging transaction takes: of the partition logs and of the transaction
 log, in an order that never takes a transaction that ends meanwhile for a hanging one.  Reads only.
 """

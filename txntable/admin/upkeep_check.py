@@ -1,5 +1,7 @@
 """Finding out what was not done for a warehouse: for an alarm, when no job runs any more and nobody comes by.
 
+The rules are those of PROTOCOL.md §6.6.
+
 Owns what is looked at, and that it is cheap: every log from its newest checkpoint, a LIST of each log's folder, a HEAD
 here and there; never a LIST of segments, nor older entries unless they are asked for.  Reads only.  The time is this
 machine's: asking for the store's is a write.

@@ -1,4 +1,4 @@
-"""Kafka's murmur2, for one key and for many at once.
+"""Kafka's murmur2, for one key and for many at once (PROTOCOL.md §9).
 
 Pure arithmetic: 32 bits, little-endian words, Kafka's seed.  The result is signed, as in Java.
 Must not know what a key is.

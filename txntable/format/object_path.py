@@ -1,4 +1,4 @@
-"""Which paths a store accepts: the same ones in every store, so that a warehouse can be moved.
+"""Which paths a store accepts: the same ones in every store, so that a warehouse can be moved (PROTOCOL.md §2).
 
 Pure.  Owns the one reserved name: a segment that begins with :data:`TEMPORARY_PREFIX` is an
 unfinished file of :mod:`txntable.storage.local_folder` and never an object.

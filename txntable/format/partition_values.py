@@ -1,4 +1,4 @@
-"""The partition values of many rows at once, as columns.
+"""The partition values of many rows at once, as columns (PROTOCOL.md §5.2).
 
 Owns the way around a look-up row by row: a map column is keys and items side by side, so one comparison
 of all keys finds a column of all rows.  Pure.

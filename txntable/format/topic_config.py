@@ -1,4 +1,4 @@
-"""A topic's settings by Kafka's names: what there is, what each may be, what holds by default.
+"""A topic's settings by Kafka's names: what there is, what each may be, what holds by default (PROTOCOL.md §3.2).
 
 Owns the table.  Values are kept as the text that the user gave, as Kafka keeps them.  Pure; must
 not know what a setting does: which of them contradict each other is :mod:`txntable.format.topic_policy`'s.

@@ -1,5 +1,7 @@
 """What a topic's settings mean together: what becomes of its old records, and which settings can not be kept.
 
+The rules are those of PROTOCOL.md §3.2.
+
 Owns the rules between settings, and between a topic's settings and its warehouse's.  What is unwise but can
 be kept is not refused.  Pure.
 """

@@ -1,4 +1,4 @@
-"""A warehouse's settings: retentions and limits, kept in the transaction log's metadata.
+"""A warehouse's settings: retentions and limits, kept in the transaction log's metadata (PROTOCOL.md §3.1).
 
 Owns their names on storage.  Pure.
 """

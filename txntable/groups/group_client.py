@@ -1,4 +1,4 @@
-"""A consumer's side of the group coordinator: requests to the offset log, and heartbeats.
+"""A consumer's side of the group coordinator: requests to the offset log, and heartbeats (PROTOCOL.md §8.2).
 
 Owns the loops around a request: who has to wait for a transaction completes it when it is decided, aborts it when its
 timeout has passed, and waits for it otherwise, for a bounded time.  One client may serve many members, in any threads.

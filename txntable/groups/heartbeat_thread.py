@@ -1,5 +1,7 @@
 """The thread that keeps a member's session alive while its consumer works between two polls, for hours if need be.
 
+The rules are those of PROTOCOL.md §8.3.
+
 Owns what follows a failure.  What is done, and when next, is
 :meth:`txntable.groups.membership.Membership.tend_in_background`.
 """

@@ -1,4 +1,4 @@
-"""A consumer's membership in its group: joining, heartbeats, what it is told to have, leaving.
+"""A consumer's membership in its group: joining, heartbeats, what it is told to have, leaving (PROTOCOL.md §8.2).
 
 Owns what a member knows of the group, and when it asks.  Two threads may call: the consumer's own, and the one of
 :mod:`txntable.groups.heartbeat_thread`, which only keeps the session alive: whatever it learns waits here for the

@@ -21,6 +21,8 @@ from txntable.log.damage import reading
 from txntable.storage.object_store import LARGEST_WHOLE_BYTES
 
 LARGEST_LINE_BYTES = 64 * 1024 * 1024
+LARGEST_FIRST_LINE_BYTES = 1024
+"""Of `commitInfo` with its line feed: all that others read of an entry to know it again (PROTOCOL.md §4.2 rule 13)."""
 """Of an action; as JSON in memory it is several times as large."""
 TAG = "txntable"
 WRITER_FEATURE = "txntable.exclusiveWriter"
@@ -268,6 +270,8 @@ def decode_commit_info(data: bytes, path: str) -> CommitInfo:
 
 
 def _decode_info(body: object, data: bytes) -> CommitInfo:
+    if data.index(b"\n") >= LARGEST_FIRST_LINE_BYTES:
+        raise ValueError("an entry's first line is longer than it may be")
     found = decode_object(body, "commitInfo", fields.COMMIT_INFO, fields.COMMIT_INFO_MORE)
     timestamp_ms = fields.moment_ms(found["inCommitTimestamp"], "inCommitTimestamp")
     return CommitInfo(

@@ -1,4 +1,4 @@
-"""What is stored and can not be read becomes one kind of error, which names the object.
+"""What is stored and can not be read becomes one kind of error, which names the object (PROTOCOL.md §4.1).
 
 Owns the last line of defence: whoever folds or decodes what a store returned does it inside of
 :func:`reading`.  Nothing that a foreign hand wrote there may show as a defect of the program.

@@ -1,5 +1,7 @@
 """A mapping that is written on without being changed: what a commit would make of a state, before it is put.
 
+The rules are those of PROTOCOL.md §4.2.
+
 Owns one idea: changes are kept beside a base that stays as it is.  Laying one over a mapping costs the same whatever
 is in it, and so does each change.  Must not know what it holds.
 """

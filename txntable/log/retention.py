@@ -1,4 +1,4 @@
-"""How long a table remembers removed files: Delta's own properties, in the one form that we write.
+"""How long a table remembers removed files: Delta's own properties, in the one form that we write (PROTOCOL.md §4.5).
 
 Owns their names and their encoding.  Every table has a retention of its own: nobody travels in time on a
 topic's partition logs, and each tombstone kept is one more row of every checkpoint.  Pure.

@@ -1,5 +1,7 @@
 """Offsets that a group commits: as users write them, and as the group coordinator's state machine takes them.
 
+The rules are those of PROTOCOL.md §8.1.
+
 Owns what is refused before anything is asked of the log: an offset or a text that no group could hold.  Pure.
 """
 

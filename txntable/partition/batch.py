@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from txntable.coordinator.row_json import ROW_FORMAT, Fields, decode_row
+from txntable.coordinator.row_json import LARGEST_NUMBER, ROW_FORMAT, Fields, decode_row
 from txntable.errors import DamagedDataError
 from txntable.format.partition_values import whole_number
 from txntable.log.actions import Add
@@ -157,6 +157,8 @@ def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | No
     tag = decode_tag(path, tag_text, _REQUIRED, _OPTIONAL)
     with reading(path):
         producer_id, epoch = values["_producer_id"], values["_producer_epoch"]
+        if (producer_id is None) != (epoch is None):
+            raise half_a_producer(path)
         whose = None if producer_id is None or epoch is None else (whole_number(producer_id), whole_number(epoch))
         decided = tag["decided"]
         batch = Batch(
@@ -181,15 +183,24 @@ def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | No
         return batch
 
 
+def half_a_producer(path: str) -> DamagedDataError:
+    """Return the error of a row with an id and no epoch, or the other way: nobody can tell whether it is committed."""
+    return DamagedDataError("a segment names half a producer; restore the log from a backup", path=path)
+
+
 def integers(values: object, count: int) -> Any:
-    """Return a list of so many integers as a tuple.
+    """Return a list of so many integers of 64 bits as a tuple.
 
     Raises
     ------
     ValueError
         It is something else.
     """
-    if not isinstance(values, list) or len(values) != count or any(type(value) is not int for value in values):
+    if (
+        not isinstance(values, list)
+        or len(values) != count
+        or any(type(value) is not int or abs(value) > LARGEST_NUMBER for value in values)
+    ):
         raise ValueError(f"no list of {count} integers")
     return tuple(values)
 

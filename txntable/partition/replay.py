@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from txntable.errors import DamagedDataError
 from txntable.format.partition_values import partition_column, whole_numbers
 from txntable.format.schema import SEGMENTS_PARTITION_COLUMNS
-from txntable.partition.batch import Batch, ProducerEpoch, decode_batch
+from txntable.partition.batch import Batch, ProducerEpoch, decode_batch, half_a_producer
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
@@ -108,6 +108,9 @@ def _undecided(data: pa.Table, markers: dict[tuple[int, int], Marker]) -> list[t
     if data.num_rows == 0:
         return []
     pairs = np.stack([_numbers(data, "_producer_id"), _numbers(data, "_producer_epoch")], axis=1)
+    half = np.flatnonzero((pairs[:, 0] < 0) != (pairs[:, 1] < 0))
+    if len(half):
+        raise half_a_producer(data["path"][int(half[0])].as_py())
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
     waiting = np.array([pid >= 0 and (int(pid), int(epoch)) not in markers for pid, epoch in distinct])
     batches = _batches(data, np.flatnonzero(waiting[inverse.reshape(-1)]))

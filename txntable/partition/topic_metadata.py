@@ -131,6 +131,7 @@ def settings_of(name: str, metadata: Metadata) -> TopicSettings:
             unknown=sorted(ours - _TOPIC_PROPERTIES),
         )
     try:
+        whole_number(configuration[RETENTION_PROPERTY])
         return _checked(
             name=name,
             topic_id=configuration[f"{TOPIC_PROPERTY}id"],

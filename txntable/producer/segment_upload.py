@@ -1,4 +1,4 @@
-"""Uploading batches as segments: the Python client's way (Spark has its own).
+"""Uploading batches as segments: the Python client's way (Spark has its own) (PROTOCOL.md §5.2).
 
 Owns that several are on their way at once where the store gains by it, and that they are told in
 order all the same.  Must not know of sequences.

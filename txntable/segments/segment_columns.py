@@ -1,4 +1,4 @@
-"""The live data segments of a topic as columns, in offset order: what every read is planned on.
+"""The live data segments of a topic as columns, in offset order: what every read is planned on (PROTOCOL.md §5.2).
 
 Owns how a table's rows become numbers: 100,000 segments cost no Python object each, and a commit costs
 what it changed.  Pure.

@@ -1,4 +1,4 @@
-"""The capability probe: whether a store keeps what ``object_store`` promises.
+"""The capability probe: whether a store keeps what ``object_store`` promises (PROTOCOL.md §4.2).
 
 A warehouse is created only where it passed.  It can not prove a store right; it finds the ones
 that ignore the condition of a put-if-absent, check it without a lock, or show writes late.
