@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SOURCE_FOLDERS = ("coordinator", "txntable", "compaction", "jobs", "infra", "examples", "benchmarks", "tests", "tools")
 MODULES = sorted(path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py"))
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
-MOST_LINES_OF_A_MODULE = 600
+MOST_LINES_OF_A_MODULE = 400
 MOST_LINES_OF_A_FUNCTION = 40
 
 
@@ -25,18 +25,25 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+def lines_of_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    if ast.get_docstring(node) is None:
+        return 0
+    first = node.body[0]
+    return (first.end_lineno or first.lineno) - first.lineno + 1
+
+
 def lines_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    length = (function.end_lineno or function.lineno) - function.lineno + 1
-    first = function.body[0]
-    if ast.get_docstring(function) is not None:
-        length -= (first.end_lineno or first.lineno) - first.lineno + 1
-    return length
+    return (function.end_lineno or function.lineno) - function.lineno + 1 - lines_of_docstring(function)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
-def test_module_has_at_most_600_lines(path: Path) -> None:
-    """A facade whose calls are documented where users look is one noun, and may be that long; most modules are not."""
-    assert len(path.read_text().splitlines()) <= MOST_LINES_OF_A_MODULE
+def test_module_has_at_most_400_lines_besides_docstrings(path: Path) -> None:
+    """What users hold is documented in one place, whole: that makes a module long, and no harder to read."""
+    source = path.read_text()
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = sum(lines_of_docstring(each) for each in ast.walk(ast.parse(source)) if isinstance(each, documented))
+
+    assert len(source.splitlines()) - docstrings <= MOST_LINES_OF_A_MODULE
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)

@@ -61,19 +61,8 @@ class GroupAdmin:
 
     # -- groups -----------------------------------------------------------------------------
 
-    def list_consumer_groups(self, states: Collection[str | GroupState] | None = None) -> list[GroupListing]:
-        """Return all groups, also those that only have offsets, by name.
-
-        Parameters
-        ----------
-        states : collection of str or GroupState, optional
-            Only in one of these; upper and lower case are the same.
-
-        Raises
-        ------
-        InvalidRequestError
-            There is no such state: the message names those known.
-        """
+    def listing(self, states: Collection[str | GroupState] | None = None) -> list[GroupListing]:
+        """Return all groups, also those that only have offsets, by name."""
         wanted = group_states(states)
         with self._offsets.log.lock:
             self._offsets.refresh()
@@ -81,21 +70,8 @@ class GroupAdmin:
         listings = (GroupListing(name, _state(row), row is None) for name, row in found)
         return [one for one in listings if one.state in wanted]
 
-    def describe_consumer_groups(self, ids: Sequence[str]) -> dict[str, GroupDescription]:
-        """Describe groups and their members.
-
-        Parameters
-        ----------
-        ids : sequence of str
-            Names of groups.
-
-        Raises
-        ------
-        GroupIdNotFoundError
-            One of them has neither members nor offsets.
-        InvalidRequestError
-            One of them is no name, or `ids` is no list.
-        """
+    def describe(self, ids: Sequence[str]) -> dict[str, GroupDescription]:
+        """Describe groups and their members."""
         names = [check_name(name, _GROUP) for name in listed(ids, "ids")]
         with self._offsets.log.lock:
             self._offsets.refresh()
@@ -118,24 +94,8 @@ class GroupAdmin:
         assignor = None if row.assignor is None else row.assignor.value
         return GroupDescription(name, row.state, row.generation, assignor, members, is_simple=False)
 
-    def delete_consumer_groups(self, ids: Sequence[str]) -> dict[str, TxnTableError | None]:
-        """Delete groups with all their offsets, those of open transactions too.
-
-        Parameters
-        ----------
-        ids : sequence of str
-            Names of groups.
-
-        Returns
-        -------
-        dict
-            Group -> ``None``, :class:`NonEmptyGroupError`: it has members, or :class:`GroupIdNotFoundError`.
-
-        Raises
-        ------
-        CommitStateUnknownError
-            Call again.
-        """
+    def delete(self, ids: Sequence[str]) -> dict[str, TxnTableError | None]:
+        """Delete groups with all their offsets; return what became of each."""
         names = [check_name(name, _GROUP) for name in listed(ids, "ids")]
         outcomes: dict[str, TxnTableError | None] = {}
         for name in dict.fromkeys(names):
@@ -159,31 +119,9 @@ class GroupAdmin:
         while left:
             self._offsets.request("DELETE GROUP", name, request)
 
-    def remove_members_from_consumer_group(
-        self, group: str, members: Sequence[str] | None = None
-    ) -> dict[str, TxnTableError | None]:
-        """Let members leave a group, dead or alive; what they own goes to the others at once.
-
-        Parameters
-        ----------
-        group : str
-            Its name.
-        members : sequence of str, optional
-            Instance ids of static members, or member ids; default: all.
-
-        Returns
-        -------
-        dict
-            Instance id, or member id of one that has none -> ``None``, or :class:`UnknownMemberIdError`.
-
-        Raises
-        ------
-        GroupIdNotFoundError
-            There is no such group.
-        CommitStateUnknownError
-            Call again.
-        """
-        (found,) = self.describe_consumer_groups([group]).values()
+    def remove_members(self, group: str, members: Sequence[str] | None = None) -> dict[str, TxnTableError | None]:
+        """Let members leave a group, dead or alive; default: all."""
+        (found,) = self.describe([group]).values()
         ids = {member.group_instance_id or member.member_id: member for member in found.members}
         ids |= {member.member_id: member for member in found.members} if members is not None else {}
         outcomes: dict[str, TxnTableError | None] = {}
@@ -198,7 +136,7 @@ class GroupAdmin:
 
     # -- offsets ----------------------------------------------------------------------------
 
-    def list_consumer_group_offsets(
+    def offsets(
         self,
         group: str,
         partitions: Sequence[TopicPartition] | None = None,
@@ -206,31 +144,7 @@ class GroupAdmin:
         require_stable: bool = False,
         timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the offsets that a group has committed; what is decided by now counts.
-
-        Parameters
-        ----------
-        group : str
-            Its name; one that does not exist has no offsets.
-        partitions : sequence of TopicPartition, optional
-            Default: all that have one.
-        require_stable : bool
-            Whether an offset that an open transaction has sent is waited for, as consumers do.
-        timeout_ms : int
-            How long at most, ms; 0: not at all, what can be ended is ended.  A prepared transaction may stay for days.
-
-        Returns
-        -------
-        dict
-            Partition -> offset; ``None``: nothing is committed, or only in an earlier topic of the name.
-
-        Raises
-        ------
-        UnstableOffsetCommitError
-            With `require_stable`: a transaction with an offset there has not ended in time.  Call again later.
-        InvalidRequestError
-            `group` is no name, `partitions` no list, or `timeout_ms` no int from 0.
-        """
+        """Return the offsets that a group has committed; what is decided by now counts."""
         check_name(group, _GROUP)
         if type(timeout_ms) is not int or timeout_ms < 0:
             raise InvalidRequestError("a timeout is an int of ms from 0: give another", timeout_ms=repr(timeout_ms))
@@ -249,34 +163,8 @@ class GroupAdmin:
             return {each: offset for each, offset in found.items() if offset is not None}
         return {each: found.get(each) for each in wanted}
 
-    def alter_consumer_group_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
-    ) -> Outcomes:
-        """Commit offsets of a group that has no members, all at once; a group that does not exist is made.
-
-        Nothing checks the offsets, as in Kafka: backwards, or beyond the end.
-
-        Parameters
-        ----------
-        group : str
-            Its name.
-        offsets : Mapping of TopicPartition to OffsetAndMetadata or int
-            What to commit.
-
-        Returns
-        -------
-        dict
-            Partition -> ``None``, or :class:`UnknownTopicOrPartitionError`: there is none, and the others are written.
-
-        Raises
-        ------
-        UnknownMemberIdError
-            The group has members: stop them first, or let them commit.
-        InvalidRequestError, OffsetMetadataTooLargeError
-            An argument can not be used.
-        CommitStateUnknownError
-            Call again.
-        """
+    def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]) -> Outcomes:
+        """Commit offsets of a group that has no members, all at once."""
         check_name(group, _GROUP)
         topics = self._topics(topics_of(offsets))
         outcomes: Outcomes = {each: _unknown(each, topics[each[0]]) for each in offsets}
@@ -291,30 +179,8 @@ class GroupAdmin:
             self._offsets.request("ALTER OFFSETS", group, request)
         return outcomes
 
-    def delete_consumer_group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Outcomes:
-        """Delete offsets of a group, those of open transactions too.
-
-        Parameters
-        ----------
-        group : str
-            Its name.
-        partitions : sequence of TopicPartition
-            Those without an offset are passed over.
-
-        Returns
-        -------
-        dict
-            Partition -> ``None``, or :class:`GroupSubscribedToTopicError`: a member subscribes to the topic.
-
-        Raises
-        ------
-        GroupIdNotFoundError
-            There is no such group.
-        InvalidRequestError
-            `group` is no name, or `partitions` no list of them.
-        CommitStateUnknownError
-            Call again.
-        """
+    def delete_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Outcomes:
+        """Delete offsets of a group, those of open transactions too."""
         check_name(group, _GROUP)
         wanted = checked_partitions(partitions)
 

@@ -46,40 +46,20 @@ class WarehouseAdmin:
     topic_log : callable
         A topic's name -> its logs.
     settings : WarehouseSettings
-        As they were when the client was made: what it does afterwards goes by them, until it alters them.
+        As they were when the client was made.
+
+    Attributes
+    ----------
+    settings : WarehouseSettings
+        What the client goes by: as given, until it alters them.
     """
 
     def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog], settings: WarehouseSettings) -> None:
         self._transactions, self._offsets = completer.transactions, completer.offsets
-        self._topic_log, self._settings = topic_log, settings
+        self._topic_log, self.settings = topic_log, settings
 
-    def alter_warehouse(self, changes: Mapping[str, int | None], *, validate_only: bool = False) -> WarehouseSettings:
-        """Change settings of the warehouse, all at once; the same call again finishes what was interrupted.
-
-        Jobs go by them from their next round on, clients from when they are made; :data:`MEANINGS` says what each
-        means for what is running.
-
-        Parameters
-        ----------
-        changes : Mapping of str to int or None
-            By the names of :class:`WarehouseSettings`, ms; ``None``: back to the default.  What is not named stays.
-        validate_only : bool
-            Whether only to check; nothing is changed.
-
-        Returns
-        -------
-        WarehouseSettings
-            As they are then; with `validate_only` as they would be.
-
-        Raises
-        ------
-        InvalidConfigError
-            A name is unknown, a value out of bounds, or a topic's settings contradict it: the message says which.
-        InvalidRequestError
-            `changes` is no mapping.
-        CommitStateUnknownError, StoreUnavailableError
-            Call again.
-        """
+    def alter(self, changes: Mapping[str, int | None], *, validate_only: bool = False) -> WarehouseSettings:
+        """Change settings of the warehouse, all at once; the same call again finishes what was interrupted."""
         if not isinstance(changes, Mapping):
             raise InvalidRequestError("changes are a mapping of settings to values", changes=repr(changes))
         self._transactions.refresh()
@@ -92,7 +72,7 @@ class WarehouseAdmin:
         self._transactions.commit(
             "ALTER SETTINGS", lambda table: _decide(table, lambda old: altered_settings(old, changes))
         )
-        now = self._settings = _settings(self._transactions.log.table)
+        now = self.settings = _settings(self._transactions.log.table)
         self._offsets.refresh()
         known(
             self._offsets.log.commit("ALTER SETTINGS", lambda table: _decide(table, lambda _: now)),

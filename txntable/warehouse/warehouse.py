@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
@@ -40,7 +40,8 @@ from txntable.snapshot.snapshot import Snapshot, records_of
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.spark.scan.bounded_read import dataframe_reader
 from txntable.spark.scan.offset_bounds import Offsets
-from txntable.spark.writing.batch_writer import StreamWriting
+from txntable.spark.scan.views import check_view_names
+from txntable.spark.writing.batch_writer import BatchWriter, Write
 from txntable.spark.writing.transactional_write import write_dataframe
 from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
@@ -52,6 +53,9 @@ from txntable.upkeep.transaction_coordinator import CoordinatorConfig, Transacti
 from txntable.warehouse.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
 from txntable.warehouse.warehouse_reading import SparkReading
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 @cache
 def _engine() -> str:
@@ -59,7 +63,7 @@ def _engine() -> str:
     return f"txntable/{version('txntable')}"
 
 
-class Warehouse(OfOneProcess, SparkReading, StreamWriting):
+class Warehouse(OfOneProcess):
     """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
 
     def __init__(
@@ -73,6 +77,7 @@ class Warehouse(OfOneProcess, SparkReading, StreamWriting):
         self.transactions = TransactionLog(self.context)
         self.offsets = OffsetLog(self.context)
         self.completer = Completer(self.transactions, self.topic_log, self.offsets)
+        self._spark = SparkReading(self.url, self.transactions, self.topic_reader)
         self._topics: dict[str, TopicLog] = {}
         self._readers: dict[str, TopicReader] = {}
         self._lock = threading.Lock()
@@ -331,6 +336,160 @@ class Warehouse(OfOneProcess, SparkReading, StreamWriting):
         reader = self.topic_reader(topic)
         reader.catch_up()
         return records_of(reader, reader.view(level), columns, offsets)
+
+    # -- with Spark --------------------------------------------------------------------------
+
+    def read(  # noqa: PLR0913  what to read, by name
+        self,
+        spark: SparkSession,
+        topic: str,
+        *,
+        isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
+        as_of: int | dt.datetime | None = None,
+        starting_offsets: Offsets | None = None,
+        ending_offsets: Offsets | None = None,
+    ) -> DataFrame:
+        """Return a topic as a DataFrame: the topic's columns, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``.
+
+        What it shows is pinned by the call.  Spark leaves out whole files by the bounds given here, and by predicates
+        on ``_partition``, ``_commit``, ``_timestamp`` and the topic's columns; a predicate on ``_offset`` leaves out
+        none: bound the offsets here.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            With Delta; Spark Connect's too.
+        topic : str
+            The topic's name.
+        isolation_level : str
+            ``"snapshot"``: what is committed as of one position; ``"read_committed"``: what is committed below the
+            last stable offset; ``"read_uncommitted"``: what is appended.
+        as_of : int or datetime, optional
+            Of a snapshot: a decision position, or a time with a zone.
+        starting_offsets, ending_offsets : mapping or str, optional
+            By partition: from this offset, and before this one; ``"earliest"`` and ``"latest"`` stand for the ends
+            of what can be read.  Default: everything.
+
+        Raises
+        ------
+        InvalidRequestError
+            An unknown level, or `as_of` with a level that has no position, or an offset that is none.
+        OffsetOutOfRangeError
+            An offset, position or time that can not be read.
+        UnknownTopicOrPartitionError
+            There is no such topic or partition.
+        """
+        level = level_at(isolation_level, as_of)
+        if level is IsolationLevel.SNAPSHOT:
+            snapshot = self.snapshot(as_of)
+            return snapshot.read(spark, topic, starting_offsets=starting_offsets, ending_offsets=ending_offsets)
+        return self._spark.read(spark, topic, level, (starting_offsets, ending_offsets))
+
+    def read_stream(self, spark: SparkSession, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
+        """Return a topic's committed records as a stream, with the columns of :meth:`read`.
+
+        It is the public Delta table as it grows: records come in the order of their decisions, not of their
+        offsets, and a micro-batch may end inside of a transaction; each record comes once.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            With Delta.
+        topic : str
+            The topic's name.
+        options : Mapping[str, str], optional
+            Of Delta's streams: ``startingVersion`` (``"latest"``: only what comes), ``maxFilesPerTrigger``, …
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        return self._spark.read_stream(spark, topic, options or {})
+
+    def create_views(
+        self,
+        spark: SparkSession,
+        topics: Sequence[str] | None = None,
+        as_of: int | dt.datetime | None = None,
+        prefix: str = "",
+        *,
+        isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
+    ) -> Snapshot:
+        """Register topics as temporary views of a session, all at one position, and the view ``txntable_snapshot``.
+
+        That one has a row for each topic: ``topic``, ``version`` (of its public table), ``position``,
+        ``published_position``, ``merged_through``; see :mod:`txntable.spark.scan.views`.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            Gets the views.
+        topics : sequence of str, optional
+            Default: all.  Each costs Delta a look at its log.
+        as_of : int or datetime, optional
+            Of the snapshot; see :meth:`read`.
+        prefix : str
+            Of the views' names; the rest is the topic's.
+        isolation_level : str
+            Of the views; snapshots are at one position.
+
+        Returns
+        -------
+        Snapshot
+            What the views show.
+
+        Raises
+        ------
+        InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+            As :meth:`read`; or SQL would not tell a topic's name from another's.
+        """
+        level = level_at(isolation_level, as_of)
+        snapshot, admin = self.snapshot(as_of), self.admin()
+        named = admin.list_topics() if topics is None else topics
+        check_view_names(named, [*named, *admin.topic_twins(named)])
+        self._spark.register(spark, snapshot, named, level, prefix)
+        return snapshot
+
+    def batch_writer(
+        self,
+        transactional_id: str,
+        write: Write,
+        *,
+        transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS,
+    ) -> BatchWriter:
+        """Return what ``foreachBatch`` takes: each micro-batch is one transaction, exactly once.
+
+        A batch that has committed is passed over after a restart from the checkpoint; an exception aborts.  ``write``
+        may write several topics.  Each ``transaction.write`` runs the batch's query again: persist the DataFrame, if
+        that is dear, or if it is not the same each time.
+
+        Parameters
+        ----------
+        transactional_id : str
+            The stream's: one for each checkpoint.  A new checkpoint begins at batch 0 again, and is refused under an
+            id that has committed later batches.
+        write : callable
+            (transaction, DataFrame) -> anything: writes the records of a micro-batch.  With Spark Connect it runs in
+            another process: what it refers to must pickle.
+        transaction_timeout_ms : int
+            From the first enrolment of a transaction on, by the store's time, ms.
+
+        Raises
+        ------
+        InvalidConfigError
+            A setting is out of its bounds.
+
+        Examples
+        --------
+        >>> def write(transaction, flights):
+        ...     transaction.write("flights", flights)
+        ...     transaction.write("delays", flights.where("delay > 0").select("carrier", "delay"))
+        >>> stream.writeStream.foreachBatch(warehouse.batch_writer("flights", write)).start()  # doctest: +SKIP
+        """
+        # Made now and thrown away, so that wrong settings are refused here and not by the first batch.
+        self.producer(transactional_id, transaction_timeout_ms=transaction_timeout_ms)
+        return BatchWriter(self, transactional_id, write, transaction_timeout_ms)
 
 
 def _spec(url: str, storage_options: Mapping[str, str] | None, durability: str) -> StoreSpec:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from txntable.errors import TxnTableError
 from txntable.producer.producer import Producer
@@ -27,8 +26,8 @@ Write = Callable[[Transaction, Any], object]
 """(transaction, DataFrame): writes the records of a micro-batch, to any number of topics."""
 
 
-class StreamWriting(ABC):
-    """The part of :class:`txntable.Warehouse` that Spark's streams write through.
+class StreamWriting(Protocol):
+    """What of a :class:`txntable.Warehouse` Spark's streams write through.
 
     Attributes
     ----------
@@ -39,57 +38,15 @@ class StreamWriting(ABC):
     store: ObjectStore
 
     @classmethod
-    @abstractmethod
     def open(
         cls, url: str, storage_options: Mapping[str, str] | None = None, *, durability: str = "full"
     ) -> StreamWriting:
         """Open a warehouse."""
 
-    @abstractmethod
     def producer(
         self, transactional_id: str | None = None, *, transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS
     ) -> Producer:
         """Return a new producer."""
-
-    def batch_writer(
-        self,
-        transactional_id: str,
-        write: Write,
-        *,
-        transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS,
-    ) -> BatchWriter:
-        """Return what ``foreachBatch`` takes: each micro-batch is one transaction, exactly once.
-
-        A batch that has committed is passed over after a restart from the checkpoint; an exception aborts.  ``write``
-        may write several topics.  Each ``transaction.write`` runs the batch's query again: persist the DataFrame, if
-        that is dear, or if it is not the same each time.
-
-        Parameters
-        ----------
-        transactional_id : str
-            The stream's: one for each checkpoint.  A new checkpoint begins at batch 0 again, and is refused under an
-            id that has committed later batches.
-        write : callable
-            (transaction, DataFrame) -> anything: writes the records of a micro-batch.  With Spark Connect it runs in
-            another process: what it refers to must pickle.
-        transaction_timeout_ms : int
-            From the first enrolment of a transaction on, by the store's time, ms.
-
-        Raises
-        ------
-        InvalidConfigError
-            A setting is out of its bounds.
-
-        Examples
-        --------
-        >>> def write(transaction, flights):
-        ...     transaction.write("flights", flights)
-        ...     transaction.write("delays", flights.where("delay > 0").select("carrier", "delay"))
-        >>> stream.writeStream.foreachBatch(warehouse.batch_writer("flights", write)).start()  # doctest: +SKIP
-        """
-        # Made now and thrown away, so that wrong settings are refused here and not by the first batch.
-        self.producer(transactional_id, transaction_timeout_ms=transaction_timeout_ms)
-        return BatchWriter(self, transactional_id, write, transaction_timeout_ms)
 
 
 class BatchWriter:
