@@ -4,8 +4,8 @@
 
 Pure, but for its main function.  Owns which resources a deployment has.  Must not know how it is deployed.
 
-Invariants: the policies are those of :mod:`txntable.infra.policies`, with parameters in place of names; the bucket outlives the
-stack; the bucket has one warehouse, below a prefix, so that what the jobs are made of can lie beside it.
+Invariants: the policies are those of :mod:`txntable.infra.policies`, with parameters in place of names; the bucket
+outlives the stack; the bucket has one warehouse, below a prefix, so that what the jobs are made of can lie beside it.
 """
 
 from __future__ import annotations
@@ -293,7 +293,10 @@ def _with_parameters(value: Any) -> Any:
 
 def template_text() -> str:
     """Return the template as YAML."""
-    head = "# Made by `python -m txntable.infra.template` from infra/policies.py and infra/jobs.py; a test holds it against them.\n"
+    head = (
+        "# Made by `python -m txntable.infra.template` from infra/policies.py and infra/jobs.py;\n"
+        "# a test holds it against them.\n"
+    )
     # Through JSON: parts that are used twice would be written as references.
     text: str = yaml.safe_dump(json.loads(json.dumps(template())), sort_keys=False, width=120)
     return head + text

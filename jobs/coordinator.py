@@ -8,22 +8,10 @@ The same as ``txntable transactions run``, whose options it has.
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
+import typer
 
-if __name__ == "coordinator":
-    # `python jobs/x.py` and spark-submit put this folder first on the path, so that this file is found in place of the
-    # package of the same name: it steps aside, for every job.
-    _HERE = Path(__file__).resolve().parent
-    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
-    del sys.modules["coordinator"]
-    importlib.import_module("coordinator")
-else:
-    import typer
-
-    from txntable.cli.connection import on_warehouse
-    from txntable.cli.coordinator_run import run
+from txntable.cli.connection import on_warehouse
+from txntable.cli.coordinator_run import run
 
 
 def main() -> None:

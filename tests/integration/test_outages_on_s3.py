@@ -109,7 +109,7 @@ def test_interrupt_ends_a_call_that_is_tried_again_at_once(server: FaultyServer)
         nowhere = f"http://127.0.0.1:{refused.getsockname()[1]}"
         options = {name: nowhere if "ENDPOINT" in name else value for name, value in server.storage_options.items()}
         code = (
-            "import sys; from txntable.warehouse import Warehouse\n"
+            "import sys; from txntable import Warehouse\n"
             "import txntable.storage.retries as retries\n"
             "wait = retries.Attempts.wait\n"
             "def told(attempts):\n"

@@ -16,8 +16,9 @@ import pytest
 from txntable.infra.jobs import ENVIRONMENT_ARCHIVE
 from txntable.infra.package import PROJECT, Runtime, build_environment, build_wheel, copy_programs
 
-PACKAGES = ("txntable", "coordinator", "compaction", "jobs", "infra")
-MOVED = "txntable/spark/registration/"
+LINKED = ("coordinator", "compaction", "jobs", "infra")
+"""Folders of the project that are installed below `txntable`, where links lead to them."""
+MOVED = "txntable/spark/datasource/registration/"
 """What is in here is installed beside the packages."""
 
 
@@ -52,11 +53,13 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 def test_wheel_holds_every_module_and_the_template(wheel: Path) -> None:
     held = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {str(path.relative_to(PROJECT)) for package in PACKAGES for path in (PROJECT / package).rglob("*.py")}
+    wanted = {str(path.relative_to(PROJECT)) for path in (PROJECT / "txntable").rglob("*.py")}
+    wanted |= {f"txntable/{path.relative_to(PROJECT)}" for name in LINKED for path in (PROJECT / name).rglob("*.py")}
 
     assert {path for path in wanted if not path.startswith(MOVED)} <= held
-    assert {"pyspark_txntable.py", "infra/warehouse.yaml", "txntable/py.typed"} <= held
-    assert not {path for path in held if path.startswith(("tests/", "benchmarks/", "examples/"))}
+    assert {"pyspark_txntable.py", "txntable/infra/warehouse.yaml", "txntable/py.typed"} <= held
+    tops = {path.split("/")[0] for path in held}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"pyspark_txntable.py", "txntable"}
 
 
 def test_installed_command_makes_a_warehouse_and_finds_the_commands_of_the_jobs(clean: Path, tmp_path: Path) -> None:
@@ -70,6 +73,45 @@ def test_installed_command_makes_a_warehouse_and_finds_the_commands_of_the_jobs(
     assert (tmp_path / "w" / "_warehouse.json").exists()
 
 
+def test_installed_command_and_modules_work_beside_a_users_packages_of_the_same_names(
+    clean: Path, tmp_path: Path
+) -> None:
+    """Every Airflow repository has a package `jobs`, and some index has a project `compaction`."""
+    for name in LINKED:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('a package of the user')\n")
+    python, beside = clean / "bin" / "python", {"PYTHONPATH": str(tmp_path)}
+
+    run(clean / "bin" / "txntable", "warehouse", "create", "--warehouse", "w", cwd=tmp_path, **beside)
+    vacuumed = run(python, "-m", "txntable.jobs.vacuum", "--warehouse", "w", cwd=tmp_path, **beside)
+    compacted = run(clean / "bin" / "txntable", "compact", "--warehouse", "w", "--once", cwd=tmp_path, **beside)
+    named = "import txntable.coordinator.errors as e; print(e.ProducerFencedError, e.__file__)"
+    error = run(python, "-c", named, cwd=tmp_path, **beside)
+
+    assert (tmp_path / "w" / "_warehouse.json").exists()
+    assert vacuumed
+    assert compacted
+    assert error.startswith("<class 'txntable.ProducerFencedError'>")
+    assert str(clean) in error
+
+
+def test_import_of_the_package_loads_no_library(clean: Path, tmp_path: Path) -> None:
+    code = "import sys, txntable.coordinator.transaction_shard; print(*sorted(sys.modules))"
+
+    loaded = run(clean / "bin" / "python", "-c", code, cwd=tmp_path).split()
+
+    assert not {"pyarrow", "numpy", "pandas", "obstore", "boto3", "botocore", "pyspark", "rich", "typer"} & set(loaded)
+
+
+def test_import_of_the_warehouse_loads_neither_pandas_nor_boto3_nor_spark(clean: Path, tmp_path: Path) -> None:
+    loaded = run(
+        clean / "bin" / "python", "-c", "import sys; from txntable import Warehouse; print(*sys.modules)", cwd=tmp_path
+    ).split()
+
+    assert "pyarrow" in loaded
+    assert not {"pandas", "boto3", "botocore", "pyspark", "rich", "typer"} & set(loaded)
+
+
 def test_program_runs_from_the_unpacked_archive(clean: Path, wheel: Path, tmp_path: Path) -> None:
     """Without the libraries, which this environment has: to fetch them takes a network."""
     archive = build_environment(wheel, tmp_path, Runtime(), ["--no-deps", "--no-index"])
@@ -78,7 +120,9 @@ def test_program_runs_from_the_unpacked_archive(clean: Path, wheel: Path, tmp_pa
         packed.extractall(tmp_path / "environment", filter="data")
 
     python = [clean / "bin" / "python"]
-    where = run(*python, "-c", "import jobs.pipeline as j; print(j.__file__)", cwd=tmp_path, PYTHONPATH="./environment")
+    where = run(
+        *python, "-c", "import txntable.jobs.pipeline as j; print(j.__file__)", cwd=tmp_path, PYTHONPATH="./environment"
+    )
     coordinator = next(program for program in programs if program.name == "coordinator.py")
     shown = run(*python, coordinator, "--once", "--help", cwd=tmp_path, PYTHONPATH="./environment")
 

@@ -190,8 +190,8 @@ GROUP_MUTANTS = (
         "8.2 release",
         (
             Edit(
-                "txntable/consumer/group_assignment.py",
-                "        if given_up:\n            self._auto_commit()\n            self._tell_given_up",
+                "txntable/consumer/group_session.py",
+                "        if given_up:\n            self._commits.auto_commit()\n            self._tell_given_up",
                 "        if given_up:\n            self._tell_given_up",
             ),
         ),

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -46,14 +48,26 @@ def test_every_check_holds_in_every_world_and_weather(part: int, tmp_path: Path)
     assert min(totals.kills, totals.jumps, totals.clocks, totals.pauses, totals.bursts, totals.landed, totals.fair) > 0
 
 
-def test_late_put_may_lie_in_a_slot_that_was_cleaned_up() -> None:
-    """The checker once took it for a resurrected commit."""
-    played = play(WORLDS["office"], 90366)
+def late_puts_into_cleaned_slots(trace: Sequence[str]) -> set[str]:
+    """Return the entries that a late put wrote into a slot after cleanup had deleted it."""
+    deleted: set[str] = set()
+    found = set()
+    for line in trace:
+        if gone := re.search(r"delete (\S+/_delta_log/\d{20}\.json)", line):
+            deleted.add(gone[1])
+        elif (late := re.search(r"late put-if-absent (\S+) lands", line)) and late[1] in deleted:
+            found.add(late[1])
+    return found
 
-    assert played.failure is None
-    entry = f"system/transaction_log/_delta_log/{11:020d}.json"
-    assert any(f"delete {entry}" in line for line in played.trace)
-    assert f"late put-if-absent {entry} lands" in played.trace
+
+def test_late_put_may_lie_in_a_slot_that_was_cleaned_up() -> None:
+    """The checker once took it for a resurrected commit.  Such runs are rare: the first of some seeds that has it."""
+    for seed in range(90_770, 90_970):
+        played = play(WORLDS["office"], seed)
+        assert played.failure is None
+        if late_puts_into_cleaned_slots(played.trace):
+            return
+    pytest.fail("no run has a late put into a slot that was cleaned up")
 
 
 @pytest.mark.parametrize("name", WORLDS)

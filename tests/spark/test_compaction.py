@@ -206,7 +206,7 @@ def test_stream_of_the_public_table_sees_each_record_once_across_compaction_and_
 
 JOB = """
 import os, signal, sys
-from jobs import compact as job
+from txntable.jobs import compact as job
 from tests.spark.compacting import let_time_pass
 
 compact = job.compact

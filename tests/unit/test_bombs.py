@@ -63,7 +63,7 @@ PROGRAM = """
 import resource
 from pathlib import Path
 from tests.unit import test_bombs as case
-from txntable import parquet_bounds
+from txntable.format import parquet_bounds
 from txntable.errors import DamagedDataError
 parquet_bounds.LARGEST_ROW_GROUP_BYTES = {most}
 data = Path({file!r}).read_bytes()

@@ -13,9 +13,9 @@ PROGRAMS = ("compact", "coordinator", "pipeline", "vacuum")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("start", [["-m", "jobs.{}"], ["jobs/{}.py"]], ids=["module", "file"])
+@pytest.mark.parametrize("start", [["-m", "txntable.jobs.{}"], ["jobs/{}.py"]], ids=["module", "file"])
 def test_job_tells_its_options_however_it_is_started(name: str, start: list[str]) -> None:
-    """By its path, Python finds jobs/coordinator.py before the package of that name."""
+    """By its path, Python looks into the folder of the program first."""
     arguments = [part.format(name) for part in start]
 
     run = subprocess.run([sys.executable, *arguments, "--help"], cwd=ROOT, capture_output=True, text=True, check=False)

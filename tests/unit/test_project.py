@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SOURCE_FOLDERS = ("coordinator", "txntable", "compaction", "jobs", "infra", "examples", "benchmarks", "tests", "tools")
 MODULES = sorted(path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py"))
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
-MOST_LINES_OF_A_MODULE = 400
+MOST_LINES_OF_A_MODULE = 600
 MOST_LINES_OF_A_FUNCTION = 40
 
 
@@ -34,7 +34,8 @@ def lines_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) ->
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
-def test_module_has_at_most_400_lines(path: Path) -> None:
+def test_module_has_at_most_600_lines(path: Path) -> None:
+    """A facade whose calls are documented where users look is one noun, and may be that long; most modules are not."""
     assert len(path.read_text().splitlines()) <= MOST_LINES_OF_A_MODULE
 
 

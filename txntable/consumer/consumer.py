@@ -2,47 +2,77 @@
 
 Owns Kafka's contract towards the caller: the records of a partition in offset order, each once, only those that the
 isolation level shows; a position that moves over gaps, and by what is returned only.  Not for two
-threads at once, save :meth:`Consumer.wakeup`.
+threads at once, save :meth:`Consumer.wakeup`.  What a call does is its parts' to know: the partitions, the group's
+offsets, the place in the group, bounded reads, polls.
 """
 
 from __future__ import annotations
 
-import logging
+import functools
 import threading
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
-from txntable.consumer.assigned_partitions import alone
-from txntable.consumer.bounded_reads import BoundedReads, check_timeout
+from txntable.consumer.assigned_partitions import AssignedPartitions
+from txntable.consumer.bounded_reads import BoundedReads
 from txntable.consumer.consumer_config import ConsumerConfig
-from txntable.consumer.consumer_record import ConsumerRecord, one_batch, records_of
-from txntable.consumer.readings import Reading
-from txntable.coordinator.row_json import check_number
-from txntable.errors import IllegalStateError, RetriableError
+from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch, records_of
+from txntable.consumer.fetch_position import OffsetReset
+from txntable.consumer.group_place import GroupPlace
+from txntable.consumer.group_session import GroupSession
+from txntable.consumer.offset_commits import OffsetCommits
+from txntable.consumer.offset_queries import OffsetQueries
+from txntable.consumer.polls import EVERYTHING, Polls
+from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
+from txntable.coordinator.group_request import GroupMetadata
+from txntable.errors import IllegalStateError, TxnTableError
 from txntable.format.records import TopicPartition
 from txntable.groups.group_client import GroupClient
-from txntable.runtime.environment import Instant
-from txntable.segments.segment_reader import OFFSET_COLUMN
+from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
+from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.topic_reader import TopicReader
-from txntable.storage.retries import LEAST_BUDGET_MS, ending_within
 from txntable.transactions.transaction_log import TransactionLog
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
+P = ParamSpec("P")
 T = TypeVar("T")
-Decode = Callable[[TopicPartition, list[pa.RecordBatch]], T]
-
-# While there is something to return anyway, what is new is looked for as often as this, ms.
-FOLLOW_MS = 500
-FIRST_WAIT_MS = 50
-LONGEST_WAIT_MS = 1_000
-_EVERYTHING = 2**63 - 1
 
 
-class Consumer(BoundedReads):
-    """Reads the records of partitions; made by :meth:`txntable.Warehouse.consumer`."""
+def alone(call: Callable[Concatenate[Consumer, P], T]) -> Callable[Concatenate[Consumer, P], T]:
+    """Refuse a call while another thread is in one, and after close."""
+
+    @functools.wraps(call)
+    def run(consumer: Consumer, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if not consumer.in_use.acquire(blocking=False):
+            raise IllegalStateError(
+                "another thread uses this consumer; give each thread its own", call=getattr(call, "__name__", None)
+            )
+        try:
+            if consumer.is_closed:
+                raise IllegalStateError("the consumer is closed; make a new one")
+            return call(consumer, *args, **kwargs)
+        finally:
+            consumer.in_use.release()
+
+    return run
+
+
+class Consumer(OfOneProcess):
+    """Reads the records of partitions; made by :meth:`txntable.Warehouse.consumer`.
+
+    Attributes
+    ----------
+    config : ConsumerConfig
+        Isolation level, where to begin, bounds of memory.
+    in_use : threading.RLock
+        Held by the thread that is in a call.
+    is_closed : bool
+        Whether it was closed.
+    """
 
     def __init__(
         self,
@@ -51,8 +81,84 @@ class Consumer(BoundedReads):
         transactions: TransactionLog,
         groups: GroupClient,
     ) -> None:
-        super().__init__(config, topic_reader, transactions, groups)
-        self._woken = threading.Event()
+        self.config = config
+        self.in_use = threading.RLock()
+        self.is_closed = False
+        place = GroupPlace(config.member, groups, transactions.context.environment)
+        self._partitions = AssignedPartitions(config, topic_reader, transactions)
+        self._queries = OffsetQueries(self._partitions)
+        self._commits = OffsetCommits(self._partitions, groups, place)
+        self._session = GroupSession(self._partitions, self._commits, place)
+        self._reads = BoundedReads(self._partitions, self._commits, self._session, place)
+        self._polls = Polls(self._partitions, self._session, place)
+
+    # -- which partitions -------------------------------------------------------------------
+
+    @alone
+    def assign(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read these partitions, instead of those that were assigned before.
+
+        Parameters
+        ----------
+        partitions : sequence of TopicPartition
+            All that are to be read; those assigned before go on where they stand.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic or partition.
+        IllegalStateError
+            Topics are subscribed to: unsubscribe first.
+        InvalidRequestError
+            They are no list of partitions.
+        """
+        self._partitions.assign(partitions)
+
+    @alone
+    def subscribe(
+        self,
+        topics: Sequence[str] = (),
+        *,
+        pattern: str | None = None,
+        listener: ConsumerRebalanceListener | None = None,
+    ) -> None:
+        """Read these topics, also the partitions that they get later, instead of what was subscribed to.
+
+        With a group, the members share the partitions; the first poll joins.
+
+        Parameters
+        ----------
+        topics : sequence of str
+            Names; none, and no pattern: as :meth:`unsubscribe`.
+        pattern : str, optional
+            A regular expression of Python's :mod:`re` that matches whole names; new topics are found within
+            ``metadata_max_age_ms``.
+        listener : ConsumerRebalanceListener, optional
+            Is told which partitions are got and given up.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        IllegalStateError
+            Partitions are assigned: unsubscribe first.
+        InvalidRequestError, InvalidTopicError, InvalidRegularExpressionError
+            They are no list of names of topics, or the pattern is none, or both are given.
+        """
+        self._session.subscribe(topics, pattern, listener)
+
+    @alone
+    def unsubscribe(self) -> None:
+        """Read nothing, and leave the group; what comes next may be assigned or subscribed to."""
+        self._session.unsubscribe()
+
+    def assignment(self) -> set[TopicPartition]:
+        """Return the partitions that it reads."""
+        return set(self._partitions.subscription.positions)
+
+    def subscription(self) -> set[str]:
+        """Return the topics that it subscribed to; empty where partitions are assigned."""
+        return set(self._partitions.subscription.topics)
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -91,8 +197,8 @@ class Consumer(BoundedReads):
             consumer does; when it is over nothing is returned and a warning is logged.
         """
         limit = self.config.max_poll_records if max_records is None else max_records
-        self._give_back()
-        return self._poll(timeout_ms, limit, records_of)
+        self._partitions.give_back()
+        return self._polls.poll(timeout_ms, limit, records_of)
 
     @alone
     def poll_batches(
@@ -110,71 +216,15 @@ class Consumer(BoundedReads):
         max_records : int, optional
             The most records; default: as many as fit into ``fetch_max_bytes``.
         """
-        self._give_back()
-        return self._poll(timeout_ms, _EVERYTHING if max_records is None else max_records, one_batch)
-
-    def _poll(self, timeout_ms: float, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
-        _check(timeout_ms, limit)
-        if not self._subscription.positions and not self._subscription.topics and self._pattern is None:
-            raise IllegalStateError("nothing is assigned or subscribed to; assign partitions or subscribe to topics")
-        began, wait_ms = self._environment.instant(), float(FIRST_WAIT_MS)
-        while True:
-            failure: RetriableError | None = None
-            try:
-                # Whatever it asks the store has the time of this call, and no more.
-                with ending_within(self._environment, self._budget_ms(timeout_ms, began)):
-                    self._tend()
-                    if found := self._collect(limit, self._noting(decode)):
-                        return found
-            except RetriableError as error:
-                if timeout_ms == 0:
-                    raise
-                failure = error
-            rest_ms = timeout_ms - self._environment.since_ms(began)
-            if self._is_woken() or rest_ms <= 0:
-                if failure is not None:
-                    logger.warning("poll found no records in its time, since the store failed: %s", failure)
-                return {}
-            self._environment.sleep_ms(min(wait_ms, rest_ms))
-            wait_ms = min(wait_ms * 2, LONGEST_WAIT_MS)
-
-    def _budget_ms(self, timeout_ms: float, began: Instant) -> float:
-        return max(timeout_ms - self._environment.since_ms(began), LEAST_BUDGET_MS)
-
-    def _noting(self, decode: Decode[T]) -> Decode[T]:
-        """Return `decode` so that it takes note of what is handed out of a group's partitions."""
-        if self.config.group_id is None:
-            return decode
-
-        def noting(partition: TopicPartition, batches: list[pa.RecordBatch]) -> T:
-            start, last = batches[0].column(OFFSET_COLUMN)[0].as_py(), batches[-1].column(OFFSET_COLUMN)[-1].as_py()
-            topic_id = self._topics[partition.topic].topic_id
-            self._readings.polled(partition, Reading(topic_id, start, last + 1, self._metadata))
-            return decode(partition, batches)
-
-        return noting
-
-    def _collect(self, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
-        due = self._environment.since_ms(self._followed_at) >= FOLLOW_MS
-        found = {} if due else self._fetcher.collect(limit, decode)
-        if found:
-            return found
-        self._follow()
-        return self._fetcher.collect(limit, decode)
+        self._partitions.give_back()
+        return self._polls.poll(timeout_ms, EVERYTHING if max_records is None else max_records, one_batch)
 
     def wakeup(self) -> None:
         """Let the poll that waits, or else the next one that would, return without records; iteration ends.
 
         The only call that another thread may make.  A waiting poll notices it within a second.
         """
-        self._woken.set()
-
-    def _is_woken(self) -> bool:
-        woken = self._woken.is_set()
-        self._woken.clear()
-        return woken
-
-    # -- iteration --------------------------------------------------------------------------
+        self._polls.wakeup()
 
     def __iter__(self) -> Consumer:
         return self
@@ -182,16 +232,312 @@ class Consumer(BoundedReads):
     @alone
     def __next__(self) -> ConsumerRecord:
         """Return the next record; ends when none came for ``consumer_timeout_ms``, or after :meth:`wakeup`."""
-        while not self._iterated:
-            timeout_ms = self.config.consumer_timeout_ms
-            found = self._poll(
-                _EVERYTHING if timeout_ms is None else timeout_ms, self.config.max_poll_records, records_of
-            )
-            if not found:
-                raise StopIteration
-            for records in found.values():
-                self._iterated.extend(records)
-        return self._iterated.popleft()
+        return self._polls.next_record()
+
+    @alone
+    def read(
+        self,
+        spark: SparkSession,
+        topic: str | None = None,
+        *,
+        max_offsets_per_partition: int | None = None,
+        timeout_ms: float = 0,
+    ) -> DataFrame:
+        """Return everything between what the group has committed and the end as a DataFrame.
+
+        The ranges of the partitions that this consumer has are fixed by the call, however long the work on them takes,
+        and move its positions to their ends.  Commit them with what was made of them:
+        ``transaction.send_offsets(consumer)``, or :meth:`commit`; until then the next call reads them again.
+        Without a group it begins at the positions.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            With Delta; Spark Connect's too.
+        topic : str, optional
+            Which, where there are several.
+        max_offsets_per_partition : int, optional
+            The longest range of one partition, in offsets.
+        timeout_ms : float
+            How long to wait for partitions that another member, maybe a dead one, still has, ms.
+
+        Returns
+        -------
+        DataFrame
+            With the columns of :meth:`txntable.Warehouse.read`; empty when there is nothing new.
+
+        Raises
+        ------
+        IllegalStateError
+            Nothing is assigned or subscribed to, several topics are and none is named; the consumer is closed.
+        OffsetOutOfRangeError
+            A partition has no offset to read from, and ``auto_offset_reset`` is ``none``.
+        UnstableOffsetCommitError
+            A transaction with offsets of the group has not ended within ``default_api_timeout_ms``: again.
+        UnknownTopicOrPartitionError
+            The topic was deleted, or made again: subscribe again.
+        StoreUnavailableError, CommitStateUnknownError
+            Call again.
+        """
+        bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
+        frame: DataFrame = self.config.read_dataframe(spark, bounded.view, bounded.starts, bounded.ends)
+        return frame
+
+    @alone
+    def read_arrow(
+        self,
+        topic: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        max_offsets_per_partition: int | None = None,
+        timeout_ms: float = 0,
+    ) -> pa.RecordBatchReader:
+        """Return the same without Spark: record batches in offset order, read as they are asked for.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
+        topic, max_offsets_per_partition, timeout_ms
+            See :meth:`read`, which says what is raised, too.
+        """
+        bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
+        reader = self._partitions.topics[bounded.view.settings.name].reader
+        return reader.batches(bounded.view, columns, (bounded.starts, bounded.ends))
+
+    def ranges(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Return what :meth:`read` has returned and is not committed: from the first offset, before the second.
+
+        A partition whose group stands at the end already is not there; one without records, only offsets, is.
+        """
+        return {each: (reading.start, reading.end) for each, reading in self._partitions.readings.ranges.items()}
+
+    # -- positions --------------------------------------------------------------------------
+
+    @alone
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read a partition from an offset; whether there is such an offset is seen by the next poll.
+
+        Raises
+        ------
+        IllegalStateError
+            The partition is not assigned.
+        InvalidRequestError
+            It is no offset.
+        """
+        self._partitions.seek(partition, offset)
+
+    @alone
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Read partitions from the log start; none named: all that are assigned.  Raises as :meth:`seek`."""
+        self._partitions.seek_to(OffsetReset.EARLIEST, partitions)
+
+    @alone
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Read partitions from the end, which is looked for by the next poll or :meth:`position`.
+
+        The last stable offset, or at ``read_uncommitted`` the high watermark.  None named: all that are assigned.
+        Raises as :meth:`seek`.
+        """
+        self._partitions.seek_to(OffsetReset.LATEST, partitions)
+
+    @alone
+    def seek_to_committed(self, *partitions: TopicPartition) -> None:
+        """Read partitions from what the group has committed: what an aborted transaction had read comes again.
+
+        None named: all that are assigned.  The offsets are looked for by the next poll or :meth:`position`.
+
+        Raises
+        ------
+        IllegalStateError
+            A partition is not assigned, or the consumer has no group.
+        """
+        self._commits.seek_to_committed(partitions)
+
+    @alone
+    def position(self, partition: TopicPartition) -> int:
+        """Return the next offset that is read; looks for it where it is the committed one, the beginning or the end.
+
+        Raises
+        ------
+        IllegalStateError
+            The partition is not assigned.
+        UnstableOffsetCommitError
+            A transaction with an offset of the group has not ended within ``default_api_timeout_ms``: again.
+        OffsetOutOfRangeError
+            There is none yet, and ``auto_offset_reset`` is ``none``: seek.
+        """
+        return self._session.position(partition)
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Return the next offset of each partition that it reads, as far as that is known; asks for nothing.
+
+        After a poll it is known of all but those whose group's offset a transaction still keeps from being read, and
+        those without an offset where ``auto_offset_reset`` is ``none``.
+        """
+        return self._partitions.positions()
+
+    @alone
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Return no records of these partitions until they are resumed; raises as :meth:`seek`."""
+        self._partitions.pause(partitions, paused=True)
+
+    @alone
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Return records of these partitions again; raises as :meth:`seek`."""
+        self._partitions.pause(partitions, paused=False)
+
+    def paused(self) -> set[TopicPartition]:
+        """Return the partitions that are paused."""
+        return {each for each, position in self._partitions.subscription.positions.items() if position.paused}
+
+    # -- offsets ----------------------------------------------------------------------------
+
+    @alone
+    def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the log start offsets; the partitions need not be assigned.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic or partition.
+        """
+        return {partition: bounds.start for partition, bounds in self._queries.bounds(partitions).items()}
+
+    @alone
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where reading ends now: the last stable offsets, or at ``read_uncommitted`` the high watermarks.
+
+        Raises as :meth:`beginning_offsets`.
+        """
+        return {partition: bounds.end for partition, bounds in self._queries.bounds(partitions).items()}
+
+    @alone
+    def last_stable_offset(self, partition: TopicPartition) -> int:
+        """Return the last stable offset of a partition, at either level; raises as :meth:`beginning_offsets`."""
+        (bounds,) = self._queries.bounds([partition]).values()
+        return bounds.last_stable_offset
+
+    @alone
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return for each partition its first record, by offset, at or after a time.
+
+        Parameters
+        ----------
+        timestamps : Mapping of TopicPartition to int
+            ms since 1970; the partitions need not be assigned.
+
+        Returns
+        -------
+        dict of TopicPartition to OffsetAndTimestamp or None
+            ``None``: every record that the isolation level shows is older.
+
+        Raises
+        ------
+        InvalidRequestError
+            A time is no int from 0.
+        UnknownTopicOrPartitionError
+            There is no such topic or partition.
+        """
+        return self._queries.offsets_for_times(timestamps)
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Return how many offsets are between the position and the end, as the last poll knew it.
+
+        Offsets, not records: markers and aborted records count until the position has passed them.  ``None``: the
+        position is not known yet.  Raises :class:`IllegalStateError` where the partition is not assigned.
+        """
+        return self._queries.current_lag(partition)
+
+    # -- the group --------------------------------------------------------------------------
+
+    @alone
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
+        """Commit offsets of the group, at once and durably.
+
+        Parameters
+        ----------
+        offsets : Mapping of TopicPartition to OffsetAndMetadata or int, optional
+            The next record to read of each partition; default: the positions, and the ends of what :meth:`read`
+            returned.
+
+        Raises
+        ------
+        UnknownMemberIdError, StaleMemberEpochError, FencedMemberEpochError, GroupIdNotFoundError
+            Partitions are another's by now; nothing is committed: poll, and go on from there.
+        CommitFailedError
+            The group does not stand any more where a range was read from: read again.
+        FencedInstanceIdError
+            A newer consumer has the instance id: close this one.
+        OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
+            Mend the offsets.
+        UnstableOffsetCommitError, CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        IllegalStateError
+            The consumer has no group, or is closed.
+        """
+        self._commits.commit(offsets)
+
+    @alone
+    def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what the group has committed; waits for transactions that are about to.
+
+        Parameters
+        ----------
+        partitions : sequence of TopicPartition
+            They need not be assigned.
+
+        Returns
+        -------
+        dict of TopicPartition to OffsetAndMetadata or None
+            ``None``: nothing.
+
+        Raises
+        ------
+        UnstableOffsetCommitError
+            A transaction with such an offset has not ended within ``default_api_timeout_ms``: call again.
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        IllegalStateError
+            The consumer has no group, or is closed.
+        """
+        return self._commits.committed(partitions)
+
+    @alone
+    def group_metadata(self) -> GroupMetadata:
+        """Return who commits what was read, for :meth:`txntable.Producer.send_offsets_to_transaction`.
+
+        Who owned what was frozen when it was read: a partition that was lost since can not be committed, even when
+        the consumer has it back.  Without membership it names the group only.
+
+        Raises
+        ------
+        IllegalStateError
+            The consumer has no group, or is closed.
+        """
+        return self._commits.group_metadata()
+
+    @alone
+    def offsets_to_send(self) -> GroupCommit:
+        """Return the offsets of everything that was handed out and not committed yet, with who owned it then.
+
+        Raises
+        ------
+        IllegalStateError
+            The consumer has no group, or commits by itself what the transaction may still abort.
+        """
+        return self._commits.offsets_to_send()
+
+    @alone
+    def offsets_sent(self, sent: GroupCommit) -> None:
+        """Take note that a transaction has these offsets: what is read from here on is the next one's."""
+        self._commits.offsets_sent(sent)
+
+    def refused(self, error: TxnTableError, commit: GroupCommit) -> None:
+        """Take note that the group refused a commit, so that what was lost is refused once."""
+        self._commits.refused(error, commit)
 
     # -- closing ----------------------------------------------------------------------------
 
@@ -210,23 +556,16 @@ class Consumer(BoundedReads):
 
     @alone
     def _close(self) -> None:
-        self._give_back()
+        self._partitions.give_back()
         try:
-            self._leave()
+            self._session.leave()
         finally:
-            self._fetcher.drop_all()
             self.is_closed = True
-            self._stop()
-        if self._ahead is not None:
-            self._ahead.shutdown(wait=False, cancel_futures=True)
+            self._session.stop()
+            self._partitions.close()
 
     def __enter__(self) -> Consumer:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
-
-
-def _check(timeout_ms: float, limit: int) -> None:
-    check_timeout(timeout_ms)
-    check_number(limit, "max_records", 1)

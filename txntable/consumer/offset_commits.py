@@ -1,171 +1,92 @@
 """Committing what a consumer has read: plainly, by itself, or as the offsets of a transaction (PROTOCOL.md §8.4).
 
-Owns which offsets are committed, and under whose name.  A plain commit without arguments speaks of the positions, and
-so of what is owned now; everything else of what was handed out, and so of who owned it *then*.
+Owns which offsets are committed, under whose name, and what is known to be.  A plain commit without arguments speaks
+of the positions, and so of what is owned now; everything else of what was handed out, and so of who owned it *then*.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from txntable.consumer.assigned_partitions import alone
-from txntable.consumer.consumer_config import ConsumerConfig
-from txntable.consumer.offset_queries import OffsetQueries
+from txntable.consumer.assigned_partitions import AssignedPartitions
+from txntable.consumer.fetch_position import OffsetReset
+from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.readings import Reading
-from txntable.coordinator.group_request import GroupMetadata, MemberAssignment
+from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.offset_request import NewOffset
-from txntable.errors import (
-    FencedInstanceIdError,
-    FencedMemberEpochError,
-    GroupIdNotFoundError,
-    IllegalStateError,
-    TxnTableError,
-    UnknownMemberIdError,
-)
+from txntable.errors import IllegalStateError, TxnTableError
 from txntable.format.records import TopicPartition, checked_partitions
-from txntable.format.topic import TopicSettings
 from txntable.groups.group_client import GroupClient
-from txntable.groups.membership import Membership
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
-from txntable.snapshot.topic_reader import TopicReader
-from txntable.transactions.transaction_log import TransactionLog
 
 logger = logging.getLogger(__name__)
 
-_NO_MEMBER = (UnknownMemberIdError, GroupIdNotFoundError, FencedMemberEpochError)
 
+class OffsetCommits:
+    """The committed offsets of a consumer's group.
 
-class OffsetCommits(OffsetQueries):
-    """The committing part of a consumer; see :class:`~txntable.consumer.assigned_partitions.AssignedPartitions`."""
+    Parameters
+    ----------
+    partitions : AssignedPartitions
+        Whose positions and readings are committed.
+    groups : GroupClient
+        Makes the requests.
+    place : GroupPlace
+        Who commits.
+    """
 
-    def __init__(
-        self,
-        config: ConsumerConfig,
-        topic_reader: Callable[[str], TopicReader],
-        transactions: TransactionLog,
-        groups: GroupClient,
-    ) -> None:
-        super().__init__(config, topic_reader, transactions, groups)
-        member = config.member
-        self._membership = None if member is None else Membership(member, groups, self._environment)
-        # What the consumer goes by: of what the membership learns meanwhile, the next poll makes it.
-        self._applied: MemberAssignment | None = None
+    def __init__(self, partitions: AssignedPartitions, groups: GroupClient, place: GroupPlace) -> None:
+        self._partitions, self._groups, self._place = partitions, groups, place
+        self._config, self._environment = partitions.config, partitions.environment
+        self._readings, self._subscription = partitions.readings, partitions.subscription
+        # What is known to be committed: a position that has not moved is not committed again.
+        self._committed_at: dict[TopicPartition, int | None] = {}
         self._auto_committed_at = self._environment.instant()
 
     # -- for users --------------------------------------------------------------------------
 
-    @alone
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """Commit offsets of the group, at once and durably.
-
-        Parameters
-        ----------
-        offsets : Mapping of TopicPartition to OffsetAndMetadata or int, optional
-            The next record to read of each partition; default: the positions, and the ends of what :meth:`read`
-            returned.
-
-        Raises
-        ------
-        UnknownMemberIdError, StaleMemberEpochError, FencedMemberEpochError, GroupIdNotFoundError
-            Partitions are another's by now; nothing is committed: poll, and go on from there.
-        CommitFailedError
-            The group does not stand any more where a range was read from: read again.
-        FencedInstanceIdError
-            A newer consumer has the instance id: close this one.
-        OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
-            Mend the offsets.
-        UnstableOffsetCommitError, CommitStateUnknownError, StoreUnavailableError
-            Call again.
-        IllegalStateError
-            The consumer has no group, or is closed.
-        """
+        """Commit these offsets, or the positions and the ends of what was read."""
         group = self._group()
         if offsets is None:
-            self._give_back()
+            self._partitions.give_back()
             new, read = self._positions_to_commit(), list(self._readings.ranges)
         else:
-            new = self._with_ranges(new_offsets(offsets, self._settings_of(topics_of(offsets))))
+            new = self._with_ranges(new_offsets(offsets, self._partitions.settings_of(topics_of(offsets))))
             read = [TopicPartition(*partition) for partition in new]
-        self._commit(GroupCommit(group, new, self._readings.metadata(self._metadata, read)))
-        self._polled()
+        self._commit(GroupCommit(group, new, self._readings.metadata(self._place.metadata, read)))
+        self._place.polled()
 
-    @alone
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return what the group has committed; waits for transactions that are about to.
-
-        Parameters
-        ----------
-        partitions : sequence of TopicPartition
-            They need not be assigned.
-
-        Returns
-        -------
-        dict of TopicPartition to OffsetAndMetadata or None
-            ``None``: nothing.
-
-        Raises
-        ------
-        UnstableOffsetCommitError
-            A transaction with such an offset has not ended within ``default_api_timeout_ms``: call again.
-        UnknownTopicOrPartitionError
-            There is no such topic.
-        IllegalStateError
-            The consumer has no group, or is closed.
-        """
+        """Return what the group has committed of any partitions."""
         group, wanted = self._group(), checked_partitions(partitions)
-        settings = self._settings_of({partition.topic for partition in wanted})
+        settings = self._partitions.settings_of({partition.topic for partition in wanted})
         topic_ids = {partition: settings[partition.topic].topic_id for partition in wanted}
-        return self._groups.committed(group, topic_ids, timeout_ms=self.config.default_api_timeout_ms)
+        return self._groups.committed(group, topic_ids, timeout_ms=self._config.default_api_timeout_ms)
 
-    @alone
-    def seek_to_committed(self, *partitions: TopicPartition) -> None:
-        """Read partitions from what the group has committed: what an aborted transaction had read comes again.
-
-        None named: all that are assigned.  The offsets are looked for by the next poll or :meth:`position`.
-
-        Raises
-        ------
-        IllegalStateError
-            A partition is not assigned, or the consumer has no group.
-        """
+    def seek_to_committed(self, partitions: Sequence[TopicPartition]) -> None:
+        """Let partitions begin where the group has committed, again."""
         self._group()
-        chosen = self._chosen(partitions)
-        self._give_back()
+        chosen = self._partitions.chosen(partitions)
+        self._partitions.give_back()
         self._subscription.gain({each: self._subscription.of(each).reset for each in chosen})
         for partition in chosen:
-            self._fetcher.drop(partition)
+            self._partitions.fetcher.drop(partition)
         self._readings.drop(chosen if partitions else list(self._readings.by_partition))
 
-    @alone
     def group_metadata(self) -> GroupMetadata:
-        """Return who commits what was read, for :meth:`txntable.Producer.send_offsets_to_transaction`.
-
-        Who owned what was frozen when it was read: a partition that was lost since can not be committed, even when
-        the consumer has it back.  Without membership it names the group only.
-
-        Raises
-        ------
-        IllegalStateError
-            The consumer has no group, or is closed.
-        """
-        frozen = self._readings.metadata(self._metadata)
+        """Return who commits what was read."""
+        frozen = self._readings.metadata(self._place.metadata)
         return GroupMetadata(self._group(), "", 0) if frozen is None else frozen
 
     # -- for producers ----------------------------------------------------------------------
 
-    @alone
     def offsets_to_send(self) -> GroupCommit:
-        """Return the offsets of everything that was handed out and not committed yet, with who owned it then.
-
-        Raises
-        ------
-        IllegalStateError
-            The consumer has no group, or commits by itself what the transaction may still abort.
-        """
+        """Return the offsets of everything that was handed out, for a transaction."""
         group = self._group()
         polled = self._readings.by_partition.keys() - self._readings.ranges.keys()
-        if polled and self.config.enable_auto_commit:
+        if polled and self._config.enable_auto_commit:
             raise IllegalStateError(
                 "this consumer commits by itself what a transaction may abort; make it with enable_auto_commit=False",
                 group=group,
@@ -178,54 +99,109 @@ class OffsetCommits(OffsetQueries):
             )
             for partition, reading in self._readings.by_partition.items()
         }
-        return GroupCommit(group, new, self._readings.metadata(self._metadata))
+        return GroupCommit(group, new, self._readings.metadata(self._place.metadata))
 
-    @alone
     def offsets_sent(self, sent: GroupCommit) -> None:
-        """Take note that a transaction has these offsets: what is read from here on is the next one's."""
+        """Take note that a transaction has these offsets."""
         self._readings.drop(TopicPartition(*partition) for partition in sent.offsets)
-        self._polled()
+        self._place.polled()
 
     def refused(self, error: TxnTableError, commit: GroupCommit) -> None:
         """Take note that the group refused a commit, so that what was lost is refused once."""
-        current = self._metadata
-        is_about_now = (
-            commit.member is not None and current is not None and commit.member.member_id == current.member_id
+        self._place.refused(error, commit)
+        self._readings.drop(self._readings.lost(self._place.metadata))
+
+    # -- where the group stands -------------------------------------------------------------
+
+    def begin(self, *, wait: bool = True) -> None:
+        """Stand at what the group has committed, in partitions where that was not looked for yet.
+
+        Without waiting, those where a transaction is in the way are left for later.
+        """
+        group, awaiting = self._config.group_id, self._subscription.awaiting
+        if group is None or not awaiting:
+            return
+        topic_ids = self._topic_ids(awaiting)
+        found = (
+            self._groups.committed(group, topic_ids, timeout_ms=self._config.default_api_timeout_ms)
+            if wait
+            else self._groups.stable(group, topic_ids)
         )
-        if self._membership is not None and isinstance(error, FencedInstanceIdError):
-            self._membership.fence(error)
-        elif self._membership is not None and is_about_now and isinstance(error, _NO_MEMBER):
-            self._membership.forget()
-        self._readings.drop(self._readings.lost(current))
+        for partition, each in found.items():
+            self._committed_at[partition] = None if each is None else each.offset
+            self._subscription.begin(partition, None if each is None else each.offset)
+
+    def begin_again(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Stand where the group does, unless the user chose otherwise; return what it has committed."""
+        group = self._config.group_id
+        if group is None:
+            return {}
+        timeout_ms = self._config.default_api_timeout_ms
+        found = self._groups.committed(group, self._topic_ids(partitions), timeout_ms=timeout_ms)
+        committed = {each: None if one is None else one.offset for each, one in found.items()}
+        for each, offset in committed.items():
+            position = self._subscription.of(each)
+            if position.sought:
+                continue
+            if offset is not None:
+                self._subscription.move(each, offset)
+            elif self._committed_at.get(each) is not None or position.offset is not None:
+                self._subscription.move_to(each, self._reset_of(each))
+        self._committed_at.update(committed)
+        return committed
+
+    def _reset_of(self, partition: TopicPartition) -> OffsetReset:
+        """Return where a partition begins of which nothing is committed."""
+        position = self._subscription.of(partition)
+        return position.reset if position.offset is None else self._config.reset
+
+    def _topic_ids(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+        return {each: self._partitions.topics[each.topic].topic_id for each in partitions}
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Know nothing of partitions that are another's now."""
+        for partition in partitions:
+            self._committed_at.pop(partition, None)
+
+    def look_for_done(self, partitions: Collection[TopicPartition]) -> None:
+        """Look whether work on these is done: users may hand offsets to a producer without telling the consumer.
+
+        Only while they are its own: what is committed later may be what another member has read.
+        """
+        lost = self._readings.lost(self._place.metadata)
+        found = self._readings.by_partition.items()
+        readings = {each: reading for each, reading in found if each in partitions and each not in lost}
+        if readings and self._config.group_id is not None:
+            topic_ids = {each: reading.topic_id for each, reading in readings.items()}
+            stable = self._groups.stable(self._config.group_id, topic_ids)
+            self._readings.committed({each: one.offset for each, one in stable.items() if one is not None})
+
+    # -- by itself --------------------------------------------------------------------------
+
+    def auto_commit(self, *, when_due: bool = False) -> None:
+        """Commit the positions of what was polled; what fails is met by whoever reads those partitions next."""
+        if self._config.group_id is None or not self._config.enable_auto_commit:
+            return
+        if when_due and self._environment.since_ms(self._auto_committed_at) < self._config.auto_commit_interval_ms:
+            return
+        self._auto_committed_at = self._environment.instant()
+        try:
+            self._commit(GroupCommit(self._config.group_id, self._moved_positions(), self._place.metadata))
+        except TxnTableError as error:
+            logger.warning("positions were not committed: %s", error)
 
     # -- how --------------------------------------------------------------------------------
 
-    @property
-    def _metadata(self) -> GroupMetadata | None:
-        return None if self._applied is None else self._applied.metadata
-
     def _group(self) -> str:
-        if self.config.group_id is None:
+        if self._config.group_id is None:
             raise IllegalStateError("the consumer has no group; make it with group_id=")
-        return self.config.group_id
-
-    def _polled(self, *, works: bool = False) -> None:
-        if self._membership is not None:
-            self._membership.polled(works=works)
-
-    def _settings_of(self, topics: set[str]) -> dict[str, TopicSettings]:
-        return {
-            name: self._topics[name].view.settings
-            if name in self._topics
-            else self._topic_reader(name).topic.settings()
-            for name in topics
-        }
+        return self._config.group_id
 
     def _end_of(self, partition: TopicPartition, reading: Reading) -> int:
         """Return the position, which may be past markers, unless it was moved elsewhere."""
         if reading.read_from is not None or partition not in self._subscription.positions:
             return reading.end
-        return self._stands_at(partition) or reading.end
+        return self._partitions.stands_at(partition) or reading.end
 
     def _positions_to_commit(self) -> dict[tuple[str, int], NewOffset]:
         """Return the positions that have moved, but of bounded reads the ends of these."""
@@ -235,12 +211,12 @@ class OffsetCommits(OffsetQueries):
         return new
 
     def _moved_positions(self) -> dict[tuple[str, int], NewOffset]:
-        ranges, found = self._readings.ranges, {}
+        ranges, topics, found = self._readings.ranges, self._partitions.topics, {}
         # In their own order, not a set's: which file is written first is then the same each time.
         for partition in self._subscription.positions:
-            offset = None if partition in ranges else self._stands_at(partition)
+            offset = None if partition in ranges else self._partitions.stands_at(partition)
             if offset is not None and offset != self._committed_at.get(partition):
-                found[partition.topic, partition.partition] = NewOffset(offset, self._topics[partition.topic].topic_id)
+                found[partition.topic, partition.partition] = NewOffset(offset, topics[partition.topic].topic_id)
         return found
 
     def _with_ranges(self, new: dict[tuple[str, int], NewOffset]) -> dict[tuple[str, int], NewOffset]:
@@ -251,22 +227,10 @@ class OffsetCommits(OffsetQueries):
         if not commit.offsets:
             return
         try:
-            self._groups.commit(commit, self.config.default_api_timeout_ms)
+            self._groups.commit(commit, self._config.default_api_timeout_ms)
         except TxnTableError as error:
             self.refused(error, commit)
             raise
         committed = {TopicPartition(*each): new.offset for each, new in commit.offsets.items()}
         self._readings.committed(committed)
         self._committed_at.update(committed)
-
-    def _auto_commit(self, *, when_due: bool = False) -> None:
-        """Commit the positions of what was polled; what fails is met by whoever reads those partitions next."""
-        if self.config.group_id is None or not self.config.enable_auto_commit:
-            return
-        if when_due and self._environment.since_ms(self._auto_committed_at) < self.config.auto_commit_interval_ms:
-            return
-        self._auto_committed_at = self._environment.instant()
-        try:
-            self._commit(GroupCommit(self.config.group_id, self._moved_positions(), self._metadata))
-        except TxnTableError as error:
-            logger.warning("positions were not committed: %s", error)

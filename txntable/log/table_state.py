@@ -33,7 +33,8 @@ ADD_TYPE = pa.struct(
 )
 ADD_SCHEMA = pa.schema(list(ADD_TYPE))
 # One for all: making it takes longer than folding an entry.
-_NO_FILES = ADD_SCHEMA.empty_table()
+# Not `empty_table()`: that loads pandas where it is installed.
+_NO_FILES = pa.Table.from_batches([], ADD_SCHEMA)
 # Of a checkpoint, that are Python objects at a time.
 _ROWS_AT_ONCE = 4096
 _FEW_TOMBSTONES = 1_000

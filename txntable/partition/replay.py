@@ -24,8 +24,9 @@ from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry,
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
 
 _COLUMNS = {column.name for column in SEGMENTS_PARTITION_COLUMNS}
-_MARKERS = pa.array([Control.COMMIT.value, Control.ABORT.value])
-_KNOWN = pa.array([control.value for control in Control])
+# As text: an Arrow array made at import would load pandas.
+_MARKERS = (Control.COMMIT.value, Control.ABORT.value)
+_KNOWN = tuple(control.value for control in Control)
 
 
 @dataclass(slots=True)
@@ -53,12 +54,12 @@ def replay(rows: pa.Table) -> Replayed:
     """
     rows = rows.combine_chunks()
     control = partition_column(rows, "_control")
-    unknown = pc.invert(pc.or_kleene(pc.is_in(control, _KNOWN), pc.is_null(control)))
+    unknown = pc.invert(pc.or_kleene(pc.is_in(control, pa.array(_KNOWN)), pc.is_null(control)))
     if pc.any(unknown).as_py():
         raise DamagedDataError(
             "a row has a control that this format does not have", path=rows.filter(unknown)["path"][0].as_py()
         )
-    markers = [_marker(row) for row in rows.filter(_mask(pc.is_in(control, _MARKERS))).to_pylist()]
+    markers = [_marker(row) for row in rows.filter(_mask(pc.is_in(control, pa.array(_MARKERS)))).to_pylist()]
     states = [_state(row) for row in rows.filter(_mask(pc.equal(control, Control.STATE.value))).to_pylist()]
     data = rows.filter(pc.is_null(control))
     replayed = Replayed(markers={(m.producer_id, m.ends): m for m in markers})

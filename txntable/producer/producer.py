@@ -2,45 +2,203 @@
 
 Idempotent by default, transactional with a transactional id, at-least-once on request.  Owns the
 life of a transaction: init, begin, prepare, decide; each decision is a request to the transaction
-log.  Threads may share one: its calls run one after the other.
+log.  What becomes of records is :mod:`txntable.producer.record_sender`'s.  Threads may share one: its calls run
+one after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import pyarrow as pa
 
 from txntable.coordinator.batch_memory import BatchId, check_batch, check_batch_id
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
-from txntable.errors import IllegalStateError, TxnTableError
-from txntable.format.records import TopicPartition
+from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
+from txntable.format.records import OnDelivery, RecordMetadata, SendOptions, TopicPartition, header_structs
+from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.client_state import Call, ClientState
 from txntable.producer.coordinator_client import CoordinatorClient
 from txntable.producer.producer_config import ProducerConfig, check_identity
-from txntable.producer.record_sender import RecordSender, in_turn
+from txntable.producer.record_sender import KafkaRecord, RecordSender
 from txntable.producer.transaction import Transaction
+from txntable.runtime.one_process import OfOneProcess
+from txntable.segments.segment import SegmentPlan, StagedSegment
+from txntable.topics.topic_log import TopicLog
 
 if TYPE_CHECKING:
     from txntable.consumer.consumer import Consumer
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _UNDECIDED = (ClientState.IN_TRANSACTION, ClientState.ABORTABLE_ERROR)
 
 
-class Producer(RecordSender):
-    """Sends records, and decides about them; made by :meth:`txntable.Warehouse.producer`."""
+def in_turn(call: Callable[Concatenate[Producer, P], T]) -> Callable[Concatenate[Producer, P], T]:
+    """Let the calls of one producer run one after the other."""
+
+    @functools.wraps(call)
+    def run(producer: Producer, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with producer.lock:
+            return call(producer, *args, **kwargs)
+
+    return run
+
+
+class Producer(OfOneProcess):
+    """Sends records, and decides about them; made by :meth:`txntable.Warehouse.producer`.
+
+    Parameters
+    ----------
+    config : ProducerConfig
+        Transactional id, timeout, idempotence.
+    context : LogContext
+        Of the warehouse.
+    coordinator : CoordinatorClient
+        The state machine over the transaction log, and completion.
+
+    Attributes
+    ----------
+    config : ProducerConfig
+        As given.
+    lock : threading.RLock
+        Held by the thread that is in a call.
+    """
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
-        super().__init__(config, context, coordinator)
+        self.config = config
+        self._clock, self._coordinator = context.clock, coordinator
+        self._sender = RecordSender(config, context, coordinator)
+        self._status, self._outbox, self.lock = self._sender.status, self._sender.outbox, self._sender.lock
         self._batch_id: BatchId | None = None
         self._token: str | None = None
         self._took_over = False
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """The client's state, in Kafka's words."""
+        return self._status.state.value
+
+    @property
+    def producer_id(self) -> int | None:
+        """The producer id; ``None`` before there is one."""
+        return None if self._outbox.producer is None else self._outbox.producer.producer_id
+
+    @property
+    def producer_epoch(self) -> int | None:
+        """The producer epoch; ``None`` before there is one."""
+        return None if self._outbox.producer is None else self._outbox.producer.epoch
+
+    # -- sending ----------------------------------------------------------------------------
+
+    @in_turn
+    def send(  # noqa: PLR0913  a Kafka record's parts, by name
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes]] | None = None,
+        row: Mapping[str, Any] | None = None,
+        rows: pa.Table | pa.RecordBatch | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> RecordMetadata:
+        """Buffer a record, or many; :meth:`flush` or commit makes them durable.
+
+        Parameters
+        ----------
+        topic : str
+            The topic's name.
+        value, key, headers
+            For topics with Kafka's default schema.
+        row : Mapping, optional
+            One record of a topic with its own schema.
+        rows : pyarrow.Table or pyarrow.RecordBatch, optional
+            Many records, columns by name.
+        partition : int, optional
+            Overrides the key.
+        timestamp_ms : int, optional
+            ms since 1970; default: the store's time.
+        on_delivery : callable, optional
+            (metadata, error or None) -> None; called once: when the records are appended (in a transaction: before
+            it is decided), or will never be.  What it raises is logged.
+
+        Returns
+        -------
+        RecordMetadata
+            Knows its offset once flushed.
+
+        Raises
+        ------
+        SchemaMismatchError, InvalidRequestError
+            Nothing was buffered; inside a transaction the call may be mended and made again.
+        UnknownTopicOrPartitionError, RecordTooLargeError, MissingKeyError
+            Nothing was buffered; a transaction must be aborted, as in Kafka.
+        IllegalStateError
+            No transaction is open, or the producer is closed.
+        StoreUnavailableError, CommitStateUnknownError
+            Nothing was buffered: full batches of earlier sends could not be handed on; call again.
+        """
+        self._sender.make_room()
+        whole = {"value": key if value is None else value, "row": row, "rows": rows}
+        given = [name for name, part in whole.items() if part is not None]
+        if len(given) > 1:
+            raise InvalidRequestError("give key and value, or row, or rows: one of them", given=",".join(given))
+        time_ms = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
+        if row is None and rows is None:
+            row = KafkaRecord(key=key, value=value, headers=header_structs(headers))
+        return self._sender.buffer(topic, row, rows, SendOptions(time_ms, partition, on_delivery))
+
+    @in_turn
+    def spoil(self, error: BaseException) -> None:
+        """Let only abort follow where records of an open transaction were not sent; a wrong argument spoils nothing.
+
+        Kafka's rule: who goes on would commit a transaction that lacks them.  What can be tried again is no failure.
+        """
+        self._sender.spoil(error)
+
+    @in_turn
+    def flush(self) -> None:
+        """Upload and append what waits.  Outside of a transaction it is visible when this returns.
+
+        Raises
+        ------
+        CommitStateUnknownError, StoreUnavailableError
+            Call again; outside of a transaction exactly the same batches are appended.
+        TxnTableError
+            Whatever refuses: inside a transaction, abort.
+        """
+        self._sender.flush()
+
+    @in_turn
+    def stage(
+        self, topic: TopicLog, settings: TopicSettings, segments: Sequence[StagedSegment], metadata: RecordMetadata
+    ) -> None:
+        """Take segments that someone else uploaded for this producer (Spark's executors)."""
+        self._sender.stage(topic, settings, segments, metadata)
+
+    @in_turn
+    def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
+        """Return what segments that are uploaded for this producer now have in common."""
+        return self._sender.segment_plan(topic, settings)
+
+    def topic_log(self, topic: str) -> TopicLog:
+        """Return the logs of a topic."""
+        return self._outbox.topic_log(topic)
 
     # -- transactions -----------------------------------------------------------------------
 
@@ -134,7 +292,7 @@ class Producer(RecordSender):
             # Who prepared what was taken over has its epoch, too, and learns of its decision: only one may go on.
             self._take(transactional_id, keep_prepared=False)
             self._took_over = False
-        self._batch_id, self._token, self._enrolled = batch_id, None, False
+        self._batch_id, self._token, self._sender.enrolled = batch_id, None, False
         self._outbox.restart(self._outbox.producer)
         self._status.reach(ClientState.IN_TRANSACTION)
 
@@ -216,7 +374,7 @@ class Producer(RecordSender):
 
     def _send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
         if offsets.offsets:
-            self._status.guard(lambda: self._flush_with(offsets, transactional_id))
+            self._status.guard(lambda: self._sender.flush_with(offsets, transactional_id))
 
     @in_turn
     def commit_transaction(self) -> None:
@@ -237,7 +395,7 @@ class Producer(RecordSender):
         self._status.check(Call.COMMIT)
         if not self._outbox.is_empty:
             # Still in the transaction: an append of unknown outcome leads to abort, never to a commit asked again.
-            self._status.guard(self._flush)
+            self._status.guard(self._sender.send_waiting)
         self._status.enter(Call.COMMIT)
         self._end(Outcome.COMMIT)
 
@@ -281,8 +439,8 @@ class Producer(RecordSender):
         transactional_id = self._transactional_id(Call.PREPARE)
         self._status.check(Call.PREPARE)
         if not self._outbox.is_empty:
-            self._status.guard(self._flush)
-        producer = self._require_producer()
+            self._status.guard(self._sender.send_waiting)
+        producer = self._sender.require_producer()
         self._status.enter(Call.PREPARE)
         token = self._token = self._token or self._coordinator.new_token(transactional_id, producer)
         self._status.guard(lambda: self._coordinator.prepare(transactional_id, producer, token, self._batch_id))
@@ -316,7 +474,7 @@ class Producer(RecordSender):
         if self._status.state in (ClientState.COMMITTING, ClientState.ABORTING):
             outcome: Outcome | None = Outcome.COMMIT if token == self._token else Outcome.ABORT
         else:
-            producer = self._require_producer()
+            producer = self._sender.require_producer()
             holder = ProducerIdentity(producer.producer_id, producer.epoch)
             outcome = self._status.look(lambda: self._coordinator.settle(transactional_id, token, holder))
         if outcome is None:
@@ -326,9 +484,9 @@ class Producer(RecordSender):
         self._end(outcome)
 
     def _end(self, outcome: Outcome) -> None:
-        transactional_id, producer = self._transactional_id(Call.COMMIT), self._require_producer()
+        transactional_id, producer = self._transactional_id(Call.COMMIT), self._sender.require_producer()
         batch_id = self._batch_id if outcome is Outcome.COMMIT else None
-        if self._enrolled or self._token is not None or batch_id is not None:
+        if self._sender.enrolled or self._token is not None or batch_id is not None:
             identity = ProducerIdentity(producer.producer_id, producer.epoch, self._token)
             repeated = self._status.unsure
             ended = self._status.guard(
@@ -378,9 +536,9 @@ class Producer(RecordSender):
         if self._status.state in _UNDECIDED:
             self.abort_transaction()
         elif self._status.state is ClientState.READY and not self._outbox.is_empty:
-            self._guarded(self._flush)
-        self._shut()
-        self._raise_lingering()
+            self._sender.guarded(self._sender.send_waiting)
+        self._sender.shut()
+        self._sender.raise_lingering()
 
     def __enter__(self) -> Producer:
         return self
@@ -390,7 +548,7 @@ class Producer(RecordSender):
             self.close()
             return
         self._abort_after(error)
-        self._shut()
+        self._sender.shut()
 
     def _transactional_id(self, call: Call) -> str:
         if self.config.transactional_id is None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from txntable.runtime.one_process import OfOneProcess
 
 if TYPE_CHECKING:
-    from txntable.format.records import RecordMetadata
+    from txntable.consumer.consumer import Consumer
+    from txntable.format.records import OnDelivery, RecordMetadata
     from txntable.producer.producer import Producer
 
 
@@ -16,10 +20,44 @@ class Transaction(OfOneProcess):
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
-        self.send = producer.send
-        self.flush = producer.flush
-        self.prepare = producer.prepare_transaction
-        self.send_offsets = producer.send_offsets_of
+
+    def send(  # noqa: PLR0913  a Kafka record's parts, by name
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes]] | None = None,
+        row: Mapping[str, Any] | None = None,
+        rows: pa.Table | pa.RecordBatch | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> RecordMetadata:
+        """Buffer a record, or many, of this transaction; see :meth:`txntable.Producer.send`."""
+        return self._producer.send(
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            row=row,
+            rows=rows,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+            on_delivery=on_delivery,
+        )
+
+    def send_offsets(self, consumer: Consumer) -> None:
+        """Commit with this transaction what a consumer has read; see :meth:`txntable.Producer.send_offsets_of`."""
+        self._producer.send_offsets_of(consumer)
+
+    def flush(self) -> None:
+        """Upload and append what waits, without deciding about it; see :meth:`txntable.Producer.flush`."""
+        self._producer.flush()
+
+    def prepare(self) -> str:
+        """Make it wait for its token, and return that; see :meth:`txntable.Producer.prepare_transaction`."""
+        return self._producer.prepare_transaction()
 
     def write(self, topic: str, dataframe: Any, *, distribution_mode: str = "none") -> RecordMetadata:
         """Write a Spark DataFrame, distributed; visible when the transaction commits.

@@ -8,7 +8,6 @@ Keys are never printed and never pickled: each process asks its own chain.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,7 +24,6 @@ _THROTTLED = frozenset(
     {"Throttling", "ThrottlingException", "RequestLimitExceeded", "SlowDown", "IDPCommunicationError"}
 )
 _UNANSWERED = (NoConnectionError, HTTPClientError)
-_RAISED = re.compile(r"External AWS credential provider: (\w+): ([^\n]*)")
 
 
 class S3Keys:
@@ -95,17 +93,3 @@ def key_failure(error: Exception) -> TxnTableError:
     return StorePermissionError(
         "no valid AWS keys could be had; sign in again, or mend the profile, role or token", reason=reason
     )
-
-
-def key_failure_in(text: str) -> TxnTableError | None:
-    """Return the error that :class:`S3Keys` raised, when obstore's text tells of one.
-
-    Parameters
-    ----------
-    text : str
-        Of an error of obstore, which keeps no more of an error of ours than its words.
-    """
-    found = _RAISED.search(text)
-    if found is None:
-        return None
-    return (StoreUnavailableError if found[1] == StoreUnavailableError.__name__ else StorePermissionError)(found[2])

@@ -96,6 +96,10 @@ class PutOutcome(Enum):
     EXISTS = "exists"
 
 
+SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfs": "az", "abfss": "az", "memory": "memory"}
+"""The kind of store by a URL's scheme; a URL without one is a local folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
     """All that another process needs to open the same store (it travels to Spark executors).

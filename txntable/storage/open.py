@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError
 from txntable.storage.local_folder import LocalFolder
-from txntable.storage.object_store import ObjectStore, StoreSpec
-from txntable.storage.remote import RemoteStore
-from txntable.storage.remote_clients import SCHEMES
+from txntable.storage.object_store import SCHEMES, ObjectStore, StoreSpec
+
+if TYPE_CHECKING:
+    from txntable.storage.remote import RemoteStore
 
 
 def open_store(spec: StoreSpec) -> ObjectStore:
@@ -39,7 +42,9 @@ def open_store(spec: StoreSpec) -> ObjectStore:
         _require_no_secret(parts)
         if spec.durability != "full":
             raise InvalidRequestError("durability can be chosen for local folders only", durability=spec.durability)
-        return RemoteStore(StoreSpec(url, dict(spec.options)))
+        # Imported here: a local folder needs none of the clients, which take longer to load than all the rest.
+        opened: type[RemoteStore] = import_module("txntable.storage.remote").RemoteStore
+        return opened(StoreSpec(url, dict(spec.options)))
     if parts.scheme == "file" and parts.netloc not in {"", "localhost"}:
         raise InvalidRequestError("a file url has no host: file:///folder", url=url, known=",".join(sorted(SCHEMES)))
     if spec.options:

@@ -38,7 +38,6 @@ from txntable.errors import (
 from txntable.format.object_path import check_folder, check_path
 from txntable.runtime.environment import SystemEnvironment
 from txntable.runtime.one_process import check_own
-from txntable.storage.credentials import key_failure_in
 from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
 from txntable.storage.multipart_upload import PART_BYTES, PARTS_IN_FLIGHT, MultipartUpload
 from txntable.storage.object_store import (
@@ -56,7 +55,7 @@ from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
 from txntable.storage.request_rate import RequestRate
 from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
-from txntable.storage.store_errors import error_code, meaning_of
+from txntable.storage.store_errors import error_code, key_failure_in, meaning_of
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
 _PARALLEL_GETS = 8

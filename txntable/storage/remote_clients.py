@@ -23,11 +23,9 @@ from txntable.storage.aws_configuration import (
 )
 from txntable.storage.aws_session import SESSION_OPTIONS, find_credentials, open_botocore_session
 from txntable.storage.credentials import S3Keys
-from txntable.storage.object_store import StoreSpec
+from txntable.storage.object_store import SCHEMES, StoreSpec
 from txntable.storage.retries import obstore_retries
 from txntable.storage.storage_options import ClientSettings, parse_options
-
-SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfs": "az", "abfss": "az", "memory": "memory"}
 
 _memory_stores: dict[str, MemoryStore] = {}
 

@@ -22,8 +22,7 @@ from typing import Any
 
 from txntable.errors import StoreUnavailableError
 from txntable.runtime.environment import Environment, Instant
-from txntable.storage.credentials import key_failure_in
-from txntable.storage.store_errors import error_code, http_status, meaning_of
+from txntable.storage.store_errors import error_code, http_status, key_failure_in, meaning_of
 
 logger = logging.getLogger(__name__)
 

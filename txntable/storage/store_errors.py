@@ -19,6 +19,8 @@ from txntable.errors import (
     TxnTableError,
 )
 
+_RAISED = re.compile(r"External AWS credential provider: (\w+): ([^\n]*)")
+
 Meaning: TypeAlias = tuple[type[TxnTableError], str]
 """The error to raise, and its message with the remedy."""
 
@@ -135,3 +137,17 @@ def meaning_of(code: str | None) -> Meaning | None:
         As :func:`error_code` returns it.
     """
     return None if code is None else MEANINGS.get(code)
+
+
+def key_failure_in(text: str) -> TxnTableError | None:
+    """Return the error that :class:`txntable.storage.credentials.S3Keys` raised, when obstore's text tells of one.
+
+    Parameters
+    ----------
+    text : str
+        Of an error of obstore, which keeps no more of an error of ours than its words.
+    """
+    found = _RAISED.search(text)
+    if found is None:
+        return None
+    return (StoreUnavailableError if found[1] == StoreUnavailableError.__name__ else StorePermissionError)(found[2])

@@ -102,7 +102,7 @@ def test_process_that_a_signal_ends_leaves_nothing_to_be_missed_and_nothing_comm
     spread: Warehouse, number: signal.Signals, lines: int
 ) -> None:
     send(spread, *(f"b{each}" for each in range(1_200)), partition=1)
-    code = "from jobs.command import main; main()"
+    code = "from txntable.jobs.command import main; main()"
     arguments = ["--warehouse", spread.url, "consume", TOPIC, "--group", "g", *FROM_THE_BEGINNING]
 
     process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -100,7 +100,7 @@ def test_interval_of_nothing_is_a_usage_error(call: Call) -> None:
 def test_job_of_its_own_does_the_same_without_spark(warehouse: Warehouse) -> None:
     program = """
 import sys
-from jobs.coordinator import main
+from txntable.jobs.coordinator import main
 sys.argv[0] = "coordinator"
 try:
     main()

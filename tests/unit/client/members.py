@@ -32,7 +32,7 @@ def settle(site: Site, *consumers: Consumer) -> None:
     for _ in range(4):
         site.advance_ms(BEAT_MS)
         for consumer in consumers:
-            consumer._tend()
+            consumer._session.tend()
 
 
 def numbers(consumer: Consumer) -> list[int]:

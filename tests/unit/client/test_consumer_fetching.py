@@ -168,7 +168,7 @@ def test_reading_ahead_returns_the_same_records_in_the_same_order(site: Site) ->
 
 
 def test_reading_ahead_is_off_where_a_store_does_not_gain_from_it(site: Site) -> None:
-    assert consumer_at(site.open())._ahead is None
+    assert consumer_at(site.open())._partitions._ahead is None
 
 
 # -- damage and interruptions ---------------------------------------------------------------

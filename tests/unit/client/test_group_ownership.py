@@ -113,11 +113,11 @@ def test_join_elsewhere_refuses_no_range_that_is_worked_on_for_hours(site: Site,
     filled(site)
     consumer = member(site)
     records = consumer.read_arrow()
-    assert consumer._membership is not None
+    assert consumer._session._place.membership is not None
     other = member(site)
     for minute in range(2 * 60 * 20):
         site.advance_ms(BEAT_MS)
-        consumer._membership.tend_in_background()
+        consumer._session._place.membership.tend_in_background()
         if minute % 10 == 0:
             other.poll()
             assert numbers(other) == [], "nothing is given up under work"

@@ -128,8 +128,8 @@ def lingering(site: Site, monkeypatch: pytest.MonkeyPatch) -> Producer:
 
 
 def step(producer: Producer) -> int | None:
-    assert producer._linger is not None
-    return producer._linger.step()
+    assert producer._sender.linger is not None
+    return producer._sender.linger.step()
 
 
 def test_record_is_visible_without_a_flush_once_it_has_waited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_append_of_unknown_outcome_is_repeated_in_the_background_and_happens_onc
     producer = lingering(site, monkeypatch)
     metadata = producer.send("u", row=row("a"))
     site.advance_ms(50)
-    store = producer._context.store
+    store = producer._coordinator._transactions.context.store
     log = "u/_segments/_delta_log"
     store.plan = (  # type: ignore[attr-defined]
         on(Operation.PUT_IF_ABSENT, log, Fault.LOST_ANSWER, occurrence=None),

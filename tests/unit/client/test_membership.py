@@ -20,8 +20,8 @@ MAX_POLL_MS = 300_000
 
 
 def membership_of(consumer: Consumer) -> Membership:
-    assert consumer._membership is not None
-    return consumer._membership
+    assert consumer._session._place.membership is not None
+    return consumer._session._place.membership
 
 
 def beats(site: Site) -> int:
@@ -178,10 +178,10 @@ def test_thread_ends_without_a_word_when_the_program_does() -> None:
 
 def test_thread_begins_with_the_membership_and_ends_with_the_consumer(site: Site) -> None:
     consumer = member(site, background_heartbeat=True)
-    assert consumer._heartbeats is not None
-    assert consumer._heartbeats._thread is None
+    assert consumer._session.heartbeats is not None
+    assert consumer._session.heartbeats._thread is None
     consumer.poll()
-    thread = consumer._heartbeats._thread
+    thread = consumer._session.heartbeats._thread
     assert thread is not None
 
     consumer.close()
@@ -193,8 +193,8 @@ def test_thread_begins_with_the_membership_and_ends_with_the_consumer(site: Site
 def test_thread_ends_when_the_consumer_is_dropped(site: Site) -> None:
     consumer = member(site, background_heartbeat=True)
     consumer.poll()
-    assert consumer._heartbeats is not None
-    thread = consumer._heartbeats._thread
+    assert consumer._session.heartbeats is not None
+    thread = consumer._session.heartbeats._thread
     assert thread is not None
 
     del consumer
@@ -212,5 +212,5 @@ def test_assigned_partitions_need_no_heartbeat(site: Site) -> None:
     consumer.poll()
 
     assert beats(site) == 0
-    assert consumer._heartbeats is not None
-    assert consumer._heartbeats._thread is None
+    assert consumer._session.heartbeats is not None
+    assert consumer._session.heartbeats._thread is None

@@ -307,7 +307,7 @@ def test_topics_fail_when_spark_was_asked_for_and_is_missing(
 
 PROGRAM = """
 import sys
-from jobs.compact import main
+from txntable.jobs.compact import main
 from txntable.storage.store_clock import StoreClock
 now_ms = StoreClock.now_ms
 StoreClock.now_ms = lambda clock: now_ms(clock) + 2 * 3600 * 1000
