@@ -14,7 +14,7 @@ from txntable.coordinator.assignment import Assignment, AssignorInput
 from txntable.coordinator.errors import InconsistentGroupProtocolError, UnsupportedAssignorError
 from txntable.coordinator.range_assignor import assign_range
 from txntable.coordinator.round_robin_assignor import assign_round_robin
-from txntable.coordinator.sticky_assignor import assign_cooperative_sticky, assign_sticky, settled_cooperative_sticky
+from txntable.coordinator.sticky_assignor import assign_cooperative_sticky, assign_sticky, final_cooperative_sticky
 
 
 class Assignor(Enum):
@@ -59,7 +59,7 @@ def target_assignment(assignor: Assignor, group: AssignorInput) -> Assignment:
     group : AssignorInput
         At least one member.
     """
-    return (settled_cooperative_sticky if assignor is Assignor.COOPERATIVE_STICKY else _ROUNDS[assignor])(group)
+    return (final_cooperative_sticky if assignor is Assignor.COOPERATIVE_STICKY else _ROUNDS[assignor])(group)
 
 
 def assignors_of(names: Sequence[str]) -> tuple[Assignor, ...]:

@@ -69,7 +69,7 @@ def _id_digits(transactional_id: str) -> str:
     return sha256(transactional_id.encode()).hexdigest()[:_ID_DIGITS]
 
 
-def settle(row: TransactionMetadata, token: str | None, holder: ProducerIdentity) -> Outcome | None:
+def compare_token(row: TransactionMetadata, token: str | None, holder: ProducerIdentity) -> Outcome | None:
     """Return how a prepared transaction is to be ended, given the token that the outside database committed.
 
     Parameters

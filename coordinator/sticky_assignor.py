@@ -42,7 +42,7 @@ def assign_cooperative_sticky(group: AssignorInput) -> Assignment:
     return _without(assignment, revoked)
 
 
-def settled_cooperative_sticky(group: AssignorInput) -> Assignment:
+def final_cooperative_sticky(group: AssignorInput) -> Assignment:
     """Return the assignment that Kafka's rounds end with when nothing else happens: each gives back what it must.
 
     Parameters

@@ -150,9 +150,9 @@ class SteppingStore(ObjectStore):
         """Create an object unless there is one."""
         return self._step(Operation.PUT_IF_ABSENT, path, partial(self._inner.put_if_absent, path, data))
 
-    def settle(self) -> None:
-        """Let the inner store settle what was read: no request."""
-        self._inner.settle()
+    def sync_read(self) -> None:
+        """Let the inner store sync what was read: no request."""
+        self._inner.sync_read()
 
     def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
         """Create an object unless there is one, and look at another in the same step."""

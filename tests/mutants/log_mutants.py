@@ -32,8 +32,7 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "one of ours may be under way.\n"
-                "            self._unsettled = commit.version\n            return None\n",
+                "one of ours may be under way.\n            self._in_doubt = commit.version\n            return None\n",
                 "one of ours may be under way.\n            self._apply(commit)\n"
                 "            return Committed(commit.version)\n",
             ),
@@ -69,8 +68,8 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "                if self._unsettled is None:\n                    raise\n"
-                "                return Unknown(self._unsettled)\n",
+                "                if self._in_doubt is None:\n                    raise\n"
+                "                return Unknown(self._in_doubt)\n",
                 "                raise\n",
             ),
             Edit(_LOG, "        return Unknown(version)\n", '        raise StoreUnavailableError("no answer")\n'),
@@ -84,8 +83,8 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "        if self._is_stale():\n            self._unsettled",
-                "        if commit.version < 0:\n            self._unsettled",
+                "        if self._is_stale():\n            self._in_doubt",
+                "        if commit.version < 0:\n            self._in_doubt",
             ),
         ),
         Killer("freed-slots", 3),

@@ -66,7 +66,7 @@ class ConsumeRun(ConsumerRebalanceListener):
         # the output; and what of that is committed, or refused for good.
         self._written: dict[TopicPartition, int] = {}
         self._printed: dict[TopicPartition, int] = {}
-        self._settled: dict[TopicPartition, int] = {}
+        self._done_with: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._count = 0
         self._found_at = self._committed_at = environment.instant()
@@ -119,7 +119,7 @@ class ConsumeRun(ConsumerRebalanceListener):
         """Forget partitions that are another's already: it prints them from what was committed."""
         for partition in partitions:
             self._printed.pop(partition, None)
-            self._settled.pop(partition, None)
+            self._done_with.pop(partition, None)
 
     # -- printing ---------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class ConsumeRun(ConsumerRebalanceListener):
         self._committed_at = self._environment.instant()
         printed = dict(self._printed)
         self.consumer.commit()
-        self._settled = printed
+        self._done_with = printed
 
     def _commit_printed(self, partitions: Collection[TopicPartition]) -> None:
         """Commit no more than what was printed; where it stands may be further when it was interrupted."""
@@ -209,16 +209,16 @@ class ConsumeRun(ConsumerRebalanceListener):
             # Nothing of it was handed out yet.
             self._printed[each] = self.consumer.position(each)
         known = {each: self._printed[each] for each in partitions if each in self._printed}
-        offsets = {each: offset for each, offset in known.items() if offset != self._settled.get(each)}
+        offsets = {each: offset for each, offset in known.items() if offset != self._done_with.get(each)}
         if not offsets:
             return
         try:
             self.consumer.commit(offsets)
         except AbortableError:
             # They are another's by now, and closing need not ask again.
-            self._settled |= offsets
+            self._done_with |= offsets
             raise
-        self._settled |= offsets
+        self._done_with |= offsets
 
 
 def _or_warn(commit: Callable[[], None]) -> None:

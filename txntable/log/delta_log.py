@@ -57,7 +57,7 @@ class DeltaLog(LogView[F]):
     def __init__(self, context: LogContext, root: str, fold: F) -> None:
         super().__init__(context, root, fold)
         # The slot at which a put of the commit under way may still land.
-        self._unsettled: int | None = None
+        self._in_doubt: int | None = None
 
     def commit(self, operation: str, decide: Decide) -> CommitOutcome:
         """Decide on the newest state, write, apply; again for as long as others take the slot.
@@ -89,10 +89,10 @@ class DeltaLog(LogView[F]):
             actions = self._decide(decide)
             if actions:
                 return self._attempt(operation, tuple(actions))
-            self._store.settle()
+            self._store.sync_read()
             return Unchanged(self.table.version)
 
-        return self._until_settled(attempt)
+        return self._until_answered(attempt)
 
     def fence(self) -> CommitOutcome:
         """Begin a new incarnation of the log: whatever processes of before still put is void (PROTOCOL.md §6.7).
@@ -104,21 +104,21 @@ class DeltaLog(LogView[F]):
             version = self.refresh().version
             return Unchanged(None) if version is None else self._attempt("FENCE", (), begins_log=True)
 
-        return self._until_settled(attempt)
+        return self._until_answered(attempt)
 
-    def _until_settled(self, attempt: Callable[[], Attempt | Unchanged]) -> CommitOutcome:
+    def _until_answered(self, attempt: Callable[[], Attempt | Unchanged]) -> CommitOutcome:
         with self.lock:
             self._check_lost()
             self._fairness.wait_turn()
-            self._unsettled = None
+            self._in_doubt = None
             try:
                 while isinstance(outcome := attempt(), Conflicted):
                     pass
             except NO_ANSWER:
                 # An error is a definite no to the caller: with a put under way it would be a lie.
-                if self._unsettled is None:
+                if self._in_doubt is None:
                     raise
-                return Unknown(self._unsettled)
+                return Unknown(self._in_doubt)
             if isinstance(outcome, Committed):
                 self._fairness.succeeded()
                 self._checkpoint_when_due()
@@ -140,7 +140,7 @@ class DeltaLog(LogView[F]):
     def _attempt(self, operation: str, actions: tuple[Action, ...], *, begins_log: bool = False) -> Attempt:
         check_one_action_per_path(actions)
         # Where a sync has failed nothing is put any more, and that is a definite no.
-        self._store.settle()
+        self._store.sync_read()
         version = self.table.next_version
         decided, path = self._next_commit(operation, actions, begins_log=begins_log), commit_path(self.root, version)
         # What is put is what was read here, from the very bytes (log rule 12).
@@ -174,18 +174,18 @@ class DeltaLog(LogView[F]):
             created, below = self._create(path, data, head)
             entry = None if created else self._store.get(path)
         except StoreUnavailableError:
-            self._unsettled = commit.version
+            self._in_doubt = commit.version
             created, (entry, below) = False, self._look(path, head)
         except KafkaStorageError:
             # It may be there, and what is read back after a failed sync proves nothing (log rule 10).
-            self._unsettled = commit.version
+            self._in_doubt = commit.version
             raise
         if not created and entry is None:
             # Refused, and nothing is there: one of ours may be under way.
-            self._unsettled = commit.version
+            self._in_doubt = commit.version
             return None
         if self._is_stale():
-            self._unsettled = commit.version
+            self._in_doubt = commit.version
             return self._locate(commit)
         if head is not None:
             self._require_own(head, below)
@@ -193,10 +193,10 @@ class DeltaLog(LogView[F]):
             with reading(path):
                 is_mine = is_same_commit(commit, winner := self._decode(commit.version, entry))
             if not is_mine:
-                self._unsettled = None
+                self._in_doubt = None
                 self._follow(winner)
                 return Conflicted(commit.version)
-            self._settle(commit)
+            self._make_durable(commit)
         self._apply(commit)
         self._show(put_at)
         self._asked, self._known = asked, Head.of(self.table)
@@ -249,14 +249,14 @@ class DeltaLog(LogView[F]):
         else:
             mine = self.table.commit_id == commit.info.commit_id
         if mine:
-            self._settle(commit)
-        self._unsettled = None
+            self._make_durable(commit)
+        self._in_doubt = None
         return Committed(commit.version) if mine else Conflicted(commit.version)
 
-    def _settle(self, commit: Commit) -> None:
+    def _make_durable(self, commit: Commit) -> None:
         """Let one's own entry that was read back be durable before it is told of; an error leaves it unknown."""
-        self._unsettled = commit.version
-        self._store.settle()
+        self._in_doubt = commit.version
+        self._store.sync_read()
 
     def _checkpoint_when_due(self) -> None:
         if is_due(self.table.version or 0, len(self.table.files)):

@@ -118,7 +118,7 @@ class LiveFiles:
         """Return the live files that came since the checkpoint as columns of :data:`ADD_SCHEMA`."""
         return pa.Table.from_pylist([_row_of(add) for add in self.tail()], ADD_SCHEMA)
 
-    def settle(self) -> None:
+    def absorb_tail(self) -> None:
         """Make everything that came since the checkpoint part of the columns, as a new checkpoint would."""
         self.base, self._tail, self._rows = self.to_table().combine_chunks(), {}, None
 

@@ -19,7 +19,7 @@ from txntable.coordinator.group_request import OffsetLogTransition
 from txntable.coordinator.offset_request import OffsetTransaction
 from txntable.coordinator.offset_shard import Refused
 from txntable.coordinator.offset_shard import commit as commit_offsets
-from txntable.coordinator.prepared_token import PreparedToken, settle
+from txntable.coordinator.prepared_token import PreparedToken, compare_token
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import (
     EndRequest,
@@ -235,7 +235,7 @@ class CoordinatorClient:
         self._request("PREPARE", transactional_id, request)
 
     def settle(self, transactional_id: str, token: str | None, holder: ProducerIdentity) -> Outcome | None:
-        """Return how the prepared transaction is to be ended; see :func:`txntable.coordinator.prepared_token.settle`.
+        """Return how the prepared transaction is to be ended, as :func:`.prepared_token.compare_token`.
 
         One that another process has prepared since, and whose token is the database's last, is committed at once: for
         who has lost the id nothing is left to be ended.
@@ -245,7 +245,7 @@ class CoordinatorClient:
             raise InvalidPidMappingError(
                 "the transactional id is unknown or expired: make a new producer", transactional_id=transactional_id
             )
-        outcome = settle(row, token, holder)
+        outcome = compare_token(row, token, holder)
         owner = ProducerIdentity(row.producer_id, row.producer_epoch, token)
         if outcome is Outcome.COMMIT and owner != replace(holder, token=token):
             self.end(transactional_id, owner, outcome, None, repeated=False)

@@ -168,7 +168,7 @@ class TopicReader:
     def _columns(self, table: TableState, *, public_table: bool) -> SegmentColumns:
         known, files = self._known[public_table], table.files
         if len(files.changed_paths()) > _LONGEST_TAIL:
-            files.settle()
+            files.absorb_tail()
         if known is None or known.base is not files.base:
             of_base = segment_columns(files.base, public=public_table)
         elif known.version == table.version:

@@ -160,12 +160,12 @@ class LocalFolder(ObjectStore):
             finally:
                 file.remove()
             if created:
-                self._settle_new(folder)
+                self._sync_new(folder)
         except OSError as error:
             raise _failure(error, path) from error
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
-    def settle(self) -> None:
+    def sync_read(self) -> None:
         """Sync the folders of all that was read and may be another's, linked and not synced."""
         try:
             self._folders.sync_seen()
@@ -285,16 +285,16 @@ class LocalFolder(ObjectStore):
         if not self._create(file, path):
             raise name_is_taken(path)
         file.remove()
-        self._settle_new(parent_of(path))
+        self._sync_new(parent_of(path))
 
     def _replace(self, file: UnfinishedFile, path: str) -> None:
         file.seal(durable=self._durable)
         self._folders.sync_seen()
         self._held.check()
         self._calls.rename(file.place, f"{self._root}/{path}")
-        self._settle_new(parent_of(path))
+        self._sync_new(parent_of(path))
 
-    def _settle_new(self, folder: str) -> None:
+    def _sync_new(self, folder: str) -> None:
         # Seen by whoever looks: should it not be synced here, the next write of this process waits for it.
         self._folders.saw(folder)
         self._folders.sync(folder)

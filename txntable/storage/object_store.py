@@ -10,7 +10,7 @@ Guarantees that every implementation gives, and on which everything above rests:
 4. **Durable.** When a write returned, the object survives the death of the process and, where
    the store is opened with full durability, a power cut.
    What can be read may be another's, linked and not yet synced: before an answer stands on what was read
-   :meth:`ObjectStore.settle` is called.  Where a sync failed, :class:`KafkaStorageError` is raised, by that write
+   :meth:`ObjectStore.sync_read` is called.  Where a sync failed, :class:`KafkaStorageError` is raised, by that write
    and by every later one of the process.
 5. **Honest answers.** ``CREATED`` and ``EXISTS`` are facts about this request only: a lost
    answer that was tried again inside a client may say ``EXISTS`` of one's own object.  When it
@@ -194,7 +194,7 @@ class ObjectStore(ABC):
             A sync failed: the object may be there, and is not known to be durable.
         """
 
-    def settle(self) -> None:  # noqa: B027  most stores show nothing that is not durable
+    def sync_read(self) -> None:  # noqa: B027  most stores show nothing that is not durable
         """Let all that this store has read survive a power cut, before an answer stands on it.
 
         Raises

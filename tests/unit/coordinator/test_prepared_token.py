@@ -16,7 +16,7 @@ from txntable.coordinator.errors import (
     TxnTableError,
 )
 from txntable.coordinator.past_decisions import PastDecisions
-from txntable.coordinator.prepared_token import PreparedToken, settle
+from txntable.coordinator.prepared_token import PreparedToken, compare_token
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import PrepareRequest, ProducerIdentity
 from txntable.coordinator.transaction_shard import prepare
@@ -45,7 +45,7 @@ def test_prepared_transaction_ends_as_the_outside_database_did(
 ) -> None:
     row = a_row(S.PREPARED, token=NOW, decision=Decision(4, Outcome.COMMIT, 9))
 
-    assert settle(row, token, HOLDER) is outcome
+    assert compare_token(row, token, HOLDER) is outcome
 
 
 @pytest.mark.parametrize("token", [BEFORE, NEVER])
@@ -56,14 +56,14 @@ def test_what_another_process_has_prepared_since_is_left_to_it(
     """Bug: who had lost the id asked for an abort, and was told that the two sides differ."""
     row = a_row(S.PREPARED, token=NOW, decision=Decision(4, Outcome.COMMIT, 9))
 
-    assert settle(row, token, asks) is None
+    assert compare_token(row, token, asks) is None
 
 
 @pytest.mark.parametrize(("state", "token"), [(S.EMPTY, NEVER), (S.COMPLETE_COMMIT, BEFORE)])
 def test_nothing_is_to_be_done_when_nothing_is_prepared_and_the_token_fits(
     a_row: RowBuilder, state: S, token: str | None
 ) -> None:
-    assert settle(a_row(state), token, HOLDER) is None
+    assert compare_token(a_row(state), token, HOLDER) is None
 
 
 # Epochs 0 to 4 of a row at epoch 5; the last decision is that of 4.
@@ -93,11 +93,11 @@ def test_token_of_an_earlier_transaction_is_told_how_that_ended_after_later_ones
     for state, outcome in ((S.EMPTY, None), (S.PREPARED, Outcome.ABORT)):
         row = a_row(state, past=PastDecisions.parse(past), decision=last, token=None if outcome is None else NOW)
         if expected is None:
-            assert settle(row, token, HOLDER) is outcome
+            assert compare_token(row, token, HOLDER) is outcome
             continue
         error = TransactionOutcomeUnknownError if expected == "nobody knows" else InvalidTxnStateError
         with pytest.raises(error, match=expected):
-            settle(row, token, HOLDER)
+            compare_token(row, token, HOLDER)
 
 
 @pytest.mark.parametrize("producer_id", [6, 8])
@@ -109,7 +109,7 @@ def test_token_of_another_producer_id_of_the_same_transactional_id_is_answered_b
     row = a_row(state, token=NOW) if state is S.PREPARED else a_row(state)
 
     with pytest.raises(TransactionOutcomeUnknownError):
-        settle(row, str(PreparedToken.new(row.transactional_id, producer_id, 9, "00")), HOLDER)
+        compare_token(row, str(PreparedToken.new(row.transactional_id, producer_id, 9, "00")), HOLDER)
 
 
 @pytest.mark.parametrize("producer_id", [6, 8])
@@ -118,7 +118,7 @@ def test_token_of_another_id_is_refused(a_row: RowBuilder, producer_id: int) -> 
     assert row.transactional_id == "etl"
 
     with pytest.raises(InvalidRequestError, match="another producer id"):
-        settle(row, str(PreparedToken.new("other", producer_id, 5, "00")), HOLDER)
+        compare_token(row, str(PreparedToken.new("other", producer_id, 5, "00")), HOLDER)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_token_that_contradicts_the_row_is_told(
     a_row: RowBuilder, row: dict, token: str, error: type[TxnTableError]
 ) -> None:
     with pytest.raises(error):
-        settle(a_row(**row), token, HOLDER)
+        compare_token(a_row(**row), token, HOLDER)
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.ONGOING])

@@ -76,7 +76,7 @@ def test_commit_is_unknown_and_the_process_writes_no_more_when_its_folder_was_no
 ) -> None:
     process = Process(disk)
     process.log.refresh()
-    process.store.settle()
+    process.store.sync_read()
     disk.fail(failing("fsync", error))
 
     assert process.once() == Unknown(1)
@@ -97,7 +97,7 @@ def test_commit_is_unknown_and_the_process_writes_no_more_when_its_folder_was_no
 def test_next_process_tells_of_it_only_once_it_is_synced(disk: SimulatedDisk) -> None:
     process = Process(disk)
     process.log.refresh()
-    process.store.settle()
+    process.store.sync_read()
     disk.fail(failing("fsync", errno.EIO))
     assert process.once() == Unknown(1)
 
@@ -114,7 +114,7 @@ def test_commit_read_back_after_an_error_is_synced_before_it_is_told(disk: Simul
     """The folder could not be opened to be synced: nothing is lost by that, and nothing is known."""
     process = Process(disk)
     process.log.refresh()
-    process.store.settle()
+    process.store.sync_read()
     met: list[int] = []
 
     def fails(asked: int, name: str, path: str) -> int | None:
@@ -134,7 +134,7 @@ def test_commit_read_back_after_an_error_is_synced_before_it_is_told(disk: Simul
 def test_answer_that_stands_on_anothers_unsynced_commit_is_synced_before_it_is_told(disk: SimulatedDisk) -> None:
     slow = Process(disk, number=2)
     slow.log.refresh()
-    slow.store.settle()
+    slow.store.sync_read()
     disk.fail(lambda _, name, path: errno.EMFILE if "link" in disk.asked[-4:] and path == FOLDER else None)
     disk.asked.clear()
     with pytest.raises(StoreUnavailableError):

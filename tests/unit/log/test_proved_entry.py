@@ -121,7 +121,7 @@ def test_proving_an_entry_costs_what_the_entry_says_however_many_files_are_live(
         for number in range(live):
             table.files.put(file(f"f{number}"))
         if in_columns:
-            table.files.settle()
+            table.files.absorb_tail()
         table.files._tail = OnlyLookedUp(table.files._tail)
         table.tombstones = OnlyLookedUp()
         commit = Commit(8, CommitInfo("y", "x", 1, "X", "y"), (file("new"), file("f3"), Txn("a", 2)))

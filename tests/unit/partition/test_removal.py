@@ -113,7 +113,7 @@ def test_rows_of_the_checkpoint_wait_for_markers_as_those_that_came_since(
     history: History, through_checkpoint: bool
 ) -> None:
     if through_checkpoint:
-        history.topic.segments.table.files.settle()
+        history.topic.segments.table.files.absorb_tail()
     first, second, third = paths_of(history, ANN)
 
     assert marker_of(history, ANN) not in removed(decided(history, Removal({first, third})))

@@ -67,7 +67,7 @@ def test_columns_are_the_data_rows_of_either_table_in_offset_order(moves: list) 
 def test_columns_kept_through_commits_equal_those_made_anew(before: list, after: list) -> None:
     history = new_history()
     play(history, before)
-    history.topic.segments.table.files.settle()
+    history.topic.segments.table.files.absorb_tail()
     files = history.topic.segments.table.files
     base = segment_columns(files.base, public=False)
 
@@ -198,7 +198,7 @@ def test_columns_after_a_removal_alone_are_fewer() -> None:
     files = LiveFiles()
     for add in (row(0, 1), row(2, 3)):
         files.put(add)
-    files.settle()
+    files.absorb_tail()
     base = segment_columns(files.base, public=True)
 
     files.remove("_segments/0-0")

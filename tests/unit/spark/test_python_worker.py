@@ -7,11 +7,12 @@ import sys
 
 PROGRAM = """
 import gc
-from txntable.spark.writing.python_worker import settle
-settle()
+import pyarrow.parquet
+from txntable.spark.writing.python_worker import freeze_loaded
+freeze_loaded()
 frozen = gc.get_freeze_count()
 loaded_later = [[] for _ in range(1000)]
-settle()
+freeze_loaded()
 print(frozen > 10_000, gc.get_freeze_count() == frozen)
 """
 

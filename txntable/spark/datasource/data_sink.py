@@ -28,7 +28,7 @@ from txntable.runtime.environment import SystemEnvironment
 from txntable.segments.segment import StagedSegment
 from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
 from txntable.spark.datasource.write_options import WriteOptions
-from txntable.spark.writing.python_worker import settle
+from txntable.spark.writing.python_worker import freeze_loaded
 from txntable.spark.writing.writer import WriteTarget, check_schema, raise_refusal, refusal_text, upload_segments
 from txntable.warehouse.warehouse import Warehouse
 
@@ -146,7 +146,7 @@ class TopicWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> UploadedSegments:
         """Upload the rows of one task."""
-        settle()
+        freeze_loaded()
         return uploaded((_without_place(batch, self.target) for batch in iterator), self.target)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -24,7 +24,7 @@ from txntable.segments.segment import SegmentPlan
 from txntable.spark.datasource.data_sink import UploadedSegments, segments_of, uploaded
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.scan.source_options import Option
-from txntable.spark.writing.python_worker import settle
+from txntable.spark.writing.python_worker import freeze_loaded
 from txntable.spark.writing.store_cache import store_key
 from txntable.spark.writing.stream_batch import commit_batch
 from txntable.spark.writing.streaming_query import checkpoint_query_id, task_query_id
@@ -98,7 +98,7 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
             f"the batches of a stream have Spark's numbers; leave the option {Option.BATCH_ID} out",
             batch_id=options.batch_id,
         )
-    settle()
+    freeze_loaded()
     transactional_id = _own_id(options) if options.transactional_id is None else options.transactional_id
     warehouse = _opened(options.store)
     topic = warehouse.topic_log(options.topic)
@@ -147,7 +147,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Upload the rows of one task."""
         if self._target is None:
             raise IllegalStateError("this writer only commits; a micro-batch's own one uploads")
-        settle()
+        freeze_loaded()
         target = self._target.write
         return UploadedBatch(uploaded(iterator, target), self._target.transactional_id, target.plan, task_query_id())
 
@@ -165,7 +165,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         TxnTableError
             As :func:`txntable.spark.writing.stream_batch.commit_batch`.
         """
-        settle()
+        freeze_loaded()
         told = [message for message in messages if isinstance(message, UploadedBatch)]
         segments = segments_of(message.uploaded for message in told)
         # The first batch is asked about in any case: a stream that begins again may be quiet until it reaches a number

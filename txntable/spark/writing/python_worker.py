@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import gc
 
-_settled: list[bool] = []
+_frozen: list[bool] = []
 
 
-def settle() -> None:
+def freeze_loaded() -> None:
     """Take all that is loaded out of the garbage collector's sight, at the first call of this process.
 
     Spark collects garbage after every task, whatever it did: with our libraries loaded that costs more than a tiny
     task does, and what is loaded is never garbage.
     """
-    if not _settled:
-        _settled.append(True)
+    if not _frozen:
+        _frozen.append(True)
         gc.collect()
         gc.freeze()

@@ -23,7 +23,7 @@ from txntable.format.topic_config import config_value
 from txntable.runtime.environment import SystemEnvironment
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.spark.writing.distribution import DistributionMode, distributed, quoted
-from txntable.spark.writing.python_worker import settle
+from txntable.spark.writing.python_worker import freeze_loaded
 from txntable.spark.writing.segment_task import SegmentTask, TaskLimits
 from txntable.spark.writing.store_cache import opened
 from txntable.storage.object_store import StoreSpec
@@ -138,7 +138,7 @@ def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
 
 def _task(target: WriteTarget) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+        freeze_loaded()
         yield from upload(batches, target)
 
     return run
