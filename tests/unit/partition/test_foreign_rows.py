@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from tests.unit.partition.history import DIGEST
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.log.actions import Add
+from txntable.log.table_state import LiveFiles
 from txntable.partition.batch import Batch, batch_add, batch_of
 from txntable.partition.markers import Control, Marker, marker_add, marker_of
+from txntable.partition.replay import replay
 from txntable.partition.state_entry import StateEntry, state_add, state_entry_of
 
 TOPIC_ID = "a" * 32
@@ -49,6 +52,19 @@ def test_segment_is_damage_when_its_tag_can_not_be(fields: dict[str, Any]) -> No
 def test_segment_is_damage_when_a_number_is_spelt_as_no_writer_does(name: str, value: str | None) -> None:
     with pytest.raises(DamagedDataError, match=r"path=p00000/x\.parquet"):
         batch_of(Add(BATCH.path, {**BATCH.partition_values, name: value}, 10, 1, True, None, BATCH.tag))
+
+
+@pytest.mark.parametrize("named", [{"_producer_id": "7"}, {"_producer_epoch": "0"}])
+def test_segment_is_damage_when_it_names_half_a_producer(named: dict[str, str]) -> None:
+    """Taken for one of no producer, what a transaction had aborted would be read as committed."""
+    add = replace(BATCH, partition_values={**BATCH.partition_values, **named})
+    live = LiveFiles()
+    live.put(add)
+
+    with pytest.raises(DamagedDataError, match=r"half a producer.* path=p00000/x\.parquet"):
+        batch_of(add)
+    with pytest.raises(DamagedDataError, match=r"half a producer.* path=p00000/x\.parquet"):
+        replay(live.to_table())
 
 
 @pytest.mark.parametrize(
