@@ -164,7 +164,7 @@ class Sweeper(Racer):
 class Writer(Racer):
     """Writes in every way, and lets time pass."""
 
-    kinds = ("plain", "plain", "transact", "become eligible")
+    kinds = ("plain", "plain", "transact", "grow_old")
     most = 9
 
 
