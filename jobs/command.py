@@ -2,7 +2,8 @@
 
 Owns that a signal ends it with one line and no trace while libraries are imported, which takes most of a short
 command's time, and again when the command is over: nothing is open then.  What signals do in between is
-:mod:`txntable.cli.interruption`'s business.  Imports nothing but the standard library before the signals are set.
+:mod:`txntable.cli.interruption`'s business.  Before the signals are set, nothing is imported but the package itself,
+which loads its errors and no library.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ def occurrences(edit: Edit, root: Path = ROOT) -> int:
 def apply(mutant: Mutant | None, folder: Path) -> None:
     """Copy the packages and their tests into a folder, and make the mutant's edits there; ``None``: no edits."""
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, folder / package)
+        # Links stay links: an edit of coordinator/ is one of txntable/coordinator.
+        shutil.copytree(ROOT / package, folder / package, symlinks=True)
     for edit in () if mutant is None else mutant.edits:
         assert occurrences(edit, folder) == 1, f"the mutant applies no more: {mutant and mutant.name} in {edit.file}"
         path = folder / edit.file

@@ -101,13 +101,13 @@ def ended(sender: Path, url: str, number: signal.Signals, at: str, *arguments: s
     assert line.split(":")[0] == WORDS[number]
 
 
-@pytest.mark.parametrize("module", ["txntable", "pyarrow.lib", "numpy", "typer", "txntable.consumer.consumer"])
+@pytest.mark.parametrize("module", ["txntable.cli.main", "pyarrow.lib", "numpy", "typer", "txntable.consumer.consumer"])
 def test_signal_while_libraries_are_imported_is_one_line(sender: Path, url: str, module: str) -> None:
     ended(sender, url, signal.SIGINT, f"import:{module}", "topics", "list")
 
 
 def test_signal_while_a_command_of_another_package_is_imported_is_one_line(sender: Path, url: str) -> None:
-    ended(sender, url, signal.SIGTERM, "import:compaction.compactor", "compact", "--once")
+    ended(sender, url, signal.SIGTERM, "import:txntable.compaction.compactor", "compact", "--once")
 
 
 def test_signal_when_the_command_is_over_is_one_line(sender: Path, url: str) -> None:

@@ -78,7 +78,7 @@ def kinds_below(kind: type[TxnTableError]) -> list[type[TxnTableError]]:
     return [kind, *(found for below in kind.__subclasses__() for found in kinds_below(below))]
 
 
-_ERRORS = {kind.code: kind for kind in kinds_below(TxnTableError) if kind.__module__.startswith("coordinator.")}
+_ERRORS = {kind.code: kind for kind in kinds_below(TxnTableError) if kind.__module__ == "txntable"}
 
 
 def in_transaction() -> ClientStatus:

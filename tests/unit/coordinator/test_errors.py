@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+import txntable
 from txntable.coordinator import errors
 from txntable.coordinator.error_kinds import shown
 
@@ -14,7 +15,12 @@ def _kinds(kind: type[errors.TxnTableError]) -> list[type[errors.TxnTableError]]
     return [kind, *(found for below in kind.__subclasses__() for found in _kinds(below))]
 
 
-_KINDS = [kind for kind in _kinds(errors.TxnTableError) if kind.__module__ == errors.__name__]
+_KINDS = [kind for kind in _kinds(errors.TxnTableError) if kind.__module__ == "txntable"]
+
+
+def test_every_error_is_a_name_of_the_package() -> None:
+    assert {kind.__name__ for kind in _KINDS} == set(txntable.errors.__all__)
+    assert all(getattr(txntable, kind.__name__) is kind for kind in _KINDS)
 
 
 def test_message_ends_with_its_facts_and_leaves_out_what_is_none() -> None:
