@@ -2,16 +2,20 @@
 
 Owns how a command of the group ``txntable.commands`` becomes part of the command line: the entry
 point names a Typer application, or a function with Typer's parameters.  Nothing is imported
-before the command is asked for: `txntable topics list` never pays for Spark.
+before the command is called: `txntable topics list` never pays for Spark, and `txntable --help`
+reads what a command is for in its source.
 """
 
 from __future__ import annotations
 
+import ast
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from txntable.cli.connection import tell_error
 from txntable.errors import MissingDependencyError
@@ -30,11 +34,55 @@ class ExtensibleGroup(TyperGroup):
         return [*own, *sorted(point.name for point in entry_points(group=GROUP) if point.name not in own)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of that name, or ``None``; another package's is loaded now."""
+        """Return the command of that name, or ``None``; another package's is loaded when it is called."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
-        return next((load_command(point) for point in entry_points(group=GROUP, name=cmd_name)), None)
+        return next((DeferredCommand(point) for point in entry_points(group=GROUP, name=cmd_name)), None)
+
+
+class DeferredCommand(TyperCommand):
+    """A command of another package that is loaded when it is called, and told of before.
+
+    Parameters
+    ----------
+    point : EntryPoint
+        Of the group ``txntable.commands``.
+    """
+
+    def __init__(self, point: EntryPoint) -> None:
+        super().__init__(point.name, help=told_in_source(point) or load_command(point).help)
+        self._point = point
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Return the context of the command itself, which takes this one's place."""
+        return load_command(self._point).make_context(*arguments, **named)
+
+
+def told_in_source(point: EntryPoint) -> str | None:
+    """Return what a command's docstring says first, without importing its module; ``None`` where that can not be told.
+
+    Parameters
+    ----------
+    point : EntryPoint
+        Names a function, or what is made of one: ``command = on_warehouse(function)``.
+    """
+    try:
+        spec = find_spec(point.module)
+        tree = ast.parse(Path(str(spec and spec.origin)).read_text(encoding="utf-8"))
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return None
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    made_of = {
+        target.id: node.value.args[0].id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value.args[0], ast.Name)
+    }
+    function = functions.get(made_of.get(point.attr, point.attr))
+    said = None if function is None else ast.get_docstring(function)
+    return None if said is None else said.split("\n\n")[0]
 
 
 def load_command(point: EntryPoint) -> Any:

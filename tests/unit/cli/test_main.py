@@ -147,18 +147,54 @@ def test_error_does_not_repeat_the_value_of_a_storage_option(call_anywhere: Call
     assert "hush" not in result.stderr
 
 
-def test_commands_are_loaded_only_when_they_are_called(warehouse: Warehouse) -> None:
+@pytest.mark.parametrize("arguments", [["topics", "list", "--warehouse"], ["--help"]], ids=["topics list", "help"])
+def test_commands_are_loaded_only_when_they_are_called(warehouse: Warehouse, arguments: list[str]) -> None:
     script = (
         "import sys; from txntable.cli.main import application\n"
-        "try: application(['topics', 'list', '--warehouse', sys.argv[1]])\n"
-        "except SystemExit as exit: print('pyspark' in sys.modules, 'jobs' in sys.modules, exit.code)"
+        "try: application(sys.argv[1:])\n"
+        "except SystemExit as exit:\n"
+        "    print(sorted({'pyspark', 'botocore', 'txntable.jobs.compact'} & set(sys.modules)), exit.code)"
     )
 
     run = subprocess.run(
-        [sys.executable, "-c", script, warehouse.url], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script, *arguments, *([] if arguments == ["--help"] else [warehouse.url])],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
 
-    assert run.stdout.splitlines()[-1] == "False False 0"
+    assert run.stdout.splitlines()[-1] == "[] 0"
+
+
+def test_help_says_what_commands_of_other_packages_are_for_without_loading_them(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "told_extension.py").write_text(
+        'raise RuntimeError("loaded")\ndef work():\n    """Do what nobody else does."""\ncommand = on_warehouse(work)\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("told", "told_extension:command", extension.GROUP)
+    monkeypatch.setattr(extension, "entry_points", lambda **chosen: EntryPoints([point]).select(**chosen))
+
+    assert "Do what nobody else does." in call("--help").stdout
+
+
+def test_commands_of_another_package_may_be_a_group_which_help_has_to_load(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "grouped_extension.py").write_text(
+        "import typer\n"
+        'application = typer.Typer(help="Things of a group.")\n'
+        '@application.command()\ndef first():\n    print("the first")\n'
+        '@application.command()\ndef second():\n    print("the second")\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("grouped", "grouped_extension:application", extension.GROUP)
+    monkeypatch.setattr(extension, "entry_points", lambda **chosen: EntryPoints([point]).select(**chosen))
+
+    assert "Things of a group." in call("--help").stdout
+    assert call("grouped", "second").stdout == "the second\n"
 
 
 def test_command_that_lacks_a_library_says_how_to_get_it(
