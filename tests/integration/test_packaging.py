@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.jobs import ENVIRONMENT_ARCHIVE
-from infra.package import PROJECT, Runtime, build_environment, build_wheel, copy_programs
+from infra.package import ENVIRONMENT_ARCHIVE, PROJECT, Runtime, build_environment, build_wheel, copy_programs
 
 PACKAGES = ("txntable", "coordinator", "compaction", "jobs", "infra")
 MOVED = "txntable/spark/registration/"
