@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from txntable.infra.jobs import ENVIRONMENT_ARCHIVE, JOBS
-
 PROJECT = Path(__file__).resolve().parents[1]
+ENVIRONMENT_ARCHIVE = "txntable-environment.tar.gz"
+PROGRAMS = ("jobs/coordinator.py", "jobs/compact.py", "jobs/vacuum.py", "jobs/pipeline.py")
+"""Both as the schedules of ``warehouse.yaml`` name them; a test compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def build_environment(wheel: Path, into: Path, runtime: Runtime, pip_options: Se
 
 def copy_programs(into: Path) -> list[Path]:
     """Copy the jobs' programs, where the schedules look for them; return their paths."""
-    programs = [into / job.entry_point for job in JOBS]
+    programs = [into / program for program in PROGRAMS]
     for program in programs:
         program.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / program.relative_to(into), program)

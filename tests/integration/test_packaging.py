@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from txntable.infra.jobs import ENVIRONMENT_ARCHIVE
-from txntable.infra.package import PROJECT, Runtime, build_environment, build_wheel, copy_programs
+from txntable.infra.package import ENVIRONMENT_ARCHIVE, PROJECT, Runtime, build_environment, build_wheel, copy_programs
 
 LINKED = ("coordinator", "compaction", "jobs", "infra")
 """Folders of the project that are installed below `txntable`, where links lead to them."""

@@ -17,8 +17,6 @@ CALLS = {"eval", "exec", "compile", "__import__", "import_module", "spec_from_fi
 ALLOWED = {
     # Between a Spark driver and its own executors, through Spark's channel: no byte of it is in a warehouse.
     ("txntable/spark/writing/distributed_tasks.py", "pickle"),
-    # Written, never read.
-    ("infra/template.py", "yaml"),
     # Spark is an extra: it is imported by a name that stands in the code, when it is needed.
     ("txntable/spark/writing/distribution.py", "import_module"),
     ("txntable/spark/writing/streaming_query.py", "import_module"),

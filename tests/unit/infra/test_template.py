@@ -1,51 +1,60 @@
-"""The template: clean, made from the code, and its policies are those of the code."""
+"""The template: clean, its policies are those of the code, and its schedules start what is packed."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cfnlint import ConfigMixIn
 from cfnlint.runner import Runner
 
-from txntable.infra.jobs import JOBS
+from tests.unit.infra.stack import FILE, resolved, template
 from txntable.infra.lifecycle import dangers
+from txntable.infra.package import ENVIRONMENT_ARCHIVE, PROGRAMS, PROJECT
 from txntable.infra.policies import Role, WarehousePlace, Writes, bucket_policy, role_policy
-from txntable.infra.template import template, template_text
 
-FILE = Path(__file__).parents[3] / "infra" / "warehouse.yaml"
+TEMPLATE = template()
+KEY = "arn:aws:kms:eu-west-1:1:key/k"
+ROLES = ("PipelineJob", "MaintenanceJob", "Scheduler")
 VALUES = {
+    **{name: parameter.get("Default") for name, parameter in TEMPLATE["Parameters"].items()},
     "BucketName": "bucket",
     "Prefix": "lake/one",
-    "KmsKeyArn": "arn:aws:kms:eu-west-1:1:key/k",
-    "AWS::Partition": "aws",
-    "AWS::AccountId": "1",
+    "KmsKeyArn": KEY,
     "PipelineConfig": "s3://bucket/artifacts/pipeline.toml",
-    "Application": "app",
-    "PipelineJobRole.Arn": "pipeline-role",
-    "MaintenanceJobRole.Arn": "maintenance-role",
+    "AWS::Partition": "aws",
+    "AWS::Region": "eu-west-1",
+    "AWS::AccountId": "1",
+    "Application.ApplicationId": "app",
+    **{f"{name}Role.Arn": f"{name}-role" for name in ROLES},
+    **{name: name for name in TEMPLATE["Resources"] if name.endswith(("Bucket", "Policy"))},
 }
-RESOURCES = template()["Resources"]
+EVERY = {
+    "Coordinator": "rate(15 minutes)",
+    "Compaction": "rate(1 hour)",
+    "Vacuum": "rate(1 day)",
+    "Pipeline": "rate(10 minutes)",
+}
 
 
-def resolved(value: Any, *, has_key: bool = True) -> Any:
-    """Give parameters their values, as CloudFormation does."""
-    if isinstance(value, list):
-        return [resolved(item, has_key=has_key) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"Fn::Sub"}:
-        text = value["Fn::Sub"] if isinstance(value["Fn::Sub"], str) else value["Fn::Sub"][0]
-        return re.sub(r"\$\{([^}]+)\}", lambda match: VALUES[match[1]], text)
-    if set(value) == {"Fn::If"}:
-        _, when, otherwise = value["Fn::If"]
-        return resolved(when if has_key else otherwise, has_key=has_key)
-    return {name: resolved(item, has_key=has_key) for name, item in value.items()}
+def properties(name: str, *, key: bool = False, writes: Writes = Writes.CHECKED) -> dict[str, Any]:
+    """Return a resource as it is deployed."""
+    conditions = {
+        "HasKey": key,
+        "IsChecked": writes is Writes.CHECKED,
+        "IsPaused": writes is Writes.NONE,
+        "MakesApplication": True,
+    }
+    found = resolved(TEMPLATE["Resources"][name]["Properties"], {**VALUES, **conditions}, TEMPLATE["Mappings"])
+    return dict(found)
+
+
+def run_of(job: str) -> dict[str, Any]:
+    """Return what a schedule sends."""
+    return dict(json.loads(properties(f"{job}Schedule")["Target"]["Input"]))
 
 
 def test_template_is_clean() -> None:
@@ -54,36 +63,61 @@ def test_template_is_clean() -> None:
     assert [str(match) for match in found] == []
 
 
-def test_file_is_what_the_code_makes() -> None:
-    assert FILE.read_text() == template_text(), (
-        "make it again: python -m txntable.infra.template > infra/warehouse.yaml"
-    )
-
-
 @pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("key", [VALUES["KmsKeyArn"], None])
+@pytest.mark.parametrize("key", [KEY, None])
 def test_policy_of_a_role_is_that_of_the_code(role: Role, key: str | None) -> None:
-    document = RESOURCES[f"{role.value.capitalize()}Policy"]["Properties"]["PolicyDocument"]
+    found = properties(f"{role.value.capitalize()}Policy", key=key is not None)["PolicyDocument"]
 
-    assert resolved(document, has_key=key is not None) == role_policy(
-        role, WarehousePlace("bucket", "lake/one", kms_key=key)
-    )
+    assert found == role_policy(role, WarehousePlace("bucket", "lake/one", kms_key=key))
 
 
-def test_policy_of_the_bucket_is_that_of_the_code() -> None:
-    document = RESOURCES["BucketPolicy"]["Properties"]["PolicyDocument"]
-    paused, unpaused = document["Fn::If"][1:]
-    checked, unchecked = unpaused["Fn::If"][1:]
-    place = WarehousePlace("bucket", "lake/one")
+@pytest.mark.parametrize("writes", Writes)
+def test_policy_of_the_bucket_is_that_of_the_code(writes: Writes) -> None:
+    found = properties("BucketPolicy", writes=writes)["PolicyDocument"]
 
-    assert document["Fn::If"][0] == "IsPaused"
-    assert unpaused["Fn::If"][0] == "IsChecked"
-    for found, writes in ((paused, Writes.NONE), (checked, Writes.CHECKED), (unchecked, Writes.ANY)):
-        assert resolved(found) == bucket_policy(place, writes)
+    assert found == bucket_policy(WarehousePlace("bucket", "lake/one"), writes)
+
+
+@pytest.mark.parametrize(
+    ("name", "equals", "negated"),
+    [
+        ("HasKey", ["KmsKeyArn", ""], True),
+        ("IsChecked", ["Writes", Writes.CHECKED.value], False),
+        ("IsPaused", ["Writes", Writes.NONE.value], False),
+        ("HasPipeline", ["PipelineConfig", ""], True),
+        ("MakesApplication", ["ApplicationId", ""], False),
+    ],
+)
+def test_condition_is_about_its_parameter(name: str, equals: list[str], negated: bool) -> None:
+    condition = {"Fn::Equals": [{"Ref": equals[0]}, equals[1]]}
+
+    assert TEMPLATE["Conditions"][name] == ({"Fn::Not": [condition]} if negated else condition)
+
+
+def test_writes_are_those_of_the_code() -> None:
+    parameter = TEMPLATE["Parameters"]["Writes"]
+
+    assert (parameter["AllowedValues"], parameter["Default"]) == ([each.value for each in Writes], "checked")
+
+
+@pytest.mark.parametrize(("name", "days"), [("multipart-leftovers", 7), ("old-versions", 14), ("logs", 30)])
+def test_lifecycle_rule_is_as_documented(name: str, days: int) -> None:
+    kept: dict[str, dict[str, object]] = {
+        "multipart-leftovers": {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": days}},
+        "old-versions": {
+            "NoncurrentVersionExpiration": {"NoncurrentDays": days},
+            "ExpiredObjectDeleteMarker": True,
+        },
+        "logs": {"Prefix": "logs/", "ExpirationInDays": days},
+    }
+    rules = {rule["Id"]: rule for rule in properties("Bucket")["LifecycleConfiguration"]["Rules"]}
+
+    assert rules.keys() == kept.keys()
+    assert rules[name] == {"Id": name, "Status": "Enabled", **kept[name]}
 
 
 def test_lifecycle_rules_of_the_bucket_endanger_nothing() -> None:
-    rules = RESOURCES["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    rules = properties("Bucket")["LifecycleConfiguration"]["Rules"]
     as_the_api_says = [
         {
             "ID": rule["Id"],
@@ -99,30 +133,55 @@ def test_lifecycle_rules_of_the_bucket_endanger_nothing() -> None:
 
 
 def test_bucket_outlives_the_stack() -> None:
-    assert RESOURCES["Bucket"]["DeletionPolicy"] == "RetainExceptOnCreate"
-    assert RESOURCES["Bucket"]["UpdateReplacePolicy"] == "Retain"
+    assert TEMPLATE["Resources"]["Bucket"]["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert TEMPLATE["Resources"]["Bucket"]["UpdateReplacePolicy"] == "Retain"
 
 
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_schedule_starts_the_job_once_under_its_own_role(job) -> None:
-    target = RESOURCES[f"{job.name}Schedule"]["Properties"]["Target"]
+def test_schedules_name_every_packed_program_once() -> None:
+    schedules = [name.removesuffix("Schedule") for name in TEMPLATE["Resources"] if name.endswith("Schedule")]
+    entry_points = [run_of(job)["JobDriver"]["SparkSubmit"]["EntryPoint"] for job in schedules]
 
-    run = json.loads(resolved(target["Input"]))
+    assert schedules == list(EVERY)
+    assert entry_points == [f"s3://bucket/artifacts/{program}" for program in PROGRAMS]
 
-    assert run["ClientToken"] == "<aws.scheduler.execution-id>"
-    assert run["ExecutionRoleArn"] == ("pipeline-role" if job.name == "Pipeline" else "maintenance-role")
+
+@pytest.mark.parametrize("job", EVERY)
+def test_schedule_starts_the_job_once_under_its_own_role(job: str) -> None:
+    schedule, run = properties(f"{job}Schedule"), run_of(job)
+
     submit = run["JobDriver"]["SparkSubmit"]
-    assert submit["EntryPoint"] == f"s3://bucket/artifacts/{job.entry_point}"
+    assert schedule["ScheduleExpression"] == EVERY[job]
+    assert schedule["Target"]["RoleArn"] == "Scheduler-role"
+    assert run["ClientToken"] == "<aws.scheduler.execution-id>"
+    assert (run["Name"], run["ApplicationId"]) == (job.lower(), "app")
+    assert run["ExecutionRoleArn"] == ("PipelineJob-role" if job == "Pipeline" else "MaintenanceJob-role")
     assert submit["EntryPointArguments"][:2] == ["--warehouse", "s3://bucket/lake/one"]
-    assert (
-        "spark.archives=s3://bucket/artifacts/txntable-environment.tar.gz#environment"
-        in submit["SparkSubmitParameters"]
-    )
+    options = submit["SparkSubmitParameters"].split(" ")
+    assert options[::2] == ["--conf"] * (len(options) // 2)
+    assert f"spark.archives=s3://bucket/artifacts/{ENVIRONMENT_ARCHIVE}#environment" in options
+    assert ("spark.files=s3://bucket/artifacts/pipeline.toml" in options) == (job == "Pipeline")
+    assert len(options) == (20 if job == "Pipeline" else 18)
 
 
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_program_of_a_job_takes_its_options(job) -> None:
-    command = [sys.executable, str(FILE.parents[1] / job.entry_point), "--warehouse", "w", *job.arguments, "--help"]
+@pytest.mark.parametrize("job", EVERY)
+@pytest.mark.parametrize("writes", Writes)
+def test_no_job_is_started_while_a_backup_or_a_restore_is_made(job: str, writes: Writes) -> None:
+    state = properties(f"{job}Schedule", writes=writes)["State"]
+
+    assert state == ("ENABLED" if writes is Writes.CHECKED else "DISABLED")
+
+
+def test_only_the_pipeline_waits_for_its_settings() -> None:
+    conditions = {job: TEMPLATE["Resources"][f"{job}Schedule"].get("Condition") for job in EVERY}
+
+    assert conditions == {**dict.fromkeys(EVERY), "Pipeline": "HasPipeline"}
+
+
+@pytest.mark.parametrize("job", EVERY)
+def test_program_of_a_job_takes_its_options(job: str) -> None:
+    submit = run_of(job)["JobDriver"]["SparkSubmit"]
+    program = PROJECT / submit["EntryPoint"].removeprefix("s3://bucket/artifacts/")
+    command = [sys.executable, str(program), *submit["EntryPointArguments"], "--help"]
 
     # An unknown option is found before help is given.
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
