@@ -26,7 +26,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-spark41 lint bench simulate mutants chaos correctness format lock java clean
+.PHONY: help demo test test-spark41 lint bench simulate mutants conformance chaos correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ simulate: $(READY) ## Run the simulation with RUNS=20000 seeds from FIRST=100000
 
 mutants: $(READY) ## Break the protocol one rule at a time, and see that each break is found
 	$(BIN)/python -m tests.mutants --workers $(WORKERS)
+
+conformance: $(READY) ## Hold the product, and a second implementation beside it, against PROTOCOL.md
+	$(BIN)/pytest tests/conformance
 
 chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=120, on a folder and on an S3 API, in each scenario, and judge it
 	$(BIN)/python -m tests.chaos --store local --seconds $(SECONDS)

@@ -15,7 +15,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SOURCE_FOLDERS = ("coordinator", "txntable", "compaction", "jobs", "infra", "examples", "benchmarks", "tests", "tools")
-MODULES = sorted(path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py"))
+# The second implementation is one file by design, from somebody who has not read how this one is written.
+CLEAN_ROOM = {ROOT / "tests/conformance/clean_room.py", ROOT / "tests/conformance/check_vectors.py"}
+MODULES = sorted({path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py")} - CLEAN_ROOM)
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 MOST_LINES_OF_A_MODULE = 400
 MOST_LINES_OF_A_FUNCTION = 40
