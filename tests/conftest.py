@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ def pytest_configure() -> None:
         # The seeds of the simulations are no settings.
         if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "TXNTABLE_")) and not name.startswith("TXNTABLE_SEED"):
             del os.environ[name]
+    # Who starts the tests in the background of a shell has them ignore Ctrl-C, and their children: some wait for it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["DO_NOT_TRACK"] = "true"  # Daft would tell its makers of each import
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
