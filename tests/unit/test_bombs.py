@@ -27,7 +27,7 @@ from txntable.format.topic import TopicSettings
 from txntable.log import actions, checkpoint
 from txntable.log.actions import decode_commit, decode_commit_info
 from txntable.log.checkpoint import decode_checkpoint, decode_hint
-from txntable.segments import segment
+from txntable.segments import segment_writer
 from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_reader import SegmentReader
@@ -65,6 +65,7 @@ from pathlib import Path
 from tests.unit import test_bombs as case
 from txntable.format import parquet_bounds
 from txntable.errors import DamagedDataError
+case.pa.array([1])  # Arrow loads pandas with its first array
 parquet_bounds.LARGEST_ROW_GROUP_BYTES = {most}
 data = Path({file!r}).read_bytes()
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -144,7 +145,7 @@ def test_row_groups_of_all_types_are_far_below_the_bounds(monkeypatch: pytest.Mo
 
 
 def test_batch_of_any_size_becomes_row_groups_of_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment, "ROW_GROUP_BYTES", 10_000)
+    monkeypatch.setattr(segment_writer, "ROW_GROUP_BYTES", 10_000)
     store = MemoryStore()
     writer = SegmentWriter(store, SegmentPlan("root", settings_of(TEXT), None, 5), 0, "b" * 32, keyed=False)
     texts = [*["x" * 100] * 500, "y" * 20_000, "z"]
@@ -162,8 +163,8 @@ def test_batch_of_any_size_becomes_row_groups_of_the_usual_one(monkeypatch: pyte
 
 
 def test_record_that_no_reader_would_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment, "ROW_GROUP_BYTES", 1_000)
-    monkeypatch.setattr(segment, "LARGEST_RECORD_BYTES", 5_000)
+    monkeypatch.setattr(segment_writer, "ROW_GROUP_BYTES", 1_000)
+    monkeypatch.setattr(segment_writer, "LARGEST_RECORD_BYTES", 5_000)
     writer = SegmentWriter(MemoryStore(), SegmentPlan("r", settings_of(TEXT), None, 5), 0, "b" * 32, keyed=False)
 
     with pytest.raises(RecordTooLargeError, match="larger than any segment"):

@@ -191,7 +191,7 @@ def test_find_hanging_prints_kafkas_columns_and_whose_it_was(call: Call, monkeyp
     assert young == []
     assert row["duration_min"] == 3
     assert (row["topic"], row["partition"], row["producer_id"], row["producer_epoch"]) == ("orders", 0, 0, 0)
-    assert (row["start_offset"], row["transactional_id"], row["standing"]) == (0, None, "PAST")
+    assert (row["start_offset"], row["transactional_id"], row["status"]) == (0, None, "PAST")
     assert list(transactions.HANGING_HEADERS.values())[:8] == [
         "Topic",
         "Partition",

@@ -1,4 +1,4 @@
-"""A topic with a segment of every standing, on which rewrites are decided."""
+"""A topic with a segment of every status, on which rewrites are decided."""
 
 from __future__ import annotations
 

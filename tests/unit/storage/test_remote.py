@@ -47,9 +47,9 @@ def test_get_is_sent_again_when_the_store_fails(stubbed_s3):
     stubbed_s3.answer["status"] = 500
 
     with pytest.raises(StoreUnavailableError):
-        RemoteStore(stubbed_s3.spec(retry_timeout="10ms")).get("a")
+        RemoteStore(stubbed_s3.spec(retry_timeout="400ms")).get("a")
 
-    assert len(stubbed_s3.requests) == 2
+    assert len(stubbed_s3.requests) >= 2
 
 
 @pytest.mark.parametrize(
