@@ -75,7 +75,7 @@ def shortened(limits: Limits) -> Iterator[None]:
             ("txntable.format.warehouse_settings._DAY_MS", limits.day_ms),
             ("txntable.log.cleanup.SMALLEST_RETENTION_MS", limits.day_ms),
             ("txntable.upkeep.coordinator_round.SMALLEST_RETENTION_MS", limits.day_ms),
-            ("txntable.partition.topic_metadata.SEGMENTS_RETENTION_MS", limits.segments_ms),
+            ("txntable.segments.topic_metadata.SEGMENTS_RETENTION_MS", limits.segments_ms),
             ("txntable.partition.tombstoning.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
             ("txntable.compaction.compactor.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
             ("txntable.compaction.vacuum.SMALLEST_AGE_MS", limits.unnamed_ms),

@@ -17,7 +17,7 @@ from txntable.coordinator.transaction_state import state_diagram
 from txntable.format.key import key_bytes, partition_of
 from txntable.log.actions import WRITER_FEATURES
 from txntable.partition import offsets
-from txntable.partition.topic_metadata import FORMAT
+from txntable.segments.topic_metadata import FORMAT
 
 ROOT = Path(__file__).parent.parent.parent
 PROTOCOL = (ROOT / "PROTOCOL.md").read_text()

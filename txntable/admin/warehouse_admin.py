@@ -16,7 +16,7 @@ from txntable.format.topic_policy import check_policy
 from txntable.format.warehouse_settings import WarehouseSettings, altered_settings, settings_from, settings_properties
 from txntable.log.actions import Action, Metadata
 from txntable.log.table_state import TableState
-from txntable.partition.topic_metadata import guard_properties
+from txntable.segments.topic_metadata import guard_properties
 from txntable.topics.topic_evolution import decide_new_retention
 from txntable.topics.topic_log import TopicLog, known
 from txntable.transactions.completion import Completer

@@ -25,8 +25,8 @@ from txntable.partition.offsets import partition_of
 from txntable.partition.producer_state import ProducerEntry, after_append, after_marker
 from txntable.partition.replay import replay
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
-from txntable.partition.topic_metadata import settings_of
 from txntable.partition.unstable_offsets import TransactionKey, UnstableOffsets
+from txntable.segments.topic_metadata import settings_of
 
 _JOURNAL_PATHS = 100_000
 

@@ -35,7 +35,7 @@ from txntable.partition.offsets import (
 )
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
-from txntable.partition.topic_metadata import public_metadata
+from txntable.segments.topic_metadata import public_metadata
 
 SEGMENTS_PREFIX = "_segments/"
 _PLACE = tuple(column.name for column in PUBLIC_PARTITION_COLUMNS)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from txntable.errors import TransactionAbortableError
 from txntable.log.actions import Remove
 from txntable.log.table_state import TableState
-from txntable.partition.topic_metadata import SEGMENTS_RETENTION_MS
 from txntable.segments.segment import StagedSegment
+from txntable.segments.topic_metadata import SEGMENTS_RETENTION_MS
 
 LARGEST_TOMBSTONING = 10_000
 # The other half is there for clocks that differ.

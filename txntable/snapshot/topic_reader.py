@@ -30,10 +30,10 @@ from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
 from txntable.partition.offsets import DECIDED_THROUGH, per_topic
 from txntable.partition.stable_offset import first_unstable_offsets
-from txntable.partition.topic_metadata import settings_of
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
 from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
 from txntable.segments.segment_reader import SegmentReader
+from txntable.segments.topic_metadata import settings_of
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog

@@ -17,7 +17,7 @@ from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata, Remove, guard_
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.topic_metadata import segments_metadata
+from txntable.segments.topic_metadata import segments_metadata
 
 
 def check_partitions(partitions: int) -> int:

@@ -23,7 +23,7 @@ from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.topic_metadata import RETENTION_PROPERTY, segments_metadata
+from txntable.segments.topic_metadata import RETENTION_PROPERTY, segments_metadata
 from txntable.topics.topic_creation import check_partitions
 
 

@@ -38,8 +38,8 @@ from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import creation_actions
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_rows import OFFSET_LOG_COLUMNS
-from txntable.partition.topic_metadata import FORMAT, check_format, guard_properties, unsupported_format
 from txntable.runtime.environment import Environment
+from txntable.segments.topic_metadata import FORMAT, check_format, guard_properties, unsupported_format
 from txntable.storage.object_store import ObjectStore
 from txntable.storage.probe import probe
 from txntable.storage.store_clock import StoreClock

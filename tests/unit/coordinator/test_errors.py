@@ -23,6 +23,13 @@ def test_every_error_is_a_name_of_the_package() -> None:
     assert all(getattr(txntable, kind.__name__) is kind for kind in _KINDS)
 
 
+def test_error_of_a_users_own_keeps_the_name_of_its_module() -> None:
+    class OwnError(errors.ProducerFencedError):
+        pass
+
+    assert OwnError.__module__ == __name__
+
+
 def test_message_ends_with_its_facts_and_leaves_out_what_is_none() -> None:
     error = errors.ProducerFencedError("a newer producer has the id: close this one", epoch=4, stored=None)
 
