@@ -265,8 +265,8 @@ class Admin(OfOneProcess):
     def alter_warehouse(self, changes: Mapping[str, int | None], *, validate_only: bool = False) -> WarehouseSettings:
         """Change settings of the warehouse, all at once; the same call again finishes what was interrupted.
 
-        Jobs go by them from their next round on, clients from when they are made; :data:`MEANINGS` says what each
-        means for what is running.
+        Jobs go by them from their next round on, clients from when they are made;
+        :data:`txntable.admin.warehouse_admin.MEANINGS` says what each means for what is running.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.consumer_record import ConsumerRecord
-from txntable.consumer.fetch_position import OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.fetcher import Fetcher
 from txntable.consumer.followed_topic import FollowedTopic
 from txntable.consumer.readings import Readings
@@ -171,7 +171,7 @@ class AssignedPartitions:
         self.fetcher.drop(partition)
         self.readings.drop([partition])
 
-    def seek_to(self, reset: OffsetReset, partitions: Sequence[TopicPartition]) -> None:
+    def seek_to(self, reset: AutoOffsetReset, partitions: Sequence[TopicPartition]) -> None:
         """Stand at an end of partitions, because the user says so; none named: of all."""
         chosen = self.chosen(partitions)
         self.give_back()

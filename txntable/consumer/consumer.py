@@ -19,7 +19,7 @@ from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.bounded_reads import BoundedReads
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch, records_of
-from txntable.consumer.fetch_position import OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.group_session import GroupSession
 from txntable.consumer.offset_commits import OffsetCommits
@@ -330,7 +330,7 @@ class Consumer(OfOneProcess):
     @alone
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Read partitions from the log start; none named: all that are assigned.  Raises as :meth:`seek`."""
-        self._partitions.seek_to(OffsetReset.EARLIEST, partitions)
+        self._partitions.seek_to(AutoOffsetReset.EARLIEST, partitions)
 
     @alone
     def seek_to_end(self, *partitions: TopicPartition) -> None:
@@ -339,7 +339,7 @@ class Consumer(OfOneProcess):
         The last stable offset, or at ``read_uncommitted`` the high watermark.  None named: all that are assigned.
         Raises as :meth:`seek`.
         """
-        self._partitions.seek_to(OffsetReset.LATEST, partitions)
+        self._partitions.seek_to(AutoOffsetReset.LATEST, partitions)
 
     @alone
     def seek_to_committed(self, *partitions: TopicPartition) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypedDict
 
-from txntable.consumer.fetch_position import OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.coordinator.assignors import DEFAULT_ASSIGNORS, assignors_of
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.group_request import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS
@@ -42,7 +42,7 @@ class ConsumerSettings(TypedDict, total=False):
     """The settings of :class:`ConsumerConfig` by name, as :meth:`txntable.Warehouse.consumer` takes them."""
 
     isolation_level: str | IsolationLevel
-    auto_offset_reset: str | OffsetReset
+    auto_offset_reset: str | AutoOffsetReset
     max_poll_records: int
     fetch_max_bytes: int
     max_partition_fetch_bytes: int
@@ -81,7 +81,7 @@ class ConsumerConfig:
     ----------
     isolation_level : str or IsolationLevel
         ``"read_committed"`` or ``"read_uncommitted"``.
-    auto_offset_reset : str or OffsetReset
+    auto_offset_reset : str or AutoOffsetReset
         Where it begins, and where an offset can not be read: ``"latest"``, ``"earliest"``, or ``"none"``: an error.
     max_poll_records : int
         The most records that one poll returns.
@@ -132,7 +132,7 @@ class ConsumerConfig:
     """
 
     isolation_level: str | IsolationLevel = IsolationLevel.READ_COMMITTED
-    auto_offset_reset: str | OffsetReset = OffsetReset.LATEST
+    auto_offset_reset: str | AutoOffsetReset = AutoOffsetReset.LATEST
     max_poll_records: int = DEFAULT_MAX_POLL_RECORDS
     fetch_max_bytes: int = DEFAULT_FETCH_MAX_BYTES
     max_partition_fetch_bytes: int = DEFAULT_MAX_PARTITION_FETCH_BYTES
@@ -160,8 +160,8 @@ class ConsumerConfig:
                 setting="isolation_level",
                 value=self.level.value,
             )
-        resets = [reset.value for reset in OffsetReset]
-        if not isinstance(self.auto_offset_reset, OffsetReset) and self.auto_offset_reset not in resets:
+        resets = [reset.value for reset in AutoOffsetReset]
+        if not isinstance(self.auto_offset_reset, AutoOffsetReset) and self.auto_offset_reset not in resets:
             _refuse("auto_offset_reset", self.auto_offset_reset, "|".join(resets))
         for setting in (*_COUNTS, *_TIMES):
             _check_int(setting, getattr(self, setting), 1)
@@ -224,9 +224,9 @@ class ConsumerConfig:
         return isolation_level(self.isolation_level)
 
     @property
-    def reset(self) -> OffsetReset:
+    def reset(self) -> AutoOffsetReset:
         """The reset policy."""
-        return OffsetReset(self.auto_offset_reset)
+        return AutoOffsetReset(self.auto_offset_reset)
 
 
 def _check_int(setting: str, value: object, lowest: int) -> None:

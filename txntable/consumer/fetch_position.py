@@ -12,7 +12,7 @@ from enum import Enum
 from txntable.partition.topic_view import Bounds
 
 
-class OffsetReset(Enum):
+class AutoOffsetReset(Enum):
     """Where a consumer begins that has no offset, or one that can not be read; the value is Kafka's name."""
 
     EARLIEST = "earliest"
@@ -31,7 +31,7 @@ class FetchPosition:
     ----------
     offset : int or None
         The next offset that is wanted; ``None``: `reset` says where it is, once that is asked.
-    reset : OffsetReset
+    reset : AutoOffsetReset
         Where it begins, and again where the offset can not be read.
     paused : bool
         Whether nothing is wanted for now.
@@ -42,7 +42,7 @@ class FetchPosition:
     """
 
     offset: int | None
-    reset: OffsetReset
+    reset: AutoOffsetReset
     paused: bool = False
     awaits_committed: bool = False
     sought: bool = False
@@ -57,6 +57,8 @@ class FetchPosition:
         return self.offset if bounds.start <= self.offset <= bounds.high_watermark else None
 
 
-def beginning(reset: OffsetReset, bounds: Bounds) -> int | None:
+def beginning(reset: AutoOffsetReset, bounds: Bounds) -> int | None:
     """Return the offset at which a partition begins by a reset policy; ``None``: the policy names none."""
-    return {OffsetReset.EARLIEST: bounds.start, OffsetReset.LATEST: bounds.end, OffsetReset.NONE: None}[reset]
+    return {AutoOffsetReset.EARLIEST: bounds.start, AutoOffsetReset.LATEST: bounds.end, AutoOffsetReset.NONE: None}[
+        reset
+    ]

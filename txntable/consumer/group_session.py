@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Collection, Iterable, Sequence
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
-from txntable.consumer.fetch_position import OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.followed_topic import FollowedTopic
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.offset_commits import OffsetCommits
@@ -251,7 +251,7 @@ class GroupSession:
             if each.partition >= topic.view.settings.partitions:
                 topic.catch_up()
             is_new = each.partition >= self._first_partitions[each.topic]
-            gained[each] = OffsetReset.EARLIEST if is_new else self._config.reset
+            gained[each] = AutoOffsetReset.EARLIEST if is_new else self._config.reset
         if gained:
             self._subscription.gain(gained)
             self._listener.on_partitions_assigned(set(gained))

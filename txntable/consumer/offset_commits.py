@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
-from txntable.consumer.fetch_position import OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.readings import Reading
 from txntable.coordinator.group_request import GroupMetadata
@@ -150,7 +150,7 @@ class OffsetCommits:
         self._committed_at.update(committed)
         return committed
 
-    def _reset_of(self, partition: TopicPartition) -> OffsetReset:
+    def _reset_of(self, partition: TopicPartition) -> AutoOffsetReset:
         """Return where a partition begins of which nothing is committed."""
         position = self._subscription.of(partition)
         return position.reset if position.offset is None else self._config.reset

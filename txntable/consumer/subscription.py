@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from txntable.consumer.fetch_position import FetchPosition, OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset, FetchPosition
 from txntable.errors import IllegalStateError
 from txntable.format.records import TopicPartition
 
@@ -19,7 +19,7 @@ class Subscription:
 
     Parameters
     ----------
-    reset : OffsetReset
+    reset : AutoOffsetReset
         Where it begins in a partition.
     in_group : bool
         Whether it looks for a group's committed offset before.
@@ -32,7 +32,7 @@ class Subscription:
         Those that it subscribed to; empty: partitions are assigned.
     """
 
-    def __init__(self, reset: OffsetReset, *, in_group: bool = False) -> None:
+    def __init__(self, reset: AutoOffsetReset, *, in_group: bool = False) -> None:
         self._reset = reset
         self._in_group = in_group
         self.positions: dict[TopicPartition, FetchPosition] = {}
@@ -80,9 +80,9 @@ class Subscription:
         if topic in self.topics:
             for number in range(partitions):
                 partition = TopicPartition(topic, number)
-                self.positions.setdefault(partition, FetchPosition(None, OffsetReset.EARLIEST))
+                self.positions.setdefault(partition, FetchPosition(None, AutoOffsetReset.EARLIEST))
 
-    def gain(self, partitions: Mapping[TopicPartition, OffsetReset]) -> None:
+    def gain(self, partitions: Mapping[TopicPartition, AutoOffsetReset]) -> None:
         """Read more partitions of a group, each from its committed offset, else from that end."""
         for partition, reset in partitions.items():
             paused = partition in self.positions and self.positions[partition].paused
@@ -138,7 +138,7 @@ class Subscription:
         position = self.of(partition)
         self.positions[partition] = FetchPosition(offset, self._reset, position.paused, sought=sought)
 
-    def move_to(self, partition: TopicPartition, reset: OffsetReset, *, sought: bool = False) -> None:
+    def move_to(self, partition: TopicPartition, reset: AutoOffsetReset, *, sought: bool = False) -> None:
         """Begin at an end of the partition, which is looked for when it is needed; raises as :meth:`of`."""
         position = self.of(partition)
         self.positions[partition] = FetchPosition(None, reset, position.paused, sought=sought)

@@ -234,9 +234,10 @@ class CoordinatorClient:
 
         self._request("PREPARE", transactional_id, request)
 
-    def settle(self, transactional_id: str, token: str | None, holder: ProducerIdentity) -> Outcome | None:
-        """Return how the prepared transaction is to be ended, as :func:`.prepared_token.compare_token`.
+    def compare_token(self, transactional_id: str, token: str | None, holder: ProducerIdentity) -> Outcome | None:
+        """Return how the prepared transaction is to be ended.
 
+        See :func:`txntable.coordinator.prepared_token.compare_token`.
         One that another process has prepared since, and whose token is the database's last, is committed at once: for
         who has lost the id nothing is left to be ended.
         """

@@ -476,7 +476,7 @@ class Producer(OfOneProcess):
         else:
             producer = self._sender.require_producer()
             holder = ProducerIdentity(producer.producer_id, producer.epoch)
-            outcome = self._status.look(lambda: self._coordinator.settle(transactional_id, token, holder))
+            outcome = self._status.look(lambda: self._coordinator.compare_token(transactional_id, token, holder))
         if outcome is None:
             self._status.reach(ClientState.READY)
             return

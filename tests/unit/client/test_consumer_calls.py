@@ -11,7 +11,7 @@ from tests.simulation.site import Site
 from tests.unit.client.consuming import FIRST, SECOND, commit, consumer_at, poll_all, send, values
 from tests.unit.client.producing import started
 from txntable.consumer.consumer import Consumer
-from txntable.consumer.fetch_position import FetchPosition, OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset, FetchPosition
 from txntable.consumer.subscription import Subscription
 from txntable.errors import (
     IllegalStateError,
@@ -38,19 +38,19 @@ def test_subscription_reads_all_partitions_of_its_topics(site: Site) -> None:
 
 
 def test_partition_that_a_subscribed_topic_gets_later_is_read_from_its_beginning() -> None:
-    subscription = Subscription(OffsetReset.LATEST)
+    subscription = Subscription(AutoOffsetReset.LATEST)
     subscription.replace_by([FIRST], frozenset({"raw"}))
 
     subscription.grow("raw", 2)
 
     assert subscription.positions == {
-        FIRST: FetchPosition(None, OffsetReset.LATEST),
-        SECOND: FetchPosition(None, OffsetReset.EARLIEST),
+        FIRST: FetchPosition(None, AutoOffsetReset.LATEST),
+        SECOND: FetchPosition(None, AutoOffsetReset.EARLIEST),
     }
 
 
 def test_assignment_does_not_grow_with_its_topic() -> None:
-    subscription = Subscription(OffsetReset.LATEST)
+    subscription = Subscription(AutoOffsetReset.LATEST)
     subscription.replace_by([FIRST])
 
     subscription.grow("raw", 2)

@@ -21,7 +21,7 @@ from tests.unit.client.consuming import (
 )
 from tests.unit.client.producing import started
 from txntable.consumer.consumer_record import OffsetAndTimestamp
-from txntable.consumer.fetch_position import FetchPosition, OffsetReset
+from txntable.consumer.fetch_position import AutoOffsetReset, FetchPosition
 from txntable.errors import IllegalStateError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from txntable.format.records import TopicPartition
 from txntable.log.actions import Txn
@@ -47,18 +47,18 @@ def advance_log_start(warehouse: Warehouse, offset: int) -> None:
 @pytest.mark.parametrize(
     ("offset", "reset", "begins_at"),
     [
-        (None, OffsetReset.EARLIEST, 10),
-        (None, OffsetReset.LATEST, 20),
-        (None, OffsetReset.NONE, None),
-        (9, OffsetReset.EARLIEST, None),
-        (10, OffsetReset.NONE, 10),
-        (20, OffsetReset.NONE, 20),
-        (25, OffsetReset.NONE, 25),
-        (26, OffsetReset.LATEST, None),
+        (None, AutoOffsetReset.EARLIEST, 10),
+        (None, AutoOffsetReset.LATEST, 20),
+        (None, AutoOffsetReset.NONE, None),
+        (9, AutoOffsetReset.EARLIEST, None),
+        (10, AutoOffsetReset.NONE, 10),
+        (20, AutoOffsetReset.NONE, 20),
+        (25, AutoOffsetReset.NONE, 25),
+        (26, AutoOffsetReset.LATEST, None),
     ],
 )
 def test_offset_can_be_read_between_log_start_and_high_watermark(
-    offset: int | None, reset: OffsetReset, begins_at: int | None
+    offset: int | None, reset: AutoOffsetReset, begins_at: int | None
 ) -> None:
     assert FetchPosition(offset, reset).begins_at(BOUNDS) == begins_at
 
