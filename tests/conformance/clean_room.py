@@ -1066,8 +1066,8 @@ class Entry(NamedTuple):
 
 
 def commit_info(data: bytes) -> Json:
-    """Of the first line; empty lines before it are passed over, within the bytes that others ask for."""
-    head = data[:MAX_HEAD].lstrip(b" \t\r\n")
+    """Of the first line, within the bytes that others ask for."""
+    head = data[:MAX_HEAD]
     need(b"\n" in head, "no commitInfo, or a first line of more than 1024 bytes")
     line = load_json(head.split(b"\n", 1)[0])
     need(type(line) is dict and list(line) == ["commitInfo"], "commitInfo is the first line")
@@ -1078,7 +1078,7 @@ def decode_entry(log: str, data: bytes) -> Entry:
     need(data.endswith(b"\n") and len(data) <= MAX_ENTRY, "an entry ends with a line feed")
     info = commit_info(data)
     actions: list[Action] = []
-    for line in data.lstrip(b" \t\r\n").split(b"\n")[1:]:
+    for line in data.split(b"\n")[1:]:
         if line.strip(b" \t\r"):
             need(len(line) < MAX_LINE, "a line of more than 64 MiB")
             value = load_json(line)

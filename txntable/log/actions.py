@@ -270,8 +270,8 @@ def decode_commit_info(data: bytes, path: str) -> CommitInfo:
 
 
 def _decode_info(body: object, data: bytes) -> CommitInfo:
-    if data.index(b"\n") >= LARGEST_FIRST_LINE_BYTES:
-        raise ValueError("an entry's first line is longer than it may be")
+    if not 0 < data.index(b"\n") < LARGEST_FIRST_LINE_BYTES:
+        raise ValueError("an entry's first line is empty, or longer than it may be")
     found = decode_object(body, "commitInfo", fields.COMMIT_INFO, fields.COMMIT_INFO_MORE)
     timestamp_ms = fields.moment_ms(found["inCommitTimestamp"], "inCommitTimestamp")
     return CommitInfo(
