@@ -75,8 +75,8 @@ def keys_of(server: FaultyServer) -> list[tuple[str, Any]]:
     while True:
         try:
             return list(keys.items())
-        except RuntimeError:
-            # It has changed meanwhile.
+        except (RuntimeError, KeyError):
+            # It has changed meanwhile: grown, or lost a key that was about to be read.
             continue
 
 

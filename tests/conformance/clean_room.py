@@ -1647,7 +1647,10 @@ class Log:
                 raise Unknown(f"{path}: the outcome is not known")
 
     def _checkpoint(self, state: State) -> None:
-        if state.version == 0 or state.version % max(100, len(state.files) // 50):
+        interval = 100
+        while 2 * interval <= len(state.files) // 50:
+            interval *= 2
+        if state.version == 0 or state.version % interval:
             return
         with contextlib.suppress(OSError, Damage, pa.ArrowException):
             data, entry = write_checkpoint(state), self.slot(state.version)

@@ -34,6 +34,8 @@ from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
 from txntable.storage.object_store import LARGEST_WHOLE_BYTES
 
 SMALLEST_INTERVAL = 100
+# Of live files, for each version between two checkpoints: at least this, less than twice of it.
+_ROWS_A_VERSION = 50
 # What the job leaves to whoever opens the log: a request for each entry, JSON to parse, rows to skip.
 _LONGEST_TAIL = 10
 _LARGEST_TAIL_BYTES = 65_536
@@ -93,15 +95,20 @@ _SCHEMA = pa.schema(
 
 
 def interval(live_files: int) -> int:
-    """Return of how many versions one gets a checkpoint from whoever commits it."""
-    return max(SMALLEST_INTERVAL, live_files // 50)
+    """Return of how many versions one gets a checkpoint from whoever commits it: 100, 200, 400 and so on.
+
+    It doubles and does nothing else: were it to grow with each file, a table that gains one in each version would
+    meet a multiple of it again and again.
+    """
+    doublings = max(live_files // (_ROWS_A_VERSION * SMALLEST_INTERVAL), 1).bit_length() - 1
+    return SMALLEST_INTERVAL << doublings
 
 
 def is_due(version: int, live_files: int) -> bool:
     """Return whether whoever committed `version` writes a checkpoint of it.
 
-    Every k-th version, k = max(100, live files / 50): reading one costs a constant share of
-    what writing the versions in between has cost.
+    Every k-th version, k the largest of 100, 200, 400, … that is at most live files / 50: reading one costs a
+    constant share of what writing the versions in between has cost.
     """
     return version > 0 and version % interval(live_files) == 0
 

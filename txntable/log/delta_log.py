@@ -288,6 +288,7 @@ class DeltaLog(LogView[F]):
             return
         version = self.table.next_version - 1
         self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
+        self.table.files.absorb_tail()
         path = checkpoint_path(self.root, version)
         data = proved_checkpoint(self.table, self.fold, path)
         if self._store.put_if_absent(path, data) is PutOutcome.EXISTS and not is_start(self._store, self.root, version):

@@ -341,9 +341,11 @@ class LogView(OfOneProcess, Generic[F]):
         with reading(commit_path(self.root, commit.version)):
             take(commit, self.table, self.fold)
         self._shown_at = shown_at
-        # Whoever follows a log for years must not remember more than who opens it.
+        # Whoever follows a log for years must remember no more, and no dearer, than who opens it.
         if self.table.has_many_tombstones:
             self.table.forget_tombstones(self.table.tombstones_since_ms(self.context.guard_ms))
+        if self.table.files.has_long_tail:
+            self.table.files.absorb_tail()
 
     def _reopen(self) -> None:
         """Forget the view and load the newest checkpoint with its tail."""

@@ -38,6 +38,9 @@ _NO_FILES = pa.Table.from_batches([], ADD_SCHEMA)
 # Of a checkpoint, that are Python objects at a time.
 _ROWS_AT_ONCE = 4096
 _FEW_TOMBSTONES = 1_000
+# Kept as Python objects until they are worth a new copy of the columns: of each 64 rows copied, one is new.
+_SHORT_TAIL = 1_000
+_ROWS_FOR_EACH = 64
 
 
 class LiveFiles:
@@ -118,9 +121,15 @@ class LiveFiles:
         """Return the live files that came since the checkpoint as columns of :data:`ADD_SCHEMA`."""
         return pa.Table.from_pylist([_row_of(add) for add in self.tail()], ADD_SCHEMA)
 
+    @property
+    def has_long_tail(self) -> bool:
+        """Whether it is time to absorb the tail: so seldom that it costs a constant share of having folded it."""
+        return len(self._tail) > max(_SHORT_TAIL, self.base.num_rows // _ROWS_FOR_EACH)
+
     def absorb_tail(self) -> None:
         """Make everything that came since the checkpoint part of the columns, as a new checkpoint would."""
-        self.base, self._tail, self._rows = self.to_table().combine_chunks(), {}, None
+        if self._tail:
+            self.base, self._tail, self._rows = self.to_table().combine_chunks(), {}, None
 
     def untouched_base(self) -> pa.Table:
         """Return the rows of the checkpoint that nothing replaced or removed since."""

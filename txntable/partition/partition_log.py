@@ -29,6 +29,7 @@ from txntable.partition.unstable_offsets import TransactionKey, UnstableOffsets
 from txntable.segments.topic_metadata import settings_of
 
 _JOURNAL_PATHS = 100_000
+_JOURNAL_COMMITS = 4_096
 
 
 @dataclass(slots=True)
@@ -288,8 +289,11 @@ class PartitionLogs:
     def _write_journal(self, version: int, touched: list[str]) -> None:
         self._journal.append((version, touched))
         self._journal_paths += len(touched)
-        while self._journal_paths > _JOURNAL_PATHS and len(self._journal) > 1:
+        while len(self._journal) > 1 and self._is_journal_full():
             self._journal_paths -= len(self._journal.popleft()[1])
+
+    def _is_journal_full(self) -> bool:
+        return self._journal_paths > _JOURNAL_PATHS or len(self._journal) > _JOURNAL_COMMITS
 
     def _note_moved(self, partition: int | None, version: int) -> None:
         if partition is not None:
@@ -319,4 +323,6 @@ class PartitionLogs:
         """
         if version is None or not self._journal or self._journal[0][0] > version + 1:
             return None
-        return set(chain.from_iterable(paths for at, paths in self._journal if at > version))
+        # From the latest on: a projection is seldom behind by more than a few.
+        latest = takewhile(lambda commit: commit[0] > version, reversed(self._journal))
+        return set(chain.from_iterable(paths for _, paths in latest))

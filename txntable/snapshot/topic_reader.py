@@ -40,8 +40,6 @@ from txntable.transactions.transaction_log import TransactionLog
 
 # A topic's creation is dated by its creator's clock of the store, which may be off by so much.
 _CLOCK_ERROR_MS = 5000
-# Files since the checkpoint that are looked at one by one for every new version.
-_LONGEST_TAIL = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +165,6 @@ class TopicReader:
 
     def _columns(self, table: TableState, *, public_table: bool) -> SegmentColumns:
         known, files = self._known[public_table], table.files
-        if len(files.changed_paths()) > _LONGEST_TAIL:
-            files.absorb_tail()
         if known is None or known.base is not files.base:
             of_base = segment_columns(files.base, public=public_table)
         elif known.version == table.version:

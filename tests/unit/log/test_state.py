@@ -290,3 +290,19 @@ def test_entry_whose_commit_info_comes_with_another_action_is_damage() -> None:
 
     with pytest.raises(DamagedDataError, match=slot(1)):
         world.process().log.refresh()
+
+
+def test_follower_keeps_no_more_files_as_objects_than_a_short_tail(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("txntable.log.table_state._SHORT_TAIL", 10)
+    writer, follower = world.process(), world.process()
+    writer.create()
+
+    for number in range(40):
+        writer.add_file(f"f{number}")
+        follower.log.refresh()
+
+    files = follower.log.table.files
+    assert files.paths() == {f"f{number}" for number in range(40)}
+    assert len(list(files.tail())) <= 10

@@ -239,11 +239,12 @@ def test_projection_removes_what_is_no_longer_visible_and_touches_nothing_else(h
     assert published() == kept
 
 
-def test_journal_forgets_the_oldest_commits_when_it_holds_too_many_paths(
-    history: History, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", ["_JOURNAL_PATHS", "_JOURNAL_COMMITS"])
+def test_journal_forgets_the_oldest_commits_when_it_holds_too_much(
+    history: History, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """Then everything is compared, and the projection is the same."""
-    monkeypatch.setattr("txntable.partition.partition_log._JOURNAL_PATHS", 3)
+    monkeypatch.setattr(f"txntable.partition.partition_log.{limit}", 2)
     history.append(None, [(2, 1)], transactional=False)
     history.publish()
     for _ in range(3):

@@ -1,0 +1,65 @@
+"""What a process does for a transaction does not grow with its own life: its steps are counted, no time is taken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from txntable import Producer, Warehouse
+from txntable.log import delta_log
+
+YOUNG, OLD, COUNTED = 40, 700, 20
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """A warehouse whose checkpoints, which cost each version a constant share, are left to the job."""
+    monkeypatch.setattr(delta_log, "is_due", lambda version, live_files: False)
+    made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
+    made.admin().create_topic("t", schema=pa.schema([("n", pa.int64())]))
+    return made
+
+
+def transact(producer: Producer, number: int) -> None:
+    with producer.transaction() as txn:
+        txn.send("t", row={"n": number})
+
+
+def steps(work: Callable[[], None]) -> int:
+    """How many lines of Python run while something is done, each round of a loop by itself."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal counted
+        counted += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return counted
+
+
+def test_transaction_costs_a_process_no_more_steps_late_in_its_life(warehouse: Warehouse) -> None:
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+    costs = []
+
+    for number in range(OLD + COUNTED):
+        is_counted = number in range(YOUNG, YOUNG + COUNTED) or number >= OLD
+        if is_counted:
+            costs.append(steps(lambda number=number: transact(producer, number)))  # type: ignore[misc]
+        else:
+            transact(producer, number)
+
+    young, old = sorted(costs[:COUNTED]), sorted(costs[COUNTED:])
+    assert old[COUNTED // 2] <= 1.02 * young[COUNTED // 2]
