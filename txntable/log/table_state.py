@@ -124,7 +124,7 @@ class LiveFiles:
     @property
     def has_long_tail(self) -> bool:
         """Whether it is time to absorb the tail: so seldom that it costs a constant share of having folded it."""
-        return len(self._tail) > max(_SHORT_TAIL, self.base.num_rows // _ROWS_FOR_EACH)
+        return bool(len(self._tail) > max(_SHORT_TAIL, self.base.num_rows // _ROWS_FOR_EACH))
 
     def absorb_tail(self) -> None:
         """Make everything that came since the checkpoint part of the columns, as a new checkpoint would."""
