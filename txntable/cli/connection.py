@@ -15,10 +15,10 @@ from typing import Annotated, Any
 
 import typer
 
+import txntable
 from txntable.cli.interruption import exit_code, interruptible, word
 from txntable.cli.output import Output, OutputFormat, output_for, tell
 from txntable.errors import TxnTableError
-from txntable.warehouse.warehouse import Warehouse
 
 WAREHOUSE_VARIABLE = "TXNTABLE_WAREHOUSE"
 
@@ -85,7 +85,7 @@ class Connection:
     storage_options: dict[str, str] = field(repr=False)
     output: Output
 
-    def open(self, *, recovering: bool = False) -> Warehouse:
+    def open(self, *, recovering: bool = False) -> txntable.Warehouse:
         """Open the warehouse; see :meth:`txntable.warehouse.warehouse.Warehouse.open`.
 
         Raises
@@ -93,7 +93,8 @@ class Connection:
         WarehouseNotFoundError
             There is none: create one, or check the URL.
         """
-        return Warehouse.open(self.url, self.storage_options, recovering=recovering)
+        # By its package's name: it is imported when a warehouse is opened, not for `--help`.
+        return txntable.Warehouse.open(self.url, self.storage_options, recovering=recovering)
 
 
 def on_warehouse(command: Callable[..., None], *, default_url: str | None = None) -> Callable[..., None]:

@@ -1,18 +1,19 @@
-"""Commands of other packages, found by entry points and loaded when they are called.
+"""Commands are loaded when they are called, this package's and those that others add by entry points.
 
 Owns how a command of the group ``txntable.commands`` becomes part of the command line: the entry
 point names a Typer application, or a function with Typer's parameters.  Nothing is imported
-before the command is called: `txntable topics list` never pays for Spark, and `txntable --help`
-reads what a command is for in its source.
+before the command is called: `txntable topics list` never pays for Spark, and `txntable --help`,
+which reads in a command's source what it is for, pays for no library but Typer.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,28 +22,49 @@ from txntable.cli.connection import tell_error
 from txntable.errors import MissingDependencyError
 
 GROUP = "txntable.commands"
+_OWN = (
+    EntryPoint("warehouse", "txntable.cli.warehouse:application", GROUP),
+    EntryPoint("topics", "txntable.cli.topics:application", GROUP),
+    EntryPoint("produce", "txntable.cli.produce:command", GROUP),
+    EntryPoint("consume", "txntable.cli.consume:command", GROUP),
+    EntryPoint("offsets", "txntable.cli.offsets:application", GROUP),
+    EntryPoint("groups", "txntable.cli.groups:application", GROUP),
+    EntryPoint("snapshot", "txntable.cli.snapshot:command", GROUP),
+    EntryPoint("transactions", "txntable.cli.transactions:application", GROUP),
+    EntryPoint("check", "txntable.cli.check:command", GROUP),
+)
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}
 """What an extra installs; any other module that is not found is a fault of the package."""
 
 
+class Commands(Mapping[str, "DeferredCommand"]):
+    """All commands by name: this package's, then the others'; nobody takes the name of one of these."""
+
+    def __init__(self) -> None:
+        others = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+        self._points = {point.name: point for point in (*_OWN, *others, *_OWN)}
+
+    def __getitem__(self, name: str) -> DeferredCommand:
+        return DeferredCommand(self._points[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._points)
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+
 class ExtensibleGroup(TyperGroup):
-    """The commands of this package, then those of others by name."""
+    """The commands of this package and of others, none of which is loaded before it is called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        own = super().list_commands(ctx)
-        return [*own, *sorted(point.name for point in entry_points(group=GROUP) if point.name not in own)]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of that name, or ``None``; another package's is loaded when it is called."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None:
-            return own
-        return next((DeferredCommand(point) for point in entry_points(group=GROUP, name=cmd_name)), None)
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        # Typer's own look-up, listing and suggestions read it; nothing adds to it.
+        self.commands = cast(MutableMapping[str, Any], Commands())
 
 
 class DeferredCommand(TyperCommand):
-    """A command of another package that is loaded when it is called, and told of before.
+    """A command that is loaded when it is called, and told of before.
 
     Parameters
     ----------
@@ -60,12 +82,13 @@ class DeferredCommand(TyperCommand):
 
 
 def told_in_source(point: EntryPoint) -> str | None:
-    """Return what a command's docstring says first, without importing its module; ``None`` where that can not be told.
+    """Return what a command is for, without importing its module; ``None`` where that can not be told.
 
     Parameters
     ----------
     point : EntryPoint
-        Names a function, or what is made of one: ``command = on_warehouse(function)``.
+        Names a function, or what is made of one: ``command = on_warehouse(function)``, told by its docstring; or a
+        Typer application, told by its ``help``.
     """
     try:
         spec = find_spec(point.module)
@@ -73,14 +96,22 @@ def told_in_source(point: EntryPoint) -> str | None:
     except (ImportError, OSError, SyntaxError, ValueError):
         return None
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    made_of = {
-        target.id: node.value.args[0].id
+    made = {
+        target.id: node.value
         for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         for target in node.targets
-        if isinstance(target, ast.Name) and isinstance(node.value.args[0], ast.Name)
-    }
-    function = functions.get(made_of.get(point.attr, point.attr))
+        if isinstance(target, ast.Name)
+    }.get(point.attr)
+    if made is None:
+        return _first_words(functions.get(point.attr))
+    for named in made.keywords:
+        if named.arg == "help" and isinstance(named.value, ast.Constant):
+            return str(named.value.value)
+    return _first_words(next((functions.get(each.id) for each in made.args if isinstance(each, ast.Name)), None))
+
+
+def _first_words(function: ast.FunctionDef | None) -> str | None:
     said = None if function is None else ast.get_docstring(function)
     return None if said is None else said.split("\n\n")[0]
 

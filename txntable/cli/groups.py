@@ -27,7 +27,9 @@ from txntable.errors import (
 from txntable.format.records import TopicPartition
 from txntable.offsets.group_commit import OffsetAndMetadata
 
-application = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
+application = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="List, describe, reset and delete consumer groups."
+)
 
 LIST_HEADERS = {"group": "GROUP", "state": "STATE"}
 OFFSET_HEADERS = {

@@ -1,7 +1,7 @@
 """The command line ``txntable``: nouns, each with its verbs.
 
 Owns the root of the commands and the exit codes: 0, 1 (failed, one line on standard error), 2 (usage), 130 and 143
-(ended by SIGINT or SIGTERM, one line on standard error).  What needs Spark lives above this package and is found by
+(ended by SIGINT or SIGTERM, one line on standard error).  Which commands there are is said in
 ``txntable.cli.extension``.
 """
 
@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from txntable.cli import check, consume, groups, offsets, produce, snapshot, topics, transactions, warehouse
 from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 from txntable.cli.interruption import watched
@@ -26,15 +25,6 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-application.add_typer(warehouse.application, name="warehouse")
-application.add_typer(topics.application, name="topics")
-application.command("produce")(produce.command)
-application.command("consume")(consume.command)
-application.add_typer(offsets.application, name="offsets")
-application.add_typer(groups.application, name="groups")
-application.command("snapshot")(snapshot.command)
-application.add_typer(transactions.application, name="transactions")
-application.command("check")(check.command)
 
 
 def _tell_version(wanted: bool) -> None:

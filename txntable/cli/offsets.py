@@ -12,7 +12,7 @@ from txntable.cli.output import Rows
 from txntable.format.isolation import IsolationLevel
 from txntable.format.records import TopicPartition
 
-application = typer.Typer(no_args_is_help=True, help="List offsets.")
+application = typer.Typer(add_completion=False, no_args_is_help=True, help="List offsets.")
 
 OFFSET_HEADERS = {"topic": "Topic", "partition": "Partition", "offset": "Offset", "timestamp_ms": "Timestamp"}
 

@@ -15,7 +15,9 @@ from txntable.cli.output import Rows, note
 from txntable.cli.topic_changes import alter, delete_records
 from txntable.format.topic import TopicSettings
 
-application = typer.Typer(no_args_is_help=True, help="Create, list, describe, change and delete topics.")
+application = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Create, list, describe, change and delete topics."
+)
 
 LIST_HEADERS = {
     "topic": "Topic",

@@ -19,7 +19,9 @@ from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.records import TopicPartition
 
-application = typer.Typer(no_args_is_help=True, help="List, describe, abort and fence transactions.")
+application = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="List, describe, abort and fence transactions."
+)
 
 LIST_HEADERS = {
     "transactional_id": "TransactionalId",

@@ -18,7 +18,9 @@ ALTER_HEADERS = {"name": "Name", "value": "Value", "new_value": "NewValue", "exe
 FINDING_HEADERS = {"topic": "Topic", "path": "Path", "problem": "Problem"}
 
 application = typer.Typer(
-    no_args_is_help=True, help="Create, describe, alter and verify warehouses, and fence them after a restore."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Create, describe, alter and verify warehouses, and fence them after a restore.",
 )
 
 

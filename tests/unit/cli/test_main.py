@@ -153,7 +153,8 @@ def test_commands_are_loaded_only_when_they_are_called(warehouse: Warehouse, arg
         "import sys; from txntable.cli.main import application\n"
         "try: application(sys.argv[1:])\n"
         "except SystemExit as exit:\n"
-        "    print(sorted({'pyspark', 'botocore', 'txntable.jobs.compact'} & set(sys.modules)), exit.code)"
+        "    print(sorted({'pyspark', 'botocore', 'txntable.jobs.compact'} & set(sys.modules)), exit.code)\n"
+        "    print(sorted({'pyarrow', 'numpy', 'txntable.warehouse', 'txntable.cli.topics'} & set(sys.modules)))"
     )
 
     run = subprocess.run(
@@ -164,7 +165,9 @@ def test_commands_are_loaded_only_when_they_are_called(warehouse: Warehouse, arg
         timeout=60,
     )
 
-    assert run.stdout.splitlines()[-1] == "[] 0"
+    loaded, needed = run.stdout.splitlines()[-2:]
+    assert loaded == "[] 0"
+    assert (needed == "[]") == (arguments == ["--help"])
 
 
 def test_help_says_what_commands_of_other_packages_are_for_without_loading_them(
@@ -174,13 +177,39 @@ def test_help_says_what_commands_of_other_packages_are_for_without_loading_them(
         'raise RuntimeError("loaded")\ndef work():\n    """Do what nobody else does."""\ncommand = on_warehouse(work)\n'
     )
     monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("told", "told_extension:command", extension.GROUP)
+    (tmp_path / "told_group.py").write_text(
+        'raise RuntimeError("loaded")\napplication = typer.Typer(add_completion=False, help="What many do.")\n'
+    )
+    points = [
+        EntryPoint("told", "told_extension:command", extension.GROUP),
+        EntryPoint("many", "told_group:application", extension.GROUP),
+    ]
+    monkeypatch.setattr(extension, "entry_points", lambda **chosen: EntryPoints(points).select(**chosen))
+
+    said = call("--help").stdout
+
+    assert "Do what nobody else does." in said
+    assert "What many do." in said
+
+
+def test_command_of_another_package_does_not_take_the_name_of_one_of_ours(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = EntryPoint("topics", "nowhere:command", extension.GROUP)
     monkeypatch.setattr(extension, "entry_points", lambda **chosen: EntryPoints([point]).select(**chosen))
 
-    assert "Do what nobody else does." in call("--help").stdout
+    assert call("topics", "list", "--output", "json").stdout == "[]\n"
 
 
-def test_commands_of_another_package_may_be_a_group_which_help_has_to_load(
+@pytest.mark.parametrize(("mistyped", "meant"), [("topic", "topics"), ("vacum", "vacuum")])
+def test_mistyped_command_is_answered_with_the_one_that_was_meant(call: Call, mistyped: str, meant: str) -> None:
+    result = call(mistyped)
+
+    assert result.exit_code == 2
+    assert f"Did you mean '{meant}'?" in result.stderr
+
+
+def test_commands_of_another_package_may_be_a_group(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "grouped_extension.py").write_text(
