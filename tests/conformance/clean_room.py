@@ -430,7 +430,7 @@ def parse_fields(value: Any, depth: int) -> list[Json]:
         is_boolean(field["nullable"])
         kind = parse_type(field["type"], depth)
         result.append({"name": name, "type": kind, "nullable": field["nullable"], "metadata": {}})
-    names = [f["name"].casefold() for f in result]
+    names = [f["name"].lower() for f in result]
     need(len(set(names)) == len(names), "names that differ only by case")
     return result
 
@@ -545,13 +545,14 @@ def check_configuration(kind: str, properties: dict[str, str]) -> None:
 def check_config(name: str, text: str) -> None:
     if name in CONFIGS:
         low, high = CONFIGS[name]
-        ok = re.fullmatch(r"-?[0-9]{1,19}", text) and low <= int(text) <= high
+        ok = re.fullmatch(r"[+-]?[0-9]+", text) and low <= int(text) <= high
     elif name in CONFIG_WORDS:
         ok = text in CONFIG_WORDS[name]
     elif name == "cleanup.policy":
-        ok = all(word.strip() in ("compact", "delete") for word in text.split(","))
+        words = [word.strip(" ") for word in text.split(",")]
+        ok = set(words) <= {"compact", "delete"} and len(set(words)) == len(words)
     elif name == "min.cleanable.dirty.ratio":
-        ok = re.fullmatch(r"[0-9]*\.?[0-9]+", text) and 0 <= float(text) <= 1
+        ok = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) and 0 <= float(text) <= 1
     else:
         ok = True
     need(ok, f"{text!r:.80} can not be {name}")
@@ -2346,12 +2347,14 @@ class TransactionalProducer:
     def __init__(self, warehouse: Warehouse, transactional_id: str, timeout_ms: int = 60_000) -> None:
         is_name(transactional_id)
         self.w, self.id = warehouse, transactional_id
-        self.timeout_ms = min(timeout_ms, warehouse.settings["transaction_max_timeout_ms"])
+        if not 1 <= timeout_ms <= warehouse.settings["transaction_max_timeout_ms"]:
+            raise Refused("INVALID_TRANSACTION_TIMEOUT", str(timeout_ms))
+        self.timeout_ms = timeout_ms
         self.who = (-1, -1)
         self.sequences: dict[tuple[str, int], int] = {}
 
     def init(self) -> tuple[int, int]:
-        """§6.3: what is decided is completed, what is open aborted; then a new epoch."""
+        """§6.3: what is decided is completed, what is ongoing aborted; then a new epoch. A prepared one stays."""
         while True:
             self.w.complete()
 
@@ -2361,8 +2364,10 @@ class TransactionalProducer:
                     first: Json = {"v": 1, "transactional_id": self.id, "timeout_ms": self.timeout_ms, "state": "EMPTY"}
                     new = {"producer_id": state.numbers.get("next_producer_id", 0), "producer_epoch": 0}
                     return id_row(first, position=slot, **new)
-                if row["state"] in ("ONGOING", "PREPARED"):
-                    return decided_row(row, "ABORT", slot, row.get("batch_id"), "PREPARE_ABORT")
+                if row["state"] == "PREPARED":
+                    raise Refused("INVALID_TXN_STATE", "only its token ends a prepared transaction")
+                if row["state"] == "ONGOING":
+                    return decided_row(row, "ABORT", slot, None, "PREPARE_ABORT")
                 if row["state"].startswith("PREPARE_"):
                     return None
                 new = {"producer_epoch": row["producer_epoch"] + 1, "timeout_ms": self.timeout_ms}

@@ -128,6 +128,24 @@ def test_clean_room_fences_a_producer_of_ours_that_left_its_transaction_open(war
     assert amounts_read(warehouse) == [("ann", 5), ("cash", -5)]
 
 
+def test_clean_room_leaves_a_prepared_transaction_of_ours_to_its_token(warehouse: Warehouse) -> None:
+    """An outside database may have committed with it: who ends it by an init makes the two sides differ."""
+    producer = warehouse.producer("ann")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("money", row={"account": "ann", "amount": 5}, partition=0)
+    token = producer.prepare_transaction()
+
+    values = '[{"account": "zombie", "amount": 1}]'
+    refused = clean_room(warehouse, "transact", "ann", "--topic", "money", "--partition", "0", "--values", values)
+    producer.complete_transaction(token)
+    producer.close()
+
+    assert refused.returncode == REFUSED, refused
+    assert "INVALID_TXN_STATE" in refused.stdout
+    assert amounts(warehouse) == amounts_read(warehouse) == [("ann", 5)]
+
+
 def test_writers_of_both_kinds_at_once_lose_and_double_nothing(warehouse: Warehouse) -> None:
     """Two processes of the clean room and a producer of ours take the same slots of the same logs."""
     command = [sys.executable, "-P", str(HERE / "clean_room.py"), "-w", warehouse.url.removeprefix("file://")]

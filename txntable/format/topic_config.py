@@ -22,6 +22,7 @@ LARGEST_INT = 2**31 - 1
 DAY_MS = 86_400_000
 # Python refuses to read very long ones, by an error of its own.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,1000}\.?[0-9]{0,1000}|\.[0-9]{1,1000})(?:[eE][+-]?[0-9]{1,9})?")
 
 ConfigValue = int | float | str | tuple[str, ...]
 
@@ -214,10 +215,8 @@ def _read_integer(text: str) -> int | None:
 
 
 def _read_double(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
+    # As is Python's float().
+    value = float(text) if _DECIMAL.fullmatch(text) else math.inf
     return value if math.isfinite(value) else None
 
 
@@ -226,5 +225,5 @@ _READERS: Mapping[ConfigType, Callable[[str], ConfigValue | None]] = {
     ConfigType.LONG: _read_integer,
     ConfigType.DOUBLE: _read_double,
     ConfigType.STRING: str,
-    ConfigType.LIST: lambda text: tuple(part.strip() for part in text.split(",") if part.strip()),
+    ConfigType.LIST: lambda text: tuple(part.strip(" ") for part in text.split(",")),
 }
