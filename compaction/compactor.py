@@ -109,7 +109,7 @@ def compact(  # noqa: PLR0913  how to run, by name
     """
     if isinstance(topics, str):
         raise InvalidRequestError("topics is a list of names; put the name into one", topics=shown(topics))
-    # By their folders: to list the topics fails where the log of one of them can not be read.
+    # By their folders: to list the topics fails where the log of one of them cannot be read.
     names = topic_names(warehouse.store.folders(TOPICS_FOLDER)) if topics is None else list(dict.fromkeys(topics))
     chosen = rewriter or rewriter_here(warehouse.context)
     chosen_options = options or CompactionOptions()

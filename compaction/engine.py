@@ -44,7 +44,7 @@ def chosen_rewriter(engine: Engine, here: Rewriter, on_spark: Callable[[], Rewri
     def choose(work: TopicWork, tasks: Sequence[RewriteTask]) -> Rewriter:
         size = sum(task.size for task in tasks)
         told = f"{work.segments.settings.name}: {size / 1024**3:.2f} GiB to rewrite"
-        # One task can not be shared out.
+        # One task cannot be shared out.
         if engine is Engine.SPARK or (engine is Engine.AUTO and size >= _WORTH_SPARK_BYTES and len(tasks) > 1):
             try:
                 rewriter = on_spark()

@@ -56,7 +56,7 @@ def rewriter_here(context: LogContext) -> Rewriter:
 
 
 def run_task(context: LogContext, work: TopicWork, task: RewriteTask) -> RewriteResult:
-    """Write the new segments of one task; one whose sources can not be read fails without the others.
+    """Write the new segments of one task; one whose sources cannot be read fails without the others.
 
     Parameters
     ----------

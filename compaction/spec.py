@@ -74,7 +74,7 @@ class RewriteResult:
     read_records, dropped_records : int
         Of the sources; and those that are in no output.
     failure : str or None
-        Why the task can not be done: a source is damaged.  The topic's other tasks can.
+        Why the task cannot be done: a source is damaged.  The topic's other tasks can.
     """
 
     rewrites: tuple[Rewrite, ...] = ()

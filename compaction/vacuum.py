@@ -81,7 +81,7 @@ def vacuum(
     InvalidRequestError
         `topics` is a single name.
     StoreUnavailableError, DamagedDataError
-        The transaction log can not be read.  What fails in one topic is in the report's `failures`, and the others go
+        The transaction log cannot be read.  What fails in one topic is in the report's `failures`, and the others go
         on: call again; what is deleted is deleted, the rest is still there.
     """
     if isinstance(topics, str):

@@ -9,8 +9,8 @@
     ├── InvalidCallError          mend the call: state is as it was
     └── DamagedDataError          stop: what is stored contradicts the format
 
-A value that a call can not take is one of these, and never any other error, but for Python's own ``TypeError`` where it
-is of a kind that can not be walked, called or be a key.  Owns the predicates and how a message is made; the errors
+A value that a call cannot take is one of these, and never any other error, but for Python's own ``TypeError`` where it
+is of a kind that cannot be walked, called or be a key.  Owns the predicates and how a message is made; the errors
 themselves are :mod:`txntable.coordinator.errors`' and :mod:`txntable.errors`'.  A message is lower case and ends with
 its facts as ``key=value``; the remedy is part of the message.  Must not know of storage.
 """
@@ -33,7 +33,7 @@ def _told(tell: Callable[[object], str], value: object) -> str:
     try:
         return tell(value)
     except Exception:  # noqa: BLE001 - an integer of 5,000 digits, or an object that does not tell what it is
-        return f"<a {type(value).__name__} that can not be shown>"
+        return f"<a {type(value).__name__} that cannot be shown>"
 
 
 class TxnTableError(Exception):

@@ -279,7 +279,7 @@ class PolicyViolationError(InvalidCallError):
 
 
 class SchemaMismatchError(InvalidCallError):
-    """Columns, types or nullability differ from the topic's schema, or it can not be stored."""
+    """Columns, types or nullability differ from the topic's schema, or it cannot be stored."""
 
     code = "INVALID_RECORD"
 

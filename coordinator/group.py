@@ -248,7 +248,7 @@ def _encode_topic(topic: GroupTopic) -> dict[str, object]:
 def _decode_topic(name: str, document: object) -> GroupTopic:
     topic = GroupTopic(**decode_object(document, _WHAT, {"topic_id": str, "partitions": int}, {}))
     if not is_topic_name(name) or not 0 <= topic.partitions <= LARGEST_PARTITION_COUNT:
-        raise DamagedDataError("a stored group holds a topic that can not be", row=_WHAT, partitions=topic.partitions)
+        raise DamagedDataError("a stored group holds a topic that cannot be", row=_WHAT, partitions=topic.partitions)
     return topic
 
 

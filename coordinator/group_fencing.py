@@ -1,7 +1,7 @@
 """Who may commit a group's offsets: ownership since the read (KIP-447, KIP-1251) (PROTOCOL.md §8.4).
 
 A member commits a partition iff it has owned it without a break since it read the range: its ownership epoch is
-still the one that the group metadata froze then.  A member that lost the partition in between can not commit, even if
+still the one that the group metadata froze then.  A member that lost the partition in between cannot commit, even if
 it has it back; a new generation that left it the partition is no reason to refuse.  Without metadata, Kafka's rules:
 only while the group has no members; in a transaction there is no check.  Must not know of offsets.
 """

@@ -12,7 +12,7 @@ AHEAD_MS = 5 * 60_000
 
 
 def has_passed(age_ms: int, patience_ms: int) -> bool:
-    """Return whether somebody's time is over: by age, or by a time so far ahead that it can not be waited for.
+    """Return whether somebody's time is over: by age, or by a time so far ahead that it cannot be waited for.
 
     Parameters
     ----------

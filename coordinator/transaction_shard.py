@@ -270,7 +270,7 @@ def _take_over_prepared(row: TransactionMetadata, request: InitRequest) -> Trans
             transactional_id=row.transactional_id,
             producer_epoch=row.producer_epoch,
         )
-    # Its segments carry this epoch and its markers will end it: it can not be raised before the decision.
+    # Its segments carry this epoch and its markers will end it: it cannot be raised before the decision.
     return Transition(None, ProducerIdentity(row.producer_id, row.producer_epoch, row.token))
 
 

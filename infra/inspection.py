@@ -73,7 +73,7 @@ def _missing(s3: Any, place: WarehousePlace) -> Iterator[str]:
     if not _asked(s3.get_bucket_encryption, bucket):
         yield "the bucket has no default encryption: put-bucket-encryption"
     if _asked(s3.get_bucket_versioning, bucket).get("Status") != "Enabled":
-        yield "deleted objects can not be brought back: put-bucket-versioning"
+        yield "deleted objects cannot be brought back: put-bucket-versioning"
     enabled = [rule for rule in _rules(s3, bucket) if rule.get("Status") == "Enabled" and reaches(rule, place.prefix)]
     if not any("AbortIncompleteMultipartUpload" in rule for rule in enabled):
         yield "parts of uploads that were given up are kept and paid for: put-bucket-lifecycle-configuration"

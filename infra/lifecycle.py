@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 UNREADABLE_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
-"""What is there can not be read before it was restored, which takes hours: a read fails."""
+"""What is there cannot be read before it was restored, which takes hours: a read fails."""
 
 LEAST_UPLOAD_DAYS = 2
 """An upload may last a day and a half before its segment is refused: half of the partition logs' retention."""
@@ -76,7 +76,7 @@ def _deeds(rule: Mapping[str, Any], prefix: str) -> Iterator[str]:
         yield "deletes objects by age: logs and segments that are in use; take the warehouse out of its filter"
     moves = [*rule.get("Transitions", ()), *([rule["Transition"]] if "Transition" in rule else ())]
     for storage_class in sorted({move["StorageClass"] for move in moves} & UNREADABLE_CLASSES):
-        yield f"moves objects to {storage_class}, where they can not be read; take the warehouse out of its filter"
+        yield f"moves objects to {storage_class}, where they cannot be read; take the warehouse out of its filter"
     upload_days = rule.get("AbortIncompleteMultipartUpload", {}).get("DaysAfterInitiation", LEAST_UPLOAD_DAYS)
     if upload_days < LEAST_UPLOAD_DAYS:
         yield f"aborts uploads that are still under way; give them {LEAST_UPLOAD_DAYS} days or more"

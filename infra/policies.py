@@ -6,7 +6,7 @@ against the project's own.  Must not know how policies get to AWS.
 Invariants: every resource lies below the warehouse's prefix, or is its bucket; nobody may delete the warehouse's
 identity or the file behind a row; only the job that maintains a warehouse (and an admin) may delete at all.
 
-An IAM policy can not tell a new object from a replaced one: ``s3:PutObject`` allows both.  That an entry of a log is
+An IAM policy cannot tell a new object from a replaced one: ``s3:PutObject`` allows both.  That an entry of a log is
 never replaced is what :func:`bucket_policy` adds.  Nor can it look into an entry: who may write to a log may write any
 commit to it.
 """
@@ -91,7 +91,7 @@ def place_of(url: str, *, partition: str = "aws", kms_key: str | None = None) ->
     if parts.scheme not in {"s3", "s3a"} or not _BUCKET.fullmatch(parts.netloc) or parts.query or parts.fragment:
         raise ValueError(f"this is no warehouse in S3; give s3://bucket/prefix url={url}")
     if prefix and not all(_SEGMENT.fullmatch(each) for each in prefix.split("/")):
-        raise ValueError(f"a prefix with other than a-z A-Z 0-9 . _ - can not be put into a policy url={url}")
+        raise ValueError(f"a prefix with other than a-z A-Z 0-9 . _ - cannot be put into a policy url={url}")
     return WarehousePlace(parts.netloc, prefix, partition, kms_key)
 
 

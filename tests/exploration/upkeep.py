@@ -131,7 +131,7 @@ COMPACTION = Program(
 
 
 def take_ids(actor: Actor, warehouse: Warehouse) -> None:
-    """Take producer ids; where it can not be told whether that was granted, others."""
+    """Take producer ids; where it cannot be told whether that was granted, others."""
     try:
         actor.tell(f"took {warehouse.transactions.allocate_producer_ids()}")
     except CommitStateUnknownError:

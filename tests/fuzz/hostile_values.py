@@ -1,4 +1,4 @@
-"""Values that a program might hand to a call by mistake, or by malice; each has a name, for some can not be printed."""
+"""Values that a program might hand to a call by mistake, or by malice; each has a name, for some cannot be printed."""
 
 from __future__ import annotations
 

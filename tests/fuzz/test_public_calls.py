@@ -1,7 +1,7 @@
 """No value that is handed to a public call harms a warehouse: what is refused is refused with a word, before it is put.
 
 A value that is not acceptable is a :class:`TxnTableError`, and never any other error but Python's own for a wrong kind:
-a ``TypeError``, for what can not be walked, called or be a key.  More examples with ``HYPOTHESIS_PROFILE=explore``.
+a ``TypeError``, for what cannot be walked, called or be a key.  More examples with ``HYPOTHESIS_PROFILE=explore``.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def make_call(stage: Stage, call: str, values: Mapping[str, Value]) -> None:
         # Whoever prints it must be able to.
         str(error).encode(errors="backslashreplace")
     except TypeError:
-        # Python's own word for what can not be walked, or be a key.
+        # Python's own word for what cannot be walked, or be a key.
         return
 
 

@@ -39,7 +39,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 class Moment(Enum):
     """Where in a transaction a copier is hit."""
 
-    READ = "nothing is sent yet: the transaction can not time out"
+    READ = "nothing is sent yet: the transaction cannot time out"
     APPENDED = "records are in the log"
     SENT = "the offsets, too"
     DECIDED = "and the transaction is decided"
@@ -114,7 +114,7 @@ class Copier:
             os.kill(os.getpid(), blow[0])
 
     def recover(self) -> None:
-        """Abort; where that can not be done any more, begin as a new producer."""
+        """Abort; where that cannot be done any more, begin as a new producer."""
         try:
             self.producer.abort_transaction()
         except TxnTableError:

@@ -1,6 +1,6 @@
 """Every operation of users against every fault of S3 at every kind of its requests: nothing is lost, nothing doubled.
 
-The requests are found by running an operation once, so that a new one can not be forgotten.  Then it is run again with
+The requests are found by running an operation once, so that a new one cannot be forgotten.  Then it is run again with
 one of them going wrong: it succeeds, or raises a clear error and succeeds when it is called again.  The store tries
 nothing again here, so each fault reaches the layers above; what the store does is tested beside this.
 

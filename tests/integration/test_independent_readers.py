@@ -1,4 +1,4 @@
-"""Readers that know nothing of us see exactly the committed records of a public table; what one of them can not do."""
+"""Readers that know nothing of us see exactly the committed records of a public table; what one of them cannot do."""
 
 from __future__ import annotations
 

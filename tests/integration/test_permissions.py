@@ -203,7 +203,7 @@ def test_reader_reads_every_level_without_an_error_or_a_warning(world: Guarded, 
     polled = sum(len(records) for records in consumer.poll().values())
     consumer.close()
 
-    # The third transaction is decided and nobody has completed it: who can not write waits for who can.
+    # The third transaction is decided and nobody has completed it: who cannot write waits for who can.
     assert found == {"snapshot": 2, "read_committed": 2, "read_uncommitted": 3}
     assert polled == 2
     assert snapshot.position < warehouse.transactions.refresh()

@@ -41,7 +41,7 @@ BEHAVIOURS = (
             ADMIN: ["test_describe_transactions_refuses_an_empty_id_and_what_is_no_list"],
             FENCE: ["test_fence_refuses_an_empty_id_and_what_is_no_list_and_fences_none"],
         },
-        "A producer with an empty id can not get beyond init, so joining and ending are never asked under one.",
+        "A producer with an empty id cannot get beyond init, so joining and ending are never asked under one.",
     ),
     Behaviour(
         "3",

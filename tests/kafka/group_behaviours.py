@@ -132,7 +132,7 @@ BEHAVIOURS = (
                 "test_committed_offset_keeps_its_text_and_goes_backwards_and_beyond_the_end_as_in_kafka",
             ],
         },
-        "A snapshot shows both as of one position, which Kafka can not.",
+        "A snapshot shows both as of one position, which Kafka cannot.",
     ),
     Behaviour(
         "117",

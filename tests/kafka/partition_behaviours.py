@@ -182,7 +182,7 @@ BEHAVIOURS = (
                 "test_find_hanging_looks_only_at_what_is_open_for_longer_than_the_limit",
             ]
         },
-        "A marker is a row and can not be empty.",
+        "A marker is a row and cannot be empty.",
     ),
     Behaviour(
         "67",
@@ -271,7 +271,7 @@ BEHAVIOURS = (
             VERIFICATION: ["test_append_is_refused_when_no_transaction_is_ongoing"],
             RETRIES: ["test_append_is_refused_at_its_second_attempt_when_the_transaction_was_aborted_meanwhile"],
         },
-        "There is no guard to keep: every attempt of every append is verified, and that can not be turned off.",
+        "There is no guard to keep: every attempt of every append is verified, and that cannot be turned off.",
     ),
     Behaviour(
         "83",

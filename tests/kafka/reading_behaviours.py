@@ -68,7 +68,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "78",
-        "When what tells readers of an abort can not be written, the last stable offset stays until it is.",
+        "When what tells readers of an abort cannot be written, the last stable offset stays until it is.",
         {
             RETRIES: ["test_marker_that_could_not_be_written_does_not_fail_the_commit"],
             CONSUMER: ["test_transaction_of_a_producer_that_died_after_its_decision_is_completed_by_who_polls"],

@@ -39,7 +39,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "30",
-        "A timeout leaves alone what changes at that moment; when it can not be written, no epoch rises.",
+        "A timeout leaves alone what changes at that moment; when it cannot be written, no epoch rises.",
         {
             TIMEOUTS: [
                 "test_timeout_does_not_hit_a_transaction_that_began_while_it_was_decided",
@@ -151,7 +151,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "43",
-        "Markers go out in groups; what has no owner any more is skipped, what can not be reached waits.",
+        "Markers go out in groups; what has no owner any more is skipped, what cannot be reached waits.",
         {
             PARTITION_LOG: ["test_group_commit_gives_offsets_in_decision_order"],
             CALLS: ["test_transaction_over_a_deleted_topic_completes_in_the_others"],
@@ -178,7 +178,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "46",
-        "Only ids without a transaction expire, in commits of bounded size; one that can not be written keeps its ids.",
+        "Only ids without a transaction expire, in commits of bounded size; one that cannot be written keeps its ids.",
         {
             UPKEEP: ["test_expire_lets_go_only_of_an_idle_id_without_a_transaction"],
             EXPIRY: [

@@ -62,7 +62,7 @@ class Writer(NamedTuple):
 class Slots(NamedTuple):
     """One world.  ``young`` and ``old``: how many entries one and two ticks have passed over.
 
-    What can not become wrong any more is forgotten: who was told that it is committed where the log has it,
+    What cannot become wrong any more is forgotten: who was told that it is committed where the log has it,
     and who was told that it is not where the log has another.
     """
 

@@ -1,7 +1,7 @@
 """The name of each crash point: what a storage call has made durable when a process dies after it.
 
 PROTOCOL.md §11 has a row for each name.  A storage call of a kind that is not known here is an error,
-so that a new one can not be forgotten.
+so that a new one cannot be forgotten.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Within a run what is immutable is decoded once, though every process reads it again: a third of a run's time.
 
-Owns which results may be shared: entries, rows and batches can not be changed, and of a checkpoint each reader gets a
+Owns which results may be shared: entries, rows and batches cannot be changed, and of a checkpoint each reader gets a
 state of its own.
 """
 

@@ -113,7 +113,7 @@ class Merchant(Teller):
         elif done:
             producer.commit()
         elif ends_by_token:
-            # Only who has lost the owner can not say which token was the last.
+            # Only who has lost the owner cannot say which token was the last.
             producer.complete(before, producer.txn, commit=False)
         else:
             producer.abort()

@@ -318,7 +318,7 @@ def _values(snapshot: Snapshot) -> Counter[str]:
 
 
 def _refused(call: Callable[[], object], error: type[TxnTableError]) -> None:
-    """Make a call that must be refused, unless the store can not be reached."""
+    """Make a call that must be refused, unless the store cannot be reached."""
     try:
         call()
     except (error, RetriableError):

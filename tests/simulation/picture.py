@@ -36,7 +36,7 @@ class Picture:
     committed, uncommitted : dict
         The same, as the levels show it.
     snapshots : dict
-        Position -> the same; ``None``: it can not be read any more.
+        Position -> the same; ``None``: it cannot be read any more.
     versions : dict
         Version of the public table -> the same, from its files.
     commits : dict

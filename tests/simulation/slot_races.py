@@ -174,7 +174,7 @@ class CutOff(Actor):
                 self.connected = False
 
     def flush(self, producer: Producer) -> None:
-        """Flush; where the store can not be reached, wait until it can, and make the same call again."""
+        """Flush; where the store cannot be reached, wait until it can, and make the same call again."""
         while True:
             try:
                 producer.flush()

@@ -1,6 +1,6 @@
 """A compaction killed at every storage call, and raced at every storage call: whoever comes next finishes it.
 
-The storage calls are found by running it, so that a new one can not be forgotten.  PROTOCOL.md §11 says what is true
+The storage calls are found by running it, so that a new one cannot be forgotten.  PROTOCOL.md §11 says what is true
 at each.
 """
 

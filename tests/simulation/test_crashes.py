@@ -1,6 +1,6 @@
 """A kill before and after every storage call of every operation, then recovery by another process.
 
-The crash points are found by running the operation, so that a new storage call can not be
+The crash points are found by running the operation, so that a new storage call cannot be
 forgotten.  PROTOCOL.md §11 says what is true at each.
 """
 

@@ -26,7 +26,7 @@ _TOO_LARGE = 2**63
 
 
 class Careless(Onlooker):
-    """Writes as others do, and decides what can not be read."""
+    """Writes as others do, and decides what cannot be read."""
 
     kinds: tuple[str, ...] = ("write", "write", "remember", "remember", "stand", "number", "place", "pause", "complete")
 

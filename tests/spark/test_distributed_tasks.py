@@ -28,13 +28,13 @@ def test_no_tasks_have_no_results(spark: Any) -> None:
 def test_error_of_a_task_reaches_the_caller_with_its_facts_and_results_before_it_stay(spark: Any) -> None:
     def work(number: int) -> int:
         if number == 2:
-            raise DamagedDataError("a segment can not be read", path="p0", partition=number)
+            raise DamagedDataError("a segment cannot be read", path="p0", partition=number)
         return number
 
     results = distribute(spark, work, range(4))
 
     assert [next(results), next(results)] == [0, 1]
-    with pytest.raises(DamagedDataError, match="a segment can not be read path=p0 partition=2"):
+    with pytest.raises(DamagedDataError, match="a segment cannot be read path=p0 partition=2"):
         next(results)
 
 

@@ -19,7 +19,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 
 def literal(limit: Any) -> Any:
-    # A time travels as text: Python can not bring the first and the last year into a zone.
+    # A time travels as text: Python cannot bring the first and the last year into a zone.
     if isinstance(limit, dt.datetime):
         kind = "timestamp_ntz" if limit.tzinfo is None else "timestamp"
         return F.lit(limit.isoformat()).cast(kind)

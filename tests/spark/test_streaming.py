@@ -242,7 +242,7 @@ def test_batch_0_of_another_checkpoint_is_not_taken_for_one_that_has_committed(
     ("options", "message"),
     [
         ({"batchId": "1", "transactionalId": "etl"}, "batches of a stream have Spark's numbers"),
-        ({"distributionMode": "hash"}, "can not shuffle"),
+        ({"distributionMode": "hash"}, "cannot shuffle"),
         ({"speed": "high"}, "unknown=speed"),
     ],
 )

@@ -79,7 +79,7 @@ def varied() -> pa.Table:
 
 
 def usual() -> pa.Table:
-    """Those without a value that JSON can not say."""
+    """Those without a value that JSON cannot say."""
     return table([varied_row(number) for number in range(VARIED_ROWS) if number % 3 != 1], VARIED)
 
 
@@ -262,7 +262,7 @@ def test_statistics_of_the_public_table_are_those_of_its_files(
         found = pq.read_table(here.path(topic) / add.path)
         stats = json.loads(add.stats)
         assert stats["numRecords"] == found.num_rows
-        # A column that can not be said takes all bounds of its side with it.
+        # A column that cannot be said takes all bounds of its side with it.
         is_said = topic == "skewed" or not pc.any(pc.is_nan(found.column("ratio"))).as_py()
         assert [bound in stats for bound in ("minValues", "maxValues")] == [is_said, is_said]
         for name in columns:

@@ -229,7 +229,7 @@ def test_hint_and_identity_that_are_too_long_are_not_parsed(tmp_path: Path) -> N
 
     assert decode_hint(b'{"version": 3}') == 3
     assert decode_hint(b'{"version": 3}' + b" " * 5000) is None
-    with pytest.raises(DamagedDataError, match="can not be read"):
+    with pytest.raises(DamagedDataError, match="cannot be read"):
         Warehouse.open(made.url)
 
 

@@ -229,7 +229,7 @@ def test_segment_with_other_columns_is_refused(columns: dict[str, list[Any]]) ->
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     missing = len(SITE.objects.snapshot()[SEGMENT].data) - len(data)
 
-    with pytest.raises(REFUSED, match="a segment can not be read") as refusal:
+    with pytest.raises(REFUSED, match="a segment cannot be read") as refusal:
         read_segment(data[:footer] + b"\0" * missing + data[footer:])
 
     assert "another size" not in str(refusal.value)

@@ -56,7 +56,7 @@ def statistics_of(table: pa.Table, row_group_size: int = 3) -> dict[str, Any]:
 
 
 def bound(stats: dict[str, Any], side: str) -> Any:
-    """The bound of column ``a``; a side that can not be said is not there at all, never without a column."""
+    """The bound of column ``a``; a side that cannot be said is not there at all, never without a column."""
     assert stats.get(side) != {}
     return stats.get(side, {}).get("a")
 

@@ -1,4 +1,4 @@
-"""Which settings of a topic can not be kept together, and what those mean that can."""
+"""Which settings of a topic cannot be kept together, and what those mean that can."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Admin(OfOneProcess):
         TopicAlreadyExistsError
             It exists (with `exist_ok`: with other settings, which are named).
         InvalidTopicError, InvalidPartitionsError, InvalidConfigError, SchemaMismatchError, InvalidRequestError
-            The argument named can not be used.
+            The argument named cannot be used.
         """
         if isinstance(key, str):
             raise InvalidRequestError("key is a list of column names; put the name into one", key=shown(key))
@@ -132,7 +132,7 @@ class Admin(OfOneProcess):
         UnknownTopicOrPartitionError
             There is no such topic.
         SchemaMismatchError
-            A column is not nullable, is there with another type, or its name or type can not be stored.
+            A column is not nullable, is there with another type, or its name or type cannot be stored.
         InvalidRequestError
             A zone-less timestamp, in a topic that was created without any: create another topic.
         CommitStateUnknownError
@@ -166,7 +166,7 @@ class Admin(OfOneProcess):
         UnknownTopicOrPartitionError
             There is no such topic.
         InvalidPartitionsError
-            A topic has as many or more already, or can not have that many.  After a call of unknown outcome,
+            A topic has as many or more already, or cannot have that many.  After a call of unknown outcome,
             ``current_partitions`` tells whether it was done.
         InvalidRequestError
             `new_totals` is no mapping.
@@ -232,7 +232,7 @@ class Admin(OfOneProcess):
         UnknownTopicOrPartitionError
             There is no such topic.
         InvalidConfigError
-            A name is unknown, a value not allowed, or the settings can not be kept together: the message says why.
+            A name is unknown, a value not allowed, or the settings cannot be kept together: the message says why.
         InvalidRequestError
             `changes` is no mapping.
         CommitStateUnknownError, StoreUnavailableError
@@ -327,7 +327,7 @@ class Admin(OfOneProcess):
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         DamagedDataError
-            A segment that an offset cuts can not be read; no reader sees the records any more.
+            A segment that an offset cuts cannot be read; no reader sees the records any more.
         """
         return delete_before(self._topic_log, before, validate_only=validate_only)
 
@@ -360,7 +360,7 @@ class Admin(OfOneProcess):
         InvalidRequestError
             A spec that there is not, or the level ``snapshot``.
         DamagedDataError
-            A segment can not be read; the message names it.
+            A segment cannot be read; the message names it.
         """
         return list_offsets(self._topic_reader, wanted, isolation_level)
 
@@ -503,7 +503,7 @@ class Admin(OfOneProcess):
         UnknownMemberIdError
             The group has members: stop them first, or let them commit.
         InvalidRequestError, OffsetMetadataTooLargeError
-            An argument can not be used.
+            An argument cannot be used.
         CommitStateUnknownError
             Call again.
         """
@@ -725,12 +725,12 @@ class Admin(OfOneProcess):
         Returns
         -------
         list of Finding
-            Empty: all is well.  What can not be read is a finding, too.
+            Empty: all is well.  What cannot be read is a finding, too.
 
         Raises
         ------
         StoreUnavailableError, StorePermissionError
-            The topics can not be listed.
+            The topics cannot be listed.
         """
         if not isinstance(limits, UpkeepLimits | None):
             raise InvalidConfigError("limits are UpkeepLimits", limits=shown(limits))
@@ -756,7 +756,7 @@ class Admin(OfOneProcess):
         UnknownTopicOrPartitionError
             There is no such topic.
         DamagedDataError
-            A log can not be read.
+            A log cannot be read.
         StoreUnavailableError, StorePermissionError
             Call again; nothing is said of what was not read.
         """

@@ -45,7 +45,7 @@ class NamedSegment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFinding:
-    """A file that is not the one that its row names, or of which that can not be told.
+    """A file that is not the one that its row names, or of which that cannot be told.
 
     Attributes
     ----------

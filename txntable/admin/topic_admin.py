@@ -59,7 +59,7 @@ class TopicAdmin:
     def wanted(
         self, name: str, partitions: int, schema: pa.Schema | None, key: tuple[str, ...], config: Mapping[str, object]
     ) -> TopicSettings:
-        """Return the settings of a new topic, with a new id; refuse what a topic can not be."""
+        """Return the settings of a new topic, with a new id; refuse what a topic cannot be."""
         if schema is None:
             schema, key = KAFKA_SCHEMA, key or ("key",)
         schema = check_topic_schema(schema)

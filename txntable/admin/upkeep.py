@@ -141,7 +141,7 @@ def limits_from_text(values: Mapping[str, str]) -> UpkeepLimits:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is late, or can not be told.
+    """Something that is late, or cannot be told.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class Finding:
     unit : str
         Of both.
     note : str
-        What else is known; of what can not be read the error.
+        What else is known; of what cannot be read the error.
     """
 
     duty: Duty

@@ -5,7 +5,7 @@ The rules are those of PROTOCOL.md §6.6.
 Owns what is looked at, and that it is cheap: every log from its newest checkpoint, a LIST of each log's folder, a HEAD
 here and there; never a LIST of segments, nor older entries unless they are asked for.  Reads only.  The time is this
 machine's: asking for the store's is a write.
-What can not be read is a finding, and the rest is looked at all the same.
+What cannot be read is a finding, and the rest is looked at all the same.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class UpkeepCheck:
         Raises
         ------
         StoreUnavailableError, StorePermissionError
-            The topics can not be listed.
+            The topics cannot be listed.
         """
         public_ms = self._settings.vacuum_retention_ms
         found = self._unless_unreadable(TRANSACTION_LOG_ROOT, self._of_transactions)

@@ -30,7 +30,7 @@ MEANINGS: Mapping[str, str] = {
     "producer_id_expiration_ms": _EXPIRY + "a late retry of an idle producer may be appended twice",
     "batch_retention_ms": _EXPIRY + "older batch names can be committed again, and older tokens are unknown",
     "offsets_retention_ms": _EXPIRY + "idle groups begin again by auto_offset_reset",
-    "snapshot_retention_ms": "the next compaction goes by it: shorter, snapshots as of younger decisions can not be"
+    "snapshot_retention_ms": "the next compaction goes by it: shorter, snapshots as of younger decisions cannot be"
     " read at the head any more",
 }
 """Setting -> what its change means for what is running."""

@@ -1,6 +1,6 @@
 """``txntable check``: what nobody does for a warehouse any more; for an alarm.
 
-Owns the exit codes: 0, nothing is late; 1, something is, or the warehouse can not be read; 2, usage.
+Owns the exit codes: 0, nothing is late; 1, something is, or the warehouse cannot be read; 2, usage.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def column_from_text(text: str) -> pa.Field:
     Raises
     ------
     SchemaMismatchError
-        It can not be read, or there is no such type; nested ones are made with the Python client.
+        It cannot be read, or there is no such type; nested ones are made with the Python client.
     """
     matched = _COLUMN.fullmatch(text)
     if matched is None:

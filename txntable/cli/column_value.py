@@ -221,7 +221,7 @@ def _decimal(kind: pa.DataType, value: Any) -> Decimal:
 def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise _unfit("text", value)
-    # JSON can name half a character, which UTF-8 can not hold.
+    # JSON can name half a character, which UTF-8 cannot hold.
     value.encode()
     return value
 

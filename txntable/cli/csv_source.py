@@ -81,7 +81,7 @@ def csv_tables(stream: BinaryIO, columns: RecordColumns, null_value: str) -> Ite
     Raises
     ------
     SchemaMismatchError
-        Columns or a value do not fit, or a row can not be read; with the ``row``, the header being row 1.
+        Columns or a value do not fit, or a row cannot be read; with the ``row``, the header being row 1.
     """
     source = _Input(stream)
     if not source.header:
@@ -186,5 +186,5 @@ def _refusal(error: Exception, names: list[str], columns: RecordColumns) -> Sche
     if "straddling" in text:
         text = "a row is longer than a block, or a quote is never closed"
     return SchemaMismatchError(
-        f"the input can not be read as CSV: {text}", topic=columns.topic.name, row=row, column=column
+        f"the input cannot be read as CSV: {text}", topic=columns.topic.name, row=row, column=column
     )

@@ -82,7 +82,7 @@ class DeferredCommand(TyperCommand):
 
 
 def told_in_source(point: EntryPoint) -> str | None:
-    """Return what a command is for, without importing its module; ``None`` where that can not be told.
+    """Return what a command is for, without importing its module; ``None`` where that cannot be told.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def load_command(point: EntryPoint) -> Any:
     Returns
     -------
     command
-        As Typer's groups hold them.  Where it can not be loaded, a command that says why when called: help and all
+        As Typer's groups hold them.  Where it cannot be loaded, a command that says why when called: help and all
         other commands work as ever.
     """
     try:
@@ -166,7 +166,7 @@ def _missing(name: str, cause: ModuleNotFoundError) -> MissingDependencyError:
 
 def _broken(point: EntryPoint, cause: BaseException) -> MissingDependencyError:
     error = MissingDependencyError(
-        f"`txntable {point.name}` can not be loaded; mend or remove the package that brings it",
+        f"`txntable {point.name}` cannot be loaded; mend or remove the package that brings it",
         missing=point.value,
         package=None if point.dist is None else point.dist.name,
         reason=f"{type(cause).__name__}: {cause}",
@@ -191,4 +191,4 @@ def _unavailable(name: str, error: MissingDependencyError) -> Any:
 
 
 def _why(error: MissingDependencyError) -> str:
-    return "can not be loaded" if "reason" in error.facts else "is not installed"
+    return "cannot be loaded" if "reason" in error.facts else "is not installed"

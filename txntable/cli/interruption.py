@@ -112,7 +112,7 @@ def watched() -> Iterator[None]:
     """Let a signal end the process at once that is the second, or is not taken in time; for a whole process only.
 
     Python writes the number of a signal into a pipe when it comes, whatever the main thread does; a thread reads it
-    here.  An interruption that is raised where Python can not hand
+    here.  An interruption that is raised where Python cannot hand
     it on (in a finalizer) would print a trace and be lost: it is raised again.
     """
     reading, writing = os.pipe()

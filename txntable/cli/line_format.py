@@ -96,7 +96,7 @@ class LineFormat:
         for pair in text.split(self.headers_separator):
             name, value = _divided(pair, self.headers_key_separator, "header key separator")
             if name == self.null_marker:
-                raise ValueError("a header's name can not be null")
+                raise ValueError("a header's name cannot be null")
             headers.append({"key": name.decode(), "value": self._unless_null(value)})
         return headers
 

@@ -126,10 +126,10 @@ def read_records(stream: BinaryIO, settings: TopicSettings, reading: Reading) ->
     Raises
     ------
     SchemaMismatchError
-        A record can not be read or does not fit the topic; the message has its ``line`` or ``row``
+        A record cannot be read or does not fit the topic; the message has its ``line`` or ``row``
         (of CSV: the header is row 1).  Nothing after it was looked at.
     InvalidRequestError
-        The input can not be read at all, or in this format.
+        The input cannot be read at all, or in this format.
     """
     columns = columns_of(settings, reading.bytes_form)
     if reading.format is RecordFormat.LINES:
@@ -157,7 +157,7 @@ def _chunks(tables: Iterator[pa.Table], settings: TopicSettings) -> Iterator[Chu
             if table.num_rows:
                 yield from _by_partition(table)
     except OSError as error:
-        raise InvalidRequestError(f"the input can not be read: {str(error).lower()}", topic=settings.name) from error
+        raise InvalidRequestError(f"the input cannot be read: {str(error).lower()}", topic=settings.name) from error
 
 
 def _by_partition(table: pa.Table) -> Iterator[Chunk]:
@@ -183,7 +183,7 @@ def _line_tables(
             row = read(line)
         except ValueError as error:
             raise SchemaMismatchError(
-                f"a record can not be read: {error}", topic=columns.topic.name, line=number, found=shown(line)
+                f"a record cannot be read: {error}", topic=columns.topic.name, line=number, found=shown(line)
             ) from error
         if row is None:
             continue
@@ -224,5 +224,5 @@ def _parquet_tables(stream: BinaryIO, columns: RecordColumns) -> Iterator[pa.Tab
             yield columns.completed(pa.Table.from_batches([batch]), absent)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise InvalidRequestError(
-            f"the input can not be read as Parquet: {str(error).lower()}", topic=columns.topic.name
+            f"the input cannot be read as Parquet: {str(error).lower()}", topic=columns.topic.name
         ) from error

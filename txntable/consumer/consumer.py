@@ -187,7 +187,7 @@ class Consumer(OfOneProcess):
         UnknownTopicOrPartitionError
             A topic was deleted, or made again: assign or subscribe again.
         DamagedDataError
-            A segment can not be read; the same call raises it again.  Seek over it, or pause the partition.
+            A segment cannot be read; the same call raises it again.  Seek over it, or pause the partition.
         FencedInstanceIdError
             A newer consumer has the instance id of this static member: close this one.
         InconsistentGroupProtocolError, GroupMaxSizeReachedError
@@ -509,7 +509,7 @@ class Consumer(OfOneProcess):
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read, for :meth:`txntable.Producer.send_offsets_to_transaction`.
 
-        Who owned what was frozen when it was read: a partition that was lost since can not be committed, even when
+        Who owned what was frozen when it was read: a partition that was lost since cannot be committed, even when
         the consumer has it back.  Without membership it names the group only.
 
         Raises

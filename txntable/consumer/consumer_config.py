@@ -82,7 +82,7 @@ class ConsumerConfig:
     isolation_level : str or IsolationLevel
         ``"read_committed"`` or ``"read_uncommitted"``.
     auto_offset_reset : str or AutoOffsetReset
-        Where it begins, and where an offset can not be read: ``"latest"``, ``"earliest"``, or ``"none"``: an error.
+        Where it begins, and where an offset cannot be read: ``"latest"``, ``"earliest"``, or ``"none"``: an error.
     max_poll_records : int
         The most records that one poll returns.
     fetch_max_bytes : int

@@ -1,6 +1,6 @@
 """Where a consumer stands in one partition: the next offset that it wants, or where it is to begin.
 
-Owns Kafka's rule for an offset that can not be read: it is one only below the log start or beyond all
+Owns Kafka's rule for an offset that cannot be read: it is one only below the log start or beyond all
 that was appended.  Between the bound of an isolation level and the high watermark it is fine, and waits.  Pure.
 """
 
@@ -13,7 +13,7 @@ from txntable.partition.topic_view import Bounds
 
 
 class AutoOffsetReset(Enum):
-    """Where a consumer begins that has no offset, or one that can not be read; the value is Kafka's name."""
+    """Where a consumer begins that has no offset, or one that cannot be read; the value is Kafka's name."""
 
     EARLIEST = "earliest"
     """At the log start."""
@@ -32,7 +32,7 @@ class FetchPosition:
     offset : int or None
         The next offset that is wanted; ``None``: `reset` says where it is, once that is asked.
     reset : AutoOffsetReset
-        Where it begins, and again where the offset can not be read.
+        Where it begins, and again where the offset cannot be read.
     paused : bool
         Whether nothing is wanted for now.
     awaits_committed : bool
@@ -48,7 +48,7 @@ class FetchPosition:
     sought: bool = False
 
     def begins_at(self, bounds: Bounds) -> int | None:
-        """Return the offset at which reading begins; ``None``: there is none, the offset can not be read.
+        """Return the offset at which reading begins; ``None``: there is none, the offset cannot be read.
 
         An offset beyond the high watermark is none, as far as `bounds` know: who knows more decides.
         """

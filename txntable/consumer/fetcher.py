@@ -119,9 +119,9 @@ class Fetcher:
         Raises
         ------
         OffsetOutOfRangeError
-            There is no offset to begin at, or it can not be read, and the policy is ``none``: seek.
+            There is no offset to begin at, or it cannot be read, and the policy is ``none``: seek.
         DamagedDataError
-            A segment can not be read; the position stays before it.
+            A segment cannot be read; the position stays before it.
         StoreUnavailableError, CommitStateUnknownError
             Call again.
         """
@@ -275,5 +275,5 @@ class Fetcher:
             raise OffsetOutOfRangeError(
                 "there is no such offset to read from, and auto_offset_reset is none; seek to one", **facts
             )
-        logger.info("the offset can not be read, and is reset offset=%s to=%s of %s", position.offset, start, partition)
+        logger.info("the offset cannot be read, and is reset offset=%s to=%s of %s", position.offset, start, partition)
         return start

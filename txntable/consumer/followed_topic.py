@@ -113,7 +113,7 @@ class FollowedTopic:
     def holds(self, partition: int, offset: int) -> bool:
         """Return whether everything below an offset was appended, by the partition logs as they are now.
 
-        A public table that these credentials can not bring up may be behind them; raises as :meth:`follow`.
+        A public table that these credentials cannot bring up may be behind them; raises as :meth:`follow`.
         """
         self.catch_up()
         segments = self.reader.topic.segments

@@ -2,7 +2,7 @@
 
 Owns how much is decoded at once, and where the position goes: past the record that was taken last, and past
 gaps (markers, aborted records) once nothing is left before the next segment that is planned.  A fetch that has
-failed, or was interrupted, can not go on: it is thrown away, and another one begins at the position.
+failed, or was interrupted, cannot go on: it is thrown away, and another one begins at the position.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PartitionFetch:
         Raises
         ------
         DamagedDataError
-            A segment can not be read; the message names it.
+            A segment cannot be read; the message names it.
         StoreUnavailableError
             Begin another fetch.
         """

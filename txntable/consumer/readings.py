@@ -75,7 +75,7 @@ class Readings:
     def give_up(self, partitions: Iterable[TopicPartition]) -> None:
         """Take note that these were given up, also where the group leaves them to the consumer after all.
 
-        It reads them from what is committed then: what was handed out before can not be committed beside that.
+        It reads them from what is committed then: what was handed out before cannot be committed beside that.
         """
         for partition in self.by_partition.keys() & set(partitions):
             reading = self.by_partition[partition]

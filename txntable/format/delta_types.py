@@ -50,7 +50,7 @@ LARGEST_PRECISION = 38
 
 
 def canonical_type(kind: pa.DataType) -> pa.DataType | None:
-    """Return the Arrow type by which the project stores `kind`; ``None``: it can not be stored."""
+    """Return the Arrow type by which the project stores `kind`; ``None``: it cannot be stored."""
     if kind in _DELTA_NAMES:
         return kind
     if kind in _SAME:
@@ -79,7 +79,7 @@ def _canonical_nested(kind: pa.DataType) -> pa.DataType | None:
 
 
 def canonical_field(field: pa.Field) -> pa.Field | None:
-    """Return a field with its canonical type and without metadata; ``None``: it can not be stored."""
+    """Return a field with its canonical type and without metadata; ``None``: it cannot be stored."""
     kind = canonical_type(field.type)
     return None if kind is None else pa.field(field.name, kind, nullable=field.nullable)
 
@@ -96,7 +96,7 @@ def unsupported_part(kind: pa.DataType) -> pa.DataType | None:
 
 
 def nearest_type(kind: pa.DataType) -> str:
-    """Return the name of a type that can be stored and comes nearest to one that can not."""
+    """Return the name of a type that can be stored and comes nearest to one that cannot."""
     if kind in _NEAREST:
         return _NEAREST[kind]
     if pa.types.is_timestamp(kind):

@@ -27,7 +27,7 @@ _REPEATING = 4
 
 
 def check_key(schema: pa.Schema, key: Sequence[str]) -> None:
-    """Refuse a key that can not choose a partition.
+    """Refuse a key that cannot choose a partition.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def check_key(schema: pa.Schema, key: Sequence[str]) -> None:
         kind = schema.field(name).type
         if not is_key_type(kind):
             raise SchemaMismatchError(
-                "a column of this type can not be a key; choose another one",
+                "a column of this type cannot be a key; choose another one",
                 column=name,
                 found=str(kind),
                 expected=_ACCEPTED,

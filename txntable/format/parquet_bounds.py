@@ -89,7 +89,7 @@ def batch_rows(
     ------
     DamagedDataError
         The columns would decode to more than :data:`LARGEST_ROW_GROUP_BYTES`, a value that is repeated to more than
-        :data:`BATCH_BYTES`, or the pages can not be read.
+        :data:`BATCH_BYTES`, or the pages cannot be read.
     """
     total = repeated = 0
     schema = footer.schema
@@ -110,7 +110,7 @@ def check_whole(
     Raises
     ------
     DamagedDataError
-        It would, or its pages can not be read.
+        It would, or its pages cannot be read.
     """
     total = 0
     schema = footer.schema
@@ -131,7 +131,7 @@ def _columns(
         try:
             yield chunk, _Column(chunk.codec, data, list(pages_of(data)))
         except ValueError as error:
-            raise DamagedDataError(f"its pages can not be read: {error}") from error
+            raise DamagedDataError(f"its pages cannot be read: {error}") from error
 
 
 def _width(column: pq.ColumnSchema) -> int:

@@ -1,6 +1,6 @@
 """The headers of a column's pages in a Parquet file: what decoding them will really take (PROTOCOL.md §5.2).
 
-A footer may claim anything; a page can not be decoded to more than its own header says, for the reader takes the
+A footer may claim anything; a page cannot be decoded to more than its own header says, for the reader takes the
 header's sizes.  Owns as much of Thrift's compact encoding as these headers need.  Pure: bytes in, numbers out.
 """
 

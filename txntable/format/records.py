@@ -60,7 +60,7 @@ class SendOptions:
     Raises
     ------
     InvalidRequestError
-        The timestamp is no moment that a record can have, or `on_delivery` can not be called.
+        The timestamp is no moment that a record can have, or `on_delivery` cannot be called.
     """
 
     timestamp_ms: int

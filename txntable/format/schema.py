@@ -95,7 +95,7 @@ def check_topic_schema(schema: pa.Schema) -> pa.Schema:
     Raises
     ------
     SchemaMismatchError
-        It is no Arrow schema, there are no columns, or a name or a type can not be stored: change what the message
+        It is no Arrow schema, there are no columns, or a name or a type cannot be stored: change what the message
         names.
     """
     if not isinstance(schema, pa.Schema):
@@ -119,7 +119,7 @@ def check_topic_schema(schema: pa.Schema) -> pa.Schema:
         if column is None:
             part = unsupported_part(field.type)
             raise SchemaMismatchError(
-                "a column's type can not be stored; cast it to the nearest one that can",
+                "a column's type cannot be stored; cast it to the nearest one that can",
                 column=field.name,
                 found=str(part),
                 nearest=nearest_type(part),
@@ -182,7 +182,7 @@ def to_delta_schema(schema: pa.Schema) -> str:
     Raises
     ------
     ValueError
-        A type can not be stored; :func:`check_topic_schema` says so to users.
+        A type cannot be stored; :func:`check_topic_schema` says so to users.
     """
     fields = []
     for field in schema:
@@ -199,7 +199,7 @@ def from_delta_schema(text: str) -> pa.Schema:
     Raises
     ------
     ValueError, KeyError, TypeError
-        It can not be read, or has a type that this version does not know.
+        It cannot be read, or has a type that this version does not know.
     """
     return pa.schema([from_delta_field(field) for field in parse_json(text)["fields"]])
 

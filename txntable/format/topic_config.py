@@ -172,7 +172,7 @@ def config_value(name: str, config: Mapping[str, str]) -> ConfigValue:
     Raises
     ------
     InvalidConfigError
-        The name is unknown, or its text can not be read.
+        The name is unknown, or its text cannot be read.
     """
     key = _key(name)
     text = config.get(name, key.default)

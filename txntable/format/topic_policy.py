@@ -1,4 +1,4 @@
-"""What a topic's settings mean together: what becomes of its old records, and which settings can not be kept.
+"""What a topic's settings mean together: what becomes of its old records, and which settings cannot be kept.
 
 The rules are those of PROTOCOL.md §3.2.
 
@@ -58,7 +58,7 @@ def required_key_column(settings: TopicSettings) -> str | None:
 
 
 def check_policy(topic: TopicSettings, warehouse: WarehouseSettings) -> None:
-    """Refuse settings that can not be kept together.
+    """Refuse settings that cannot be kept together.
 
     Parameters
     ----------

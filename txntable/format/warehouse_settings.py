@@ -183,4 +183,4 @@ def settings_from(configuration: Mapping[str, str]) -> WarehouseSettings:
     try:
         return WarehouseSettings(**{known[name]: whole_number(found[name]) for name in found.keys() & known.keys()})
     except (ValueError, InvalidConfigError) as error:
-        raise DamagedDataError("the warehouse's settings can not be read", settings=reprlib.repr(found)) from error
+        raise DamagedDataError("the warehouse's settings cannot be read", settings=reprlib.repr(found)) from error

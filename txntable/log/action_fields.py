@@ -73,7 +73,7 @@ def check_file_path(path: str) -> str:
     """
     if len(path) > LARGEST_PATH or _whole_path(path) is None or _goes_upwards(path):
         raise DamagedDataError(
-            "a log names a file that can not be one of its table's; restore the log from a backup",
+            "a log names a file that cannot be one of its table's; restore the log from a backup",
             file=reprlib.repr(path),
         )
     return path
@@ -95,13 +95,13 @@ def check_file_paths(paths: pa.ChunkedArray) -> None:
     if pc.any(pc.invert(fine)).as_py():
         odd = paths.filter(pc.invert(fine))[0].as_py()
         check_file_path(odd if isinstance(odd, str) else "")
-        raise DamagedDataError("a log names a file that can not be one of its table's", file=reprlib.repr(odd))
+        raise DamagedDataError("a log names a file that cannot be one of its table's", file=reprlib.repr(odd))
     if pc.count_distinct(paths).as_py() != len(paths):
         raise DamagedDataError("a checkpoint names a file twice; restore it from a backup")
 
 
 def check_file_columns(adds: pa.Table) -> None:
-    """Refuse the columns of a checkpoint's live files when a row lacks a value, or has one that can not be.
+    """Refuse the columns of a checkpoint's live files when a row lacks a value, or has one that cannot be.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def check_file_columns(adds: pa.Table) -> None:
     for name, highest in (("size", LARGEST_NUMBER), ("modificationTime", LAST_MOMENT_MS)):
         bounds = pc.min_max(adds[name]).as_py()
         if not 0 <= (bounds["min"] or 0) <= (bounds["max"] or 0) <= highest:
-            raise DamagedDataError("a checkpoint has a file with a number that can not be", column=name)
+            raise DamagedDataError("a checkpoint has a file with a number that cannot be", column=name)
     for name in ("size", "modificationTime", "dataChange", "partitionValues"):
         if adds[name].null_count:
             raise DamagedDataError("a checkpoint has a file that lacks a value", column=name)

@@ -33,7 +33,7 @@ def verify_chain(store: ObjectStore, root: str, versions: Sequence[int]) -> None
     Raises
     ------
     DamagedDataError
-        An entry was changed, replaced or lost, or can not be read: the message names it, or the one above it.
+        An entry was changed, replaced or lost, or cannot be read: the message names it, or the one above it.
     StoreUnavailableError
         Call again.
     """

@@ -295,7 +295,7 @@ def _read(data: bytes, path: str) -> pa.Table:
         return file.read(use_threads=len(data) > _SMALL_BYTES).combine_chunks()
     except (OSError, pa.ArrowInvalid) as error:
         # Arrow's own word for bytes that are no Parquet.
-        raise DamagedDataError("checkpoint can not be read; restore the object from a backup", path=path) from error
+        raise DamagedDataError("checkpoint cannot be read; restore the object from a backup", path=path) from error
 
 
 def _check_pages(footer: pq.FileMetaData, data: memoryview) -> None:
@@ -331,7 +331,7 @@ def encode_hint(version: int, actions: int) -> bytes:
 
 
 def decode_hint(data: bytes) -> int | None:
-    """Return the version that ``_last_checkpoint`` names; ``None`` when it can not be read (it is only a hint)."""
+    """Return the version that ``_last_checkpoint`` names; ``None`` when it cannot be read (it is only a hint)."""
     if len(data) > _LARGEST_HINT_BYTES:
         return None
     try:

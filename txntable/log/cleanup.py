@@ -135,7 +135,7 @@ def clean_up(context: LogContext, root: str, retention_ms: int) -> CleanupSpec:
     StoreUnavailableError
         Call again.
     DamagedDataError
-        A checkpoint can not be decoded; nothing was deleted: restore it from a backup.
+        A checkpoint cannot be decoded; nothing was deleted: restore it from a backup.
     """
     if retention_ms < max(SMALLEST_RETENTION_MS, 10 * context.guard_ms):
         raise InvalidConfigError(

@@ -46,7 +46,7 @@ def load_newest(store: ObjectStore, root: str) -> Loaded:
     Raises
     ------
     DamagedDataError
-        A checkpoint or its log entry can not be read, or the log has entries but no beginning.
+        A checkpoint or its log entry cannot be read, or the log has entries but no beginning.
     """
     hint = store.get(last_checkpoint_path(root))
     version = None if hint is None else decode_hint(hint.data)

@@ -1,4 +1,4 @@
-"""What is stored and can not be read becomes one kind of error, which names the object (PROTOCOL.md §4.1).
+"""What is stored and cannot be read becomes one kind of error, which names the object (PROTOCOL.md §4.1).
 
 Owns the last line of defence: whoever folds or decodes what a store returned does it inside of
 :func:`reading`.  Nothing that a foreign hand wrote there may show as a defect of the program.
@@ -53,4 +53,4 @@ def reading(path: str) -> Iterator[None]:
         # Arrow's is a kind of ArrowException, and no sign of damage.
         raise
     except _UNREADABLE as error:
-        raise DamagedDataError("what is stored can not be read; restore the object from a backup", path=path) from error
+        raise DamagedDataError("what is stored cannot be read; restore the object from a backup", path=path) from error

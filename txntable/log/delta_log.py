@@ -73,7 +73,7 @@ class DeltaLog(LogView[F]):
         Returns
         -------
         Committed, Unchanged or Unknown
-            ``Unknown`` only when the store can not be reached; call again to find out.
+            ``Unknown`` only when the store cannot be reached; call again to find out.
 
         Raises
         ------

@@ -40,7 +40,7 @@ def take(commit: Commit, table: TableState, fold: Fold) -> None:
     Raises
     ------
     DamagedDataError, UnsupportedFormatError
-        It can not be folded; state and fold are good for nothing then.
+        It cannot be folded; state and fold are good for nothing then.
     """
     table.check_follows(commit)
     fold.apply(commit, table)
@@ -89,7 +89,7 @@ def proved_checkpoint(table: TableState, fold: Fold, path: str) -> bytes:
 
 @contextmanager
 def _proving(path: str) -> Iterator[None]:
-    """Let whatever can not be read again be the caller's error, before anything is put."""
+    """Let whatever cannot be read again be the caller's error, before anything is put."""
     try:
         with reading(path):
             yield

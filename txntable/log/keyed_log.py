@@ -123,13 +123,13 @@ class KeyedLog(Generic[F]):
         Raises
         ------
         CommitStateUnknownError
-            The store can not be reached; the same call finds out what became of it.
+            The store cannot be reached; the same call finds out what became of it.
         TxnTableError
             Whatever `decide` raises.
         """
         if isinstance(self.log.commit(operation, decide), Unknown):
             raise CommitStateUnknownError(
-                "the store can not be reached: the request may have been granted; make the same call again",
+                "the store cannot be reached: the request may have been granted; make the same call again",
                 operation=operation,
                 **whose,
             )
@@ -149,7 +149,7 @@ class KeyedLog(Generic[F]):
         Raises
         ------
         CommitStateUnknownError
-            The store can not be reached; the same call finds out what became of it.
+            The store cannot be reached; the same call finds out what became of it.
         TxnTableError
             Whatever the request raises.
         """

@@ -4,7 +4,7 @@ Invariants
 ----------
 * A view older than the guard is never probed, and no answer is believed that came after the view had grown older
   than it (log rule 3).
-* What can not be folded leaves no view behind: the next call opens the log anew.
+* What cannot be folded leaves no view behind: the next call opens the log anew.
 * What came is believed when the entry that it stands on is still there (log rule 13); what other incarnations of the
   log have left is stepped over (§4.6).
 
@@ -139,7 +139,7 @@ class LogView(OfOneProcess, Generic[F]):
         StoreUnavailableError
             Try again.
         DamagedDataError, UnsupportedFormatError
-            The log can not be read; the message names the object.
+            The log cannot be read; the message names the object.
         WarehouseReplacedError
             It is not the log that was read before: stop, and open the warehouse anew.
         """
@@ -336,7 +336,7 @@ class LogView(OfOneProcess, Generic[F]):
         return decode_commit(version, entry.data, commit_path(self.root, version))
 
     def _apply(self, commit: Commit) -> None:
-        # What can not be folded is looked at by a view that is opened anew: it may have been read wrong.
+        # What cannot be folded is looked at by a view that is opened anew: it may have been read wrong.
         shown_at, self._shown_at = self._shown_at, None
         with reading(commit_path(self.root, commit.version)):
             take(commit, self.table, self.fold)

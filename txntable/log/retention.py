@@ -38,6 +38,6 @@ def deleted_files_retention_ms(configuration: Mapping[str, str]) -> int:
     match = _INTERVAL.fullmatch(interval)
     if match is None:
         raise DamagedDataError(
-            "a table's retention can not be read; restore its metadata", **{DELETED_FILES_PROPERTY: interval}
+            "a table's retention cannot be read; restore its metadata", **{DELETED_FILES_PROPERTY: interval}
         )
     return int(match[1]) * 1000

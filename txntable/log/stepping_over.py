@@ -36,7 +36,7 @@ def is_void(store: ObjectStore, root: str, table: TableState, commit: Commit, *,
     Raises
     ------
     DamagedDataError
-        An entry above can not be read.
+        An entry above cannot be read.
     StoreUnavailableError
         Call again.
     """

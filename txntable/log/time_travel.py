@@ -1,6 +1,6 @@
 """Older versions of a table: its state as it was, from the checkpoint below it (PROTOCOL.md §4).
 
-Not for the steady state: it LISTs the log once.  What log cleanup has deleted can not be read any
+Not for the steady state: it LISTs the log once.  What log cleanup has deleted cannot be read any
 more, and says so.  Must not know what the table holds.
 """
 

@@ -167,7 +167,7 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
         Raises
         ------
         CommitStateUnknownError
-            The store can not be reached; the same call finds out what became of it.
+            The store cannot be reached; the same call finds out what became of it.
         TxnTableError
             Whatever the request raises.
         """
@@ -191,7 +191,7 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
         Raises
         ------
         CommitStateUnknownError
-            The store can not be reached; the same call finds out what became of it.
+            The store cannot be reached; the same call finds out what became of it.
         """
         self.run(operation, lambda table: _change(request(table), None))
 

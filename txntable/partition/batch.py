@@ -145,7 +145,7 @@ def batch_of(add: Add) -> Batch:
     Raises
     ------
     DamagedDataError
-        The row or its tag can not be read; the message names the segment.
+        The row or its tag cannot be read; the message names the segment.
     UnsupportedFormatError
         The tag is of a newer version.
     """

@@ -99,7 +99,7 @@ def marker_of(path: str, values: Mapping[str, str | None]) -> Marker:
     Raises
     ------
     DamagedDataError
-        The row can not be read.
+        The row cannot be read.
     UnsupportedFormatError
         It is of a newer version.
     """

@@ -50,7 +50,7 @@ def replay(rows: pa.Table) -> Replayed:
     Raises
     ------
     DamagedDataError, UnsupportedFormatError
-        A row can not be read.
+        A row cannot be read.
     """
     rows = rows.combine_chunks()
     control = partition_column(rows, "_control")

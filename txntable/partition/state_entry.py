@@ -131,7 +131,7 @@ def state_entry_of(path: str, values: Mapping[str, str | None], tag_text: str | 
     Raises
     ------
     DamagedDataError
-        The row can not be read.
+        The row cannot be read.
     UnsupportedFormatError
         It is of a newer version.
     """

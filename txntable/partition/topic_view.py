@@ -138,7 +138,7 @@ class TopicView:
         bounds = self.bounds_of(partition)
         if not bounds.start <= offset <= bounds.end:
             raise OffsetOutOfRangeError(
-                "the offset can not be read: it is before the log start, or after what this isolation level shows",
+                "the offset cannot be read: it is before the log start, or after what this isolation level shows",
                 topic=self.settings.name,
                 partition=partition,
                 offset=offset,

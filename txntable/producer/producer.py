@@ -249,7 +249,7 @@ class Producer(OfOneProcess):
         if self.config.transactional_id is not None:
             self._status.check(Call.INIT)
         elif self._outbox.producer is not None or not self.config.enable_idempotence:
-            raise IllegalStateError("the producer can not take an identity any more; make a new one", state=self.state)
+            raise IllegalStateError("the producer cannot take an identity any more; make a new one", state=self.state)
         self._outbox.restart(identity)
         self._status.reach(ClientState.READY)
 
@@ -330,7 +330,7 @@ class Producer(OfOneProcess):
             The next record to read of each partition; may be empty.
         group : GroupMetadata or str
             :meth:`Consumer.group_metadata`, taken *when the records were read*: then a consumer that has lost a
-            partition since can not commit it.  A name alone skips that check, as in Kafka.
+            partition since cannot commit it.  A name alone skips that check, as in Kafka.
 
         Raises
         ------
@@ -389,7 +389,7 @@ class Producer(OfOneProcess):
         TransactionOutcomeUnknownError
             Asked again so late that the outcome is not kept any more: look whether its records are there.
         CommitStateUnknownError
-            The store can not be reached: call again; never abort.
+            The store cannot be reached: call again; never abort.
         """
         self._transactional_id(Call.COMMIT)
         self._status.check(Call.COMMIT)
@@ -408,7 +408,7 @@ class Producer(OfOneProcess):
         FatalError
             Fenced: close the producer.
         CommitStateUnknownError
-            The store can not be reached: call again.
+            The store cannot be reached: call again.
         """
         self._transactional_id(Call.ABORT)
         self._status.enter(Call.ABORT)
@@ -418,7 +418,7 @@ class Producer(OfOneProcess):
     def prepare_transaction(self) -> str:
         """First phase of a commit together with an outside database: make the transaction wait for its token.
 
-        From here on the transaction can not time out, and survives this process; nothing can be
+        From here on the transaction cannot time out, and survives this process; nothing can be
         added.  Store the token in the outside database's own transaction, commit that, then call
         :meth:`complete_transaction` (KIP-939; durable here).
 
@@ -432,7 +432,7 @@ class Producer(OfOneProcess):
         AbortableError, BatchAlreadyCommittedError, BatchOutOfOrderError
             Abort, and roll the outside database back.
         CommitStateUnknownError
-            The store can not be reached: call again.
+            The store cannot be reached: call again.
         FatalError
             Fenced: roll the outside database back, close the producer.
         """
@@ -467,7 +467,7 @@ class Producer(OfOneProcess):
         InvalidRequestError
             It is no token, or of another producer id: nothing has changed.
         CommitStateUnknownError
-            The store can not be reached: call again.
+            The store cannot be reached: call again.
         """
         transactional_id = self._transactional_id(Call.COMPLETE)
         self._status.check(Call.COMPLETE)

@@ -162,7 +162,7 @@ class RecordSender:
             self.status.check(Call.SEND)
         elif self.status.state is not ClientState.READY:
             raise IllegalStateError(
-                "the producer can not be used any more; make a new one", state=self.status.state.value
+                "the producer cannot be used any more; make a new one", state=self.status.state.value
             )
         elif self.outbox.producer is None and self._config.enable_idempotence:
             self.outbox.restart(ProducerEpoch(self._coordinator.new_producer_id(), 0))

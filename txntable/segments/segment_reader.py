@@ -2,7 +2,7 @@
 
 Owns the columns that a reader gets: the topic's, then ``_partition``, ``_offset``, ``_timestamp`` and
 ``_commit``.  A column that was added after a segment was written is null there.  A segment that is gone
-or can not be read is an error that names it: never silently fewer rows.  Must not know of Spark.
+or cannot be read is an error that names it: never silently fewer rows.  Must not know of Spark.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _checked(data: bytes, segment: PlannedSegment) -> bytes:
 
 def _damaged(segment: PlannedSegment, reason: str) -> DamagedDataError:
     return DamagedDataError(
-        "a segment can not be read; restore the file from a backup",
+        "a segment cannot be read; restore the file from a backup",
         path=segment.path,
         partition=segment.partition,
         base_offset=segment.base_offset,

@@ -66,7 +66,7 @@ def rewrite_segments(
     Raises
     ------
     DamagedDataError
-        A source can not be read; the message names it.
+        A source cannot be read; the message names it.
     StoreUnavailableError
         Rewrite again: what was written is named by no log.
     """

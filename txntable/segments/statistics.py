@@ -2,7 +2,7 @@
 
 Owns what other people's queries prune by.  The rule: a bound that is missing costs time, a wrong
 one costs rows.  So a lower bound may only be too low, an upper one only too high.  And there are readers
-that take one missing bound among others for a null that nothing is equal to: a column that can not
+that take one missing bound among others for a null that nothing is equal to: a column that cannot
 be said takes all bounds of its side with it.  Pure; must not know of storage.
 """
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 LARGEST_LEAVES = 32
 LARGEST_STRING = 32
-# Characters of an upper bound that begins with so many of the last character that it can not be cut before.
+# Characters of an upper bound that begins with so many of the last character that it cannot be cut before.
 LARGEST_UNCUT_STRING = 256
 # Parquet's writer leaves bounds of more than 4096 bytes out of a footer.
 LARGEST_FOOTER_BYTES = 4096
@@ -32,7 +32,7 @@ _TIMESTAMP = "_timestamp"
 
 # No escapes but those that JSON demands: there are readers that decode a pair of them to another character.
 _quote = json.JSONEncoder(ensure_ascii=False).encode
-# A value as JSON text, or None: can not be said.
+# A value as JSON text, or None: cannot be said.
 JsonText = str | None
 Translation = Callable[[Any, pa.DataType, bool], JsonText]
 # JSON texts by name, and what has names inside.
@@ -147,7 +147,7 @@ def delta_statistics(footer: pq.FileMetaData, columns: Sequence[Leaf], observed:
     -------
     str
         JSON with ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount`` of the first 32 columns and
-        of the format's own.  Where a column's bound of a side can not be said, that side is left out; without
+        of the format's own.  Where a column's bound of a side cannot be said, that side is left out; without
         ``maxValues``, ``txntable`` has the one of ``_timestamp``.
     """
     observed = observed or Observed()
@@ -172,7 +172,7 @@ def delta_statistics(footer: pq.FileMetaData, columns: Sequence[Leaf], observed:
 
 @dataclass(slots=True)
 class _Side:
-    """One of the objects in the statistics; not `complete`: a column that it should have can not be said."""
+    """One of the objects in the statistics; not `complete`: a column that it should have cannot be said."""
 
     values: _Values = field(default_factory=dict)
     complete: bool = True

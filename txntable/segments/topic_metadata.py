@@ -119,7 +119,7 @@ def settings_of(name: str, metadata: Metadata) -> TopicSettings:
     UnsupportedFormatError
         A newer format, or a property of ours that this version does not know: upgrade.
     DamagedDataError
-        A property is missing or can not be read.
+        A property is missing or cannot be read.
     """
     configuration = metadata.configuration
     check_format(configuration, name)
@@ -146,7 +146,7 @@ def settings_of(name: str, metadata: Metadata) -> TopicSettings:
             deleted={"live": False, "deleted": True}[configuration[f"{TOPIC_PROPERTY}state"]],
         )
     except (KeyError, ValueError, TypeError, RecursionError, InvalidCallError) as error:
-        raise DamagedDataError("the topic's settings can not be read", topic=name) from error
+        raise DamagedDataError("the topic's settings cannot be read", topic=name) from error
 
 
 def _checked(**fields: Any) -> TopicSettings:

@@ -46,7 +46,7 @@ def first_offset_at(reader: TopicReader, view: TopicView, partition: int, timest
     UnknownTopicOrPartitionError
         The topic has no such partition.
     DamagedDataError
-        A segment can not be read; the message names it.
+        A segment cannot be read; the message names it.
     StoreUnavailableError
         Call again.
     """

@@ -27,7 +27,7 @@ class TopicPosition:
     decided_through : int
         Every decision at or below has its marker there.
     merged_through : int
-        Below it the table can not tell apart what was committed when.
+        Below it the table cannot tell apart what was committed when.
     last_stable_offsets, high_watermarks : int
         Of the partitions, together: equal when nothing open holds back ``read_committed``.
     """

@@ -27,7 +27,7 @@ def configured_session(settings: ClientSettings) -> Session:
     Raises
     ------
     InvalidConfigError
-        There is no such profile, or AWS's configuration file can not be read: correct it.
+        There is no such profile, or AWS's configuration file cannot be read: correct it.
     """
     session = Session(profile=settings.store.get("profile"))
     try:
@@ -35,7 +35,7 @@ def configured_session(settings: ClientSettings) -> Session:
         session.get_scoped_config()
         region = settings.store.get("region") or os.environ.get("AWS_REGION") or session.get_config_variable("region")
     except BotoCoreError as error:
-        raise InvalidConfigError("the AWS configuration can not be used; correct it", reason=str(error)) from error
+        raise InvalidConfigError("the AWS configuration cannot be used; correct it", reason=str(error)) from error
     session.set_config_variable("region", region or _FALLBACK_REGION)
     given = settings.client.get("root_certificate")
     if settings.flag("allow_invalid_certificates"):
@@ -82,7 +82,7 @@ def certificates(settings: ClientSettings, session: Session | None = None) -> by
     Raises
     ------
     InvalidConfigError
-        The file can not be read.
+        The file cannot be read.
     """
     named = settings.client.get("root_certificate") or (session and session.get_config_variable("ca_bundle"))
     if not named:
@@ -93,7 +93,7 @@ def certificates(settings: ClientSettings, session: Session | None = None) -> by
         return Path(named).read_bytes()
     except OSError as error:
         raise InvalidConfigError(
-            "the certificates can not be read; correct root_certificate or AWS_CA_BUNDLE", reason=error.strerror
+            "the certificates cannot be read; correct root_certificate or AWS_CA_BUNDLE", reason=error.strerror
         ) from error
 
 

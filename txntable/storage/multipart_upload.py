@@ -1,6 +1,6 @@
 """One object on its way to a remote store, part by part, in bounded memory.
 
-obstore's own writer can not be abandoned: its parts would stay in the bucket, unseen and paid
+obstore's own writer cannot be abandoned: its parts would stay in the bucket, unseen and paid
 for.  Its ``put`` of an iterator can: when the iterator raises, the upload is aborted.  So a
 thread runs that ``put``, and :meth:`MultipartUpload.write` hands it the parts.  An object of
 less than one part is one plain PUT without a thread.

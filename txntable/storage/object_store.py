@@ -241,7 +241,7 @@ class ObjectStore(ABC):
             raise
         except TxnTableError as error:
             # Of the put beside it that would be a definite no.
-            raise StoreUnavailableError("the object beside a put can not be read; try again", path=path) from error
+            raise StoreUnavailableError("the object beside a put cannot be read; try again", path=path) from error
 
     @abstractmethod
     def list(self, prefix: str) -> Iterator[ObjectMeta]:

@@ -1,6 +1,6 @@
 """The capability probe: whether a store keeps what ``object_store`` promises (PROTOCOL.md §4.2).
 
-A warehouse is created only where it passed.  It can not prove a store right; it finds the ones
+A warehouse is created only where it passed.  It cannot prove a store right; it finds the ones
 that ignore the condition of a put-if-absent, check it without a lock, or show writes late.
 """
 
@@ -89,7 +89,7 @@ def _race(store: ObjectStore, path: str) -> bool:
     if len(winners) > 1:
         raise _unsuitable(store, "several racing put-if-absents of one path succeeded", winners=len(winners))
     if found is None and (winners or None not in outcomes):
-        raise _unsuitable(store, "an object just written can not be read")
+        raise _unsuitable(store, "an object just written cannot be read")
     if found is not None and winners and found.data != b"%d" % winners[0]:
         raise _unsuitable(store, "a put-if-absent that was answered 'exists' replaced the object")
     return bool(winners)

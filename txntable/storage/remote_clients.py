@@ -55,7 +55,7 @@ def connect(spec: StoreSpec) -> Clients:
     Raises
     ------
     InvalidRequestError
-        The URL is none that is known, or obstore can not use it.
+        The URL is none that is known, or obstore cannot use it.
     InvalidConfigError
         A storage option is unknown or unusable.
     StorePermissionError
@@ -83,8 +83,8 @@ def connect(spec: StoreSpec) -> Clients:
         reason = str(error).partition("\n")[0]
         for value in spec.options.values():
             reason = reason.replace(str(value) or "\0", "...")
-        # obstore quotes values that it can not read; they may be secrets, so its error is not chained
-        raise InvalidRequestError("the store can not be opened", url=spec.url, reason=reason) from None
+        # obstore quotes values that it cannot read; they may be secrets, so its error is not chained
+        raise InvalidRequestError("the store cannot be opened", url=spec.url, reason=reason) from None
 
 
 def kind_of(url: str) -> str:

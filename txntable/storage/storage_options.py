@@ -105,7 +105,7 @@ def parse_options(kind: str, options: Mapping[str, str]) -> ClientSettings:
     Raises
     ------
     InvalidConfigError
-        An option is unknown, given twice, or has a value it can not have; the message names the
+        An option is unknown, given twice, or has a value it cannot have; the message names the
         option, and of an unknown one the nearest.
     """
     store: dict[str, str] = {}

@@ -27,7 +27,7 @@ Meaning: TypeAlias = tuple[type[TxnTableError], str]
 _TOKEN = "the AWS session token is not valid any more; get another"
 _CLOCK = "this machine's clock and the store's are too far apart; set this machine's clock"
 _ACCOUNT = "the store has closed this account, or its owner has not paid; ask the account's owner"
-_KEY_DISABLED = "the KMS key that encrypts the bucket can not be used now; enable it"
+_KEY_DISABLED = "the KMS key that encrypts the bucket cannot be used now; enable it"
 _KEY_WRONG = "there is no such KMS key; correct sse_kms_key_id, or the bucket's default encryption"
 _REGION = "the bucket lies in another region; set aws_region to its own"
 _BUSY = "the store is busy and asks for fewer requests; try again later"
@@ -68,7 +68,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "IllegalLocationConstraintException": (InvalidConfigError, _REGION),
     "InvalidBucketName": (InvalidConfigError, "no bucket can have this name; correct the url"),
     "InvalidEncryptionAlgorithmError": (InvalidConfigError, "there is no such encryption; correct the storage options"),
-    # what this store can not do
+    # what this store cannot do
     "NotImplemented": (
         StoreUnsuitableError,
         "the store does not know this request, which a warehouse needs; choose S3, GCS, Azure or a local disk",
@@ -79,7 +79,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "InvalidObjectState": (
         StoreUnsuitableError,
-        "the object was archived and can not be read; restore it, and end the lifecycle rule that archives",
+        "the object was archived and cannot be read; restore it, and end the lifecycle rule that archives",
     ),
     # what passes
     "SlowDown": (StoreUnavailableError, _BUSY),

@@ -174,7 +174,7 @@ def delete_records(topic: TopicLog, deletion: RecordDeletion) -> dict[int, int]:
     CommitStateUnknownError, StoreUnavailableError
         Call again: no reader sees some or all of the records any more.
     DamagedDataError
-        The segment that the offset cuts can not be read; no reader sees the records.
+        The segment that the offset cuts cannot be read; no reader sees the records.
     """
 
     def decide(table: TableState, public: TableState) -> Sequence[Action]:

@@ -75,7 +75,7 @@ def decide_creation(
     features = () if table.protocol is None else table.protocol.writer_features
     if needs_timestamp_ntz(wanted.schema) and TIMESTAMP_NTZ not in features:
         raise InvalidRequestError(
-            "a topic of this name was created without zone-less timestamps, which can not be added; take another name",
+            "a topic of this name was created without zone-less timestamps, which cannot be added; take another name",
             topic=wanted.name,
         )
     return [segments_metadata(wanted, table.metadata.table_id, now_ms, retention_ms)]

@@ -44,7 +44,7 @@ def decide_new_columns(
     UnknownTopicOrPartitionError
         There is no such topic.
     SchemaMismatchError
-        A column is not nullable, is there with another type, or its name or type can not be stored.
+        A column is not nullable, is there with another type, or its name or type cannot be stored.
     InvalidRequestError
         A zone-less timestamp, which the table's protocol does not have; or a topic with Kafka's columns.
     """
@@ -57,7 +57,7 @@ def decide_new_columns(
     if needs_timestamp_ntz(pa.schema(new)) and TIMESTAMP_NTZ not in features:
         # The protocol stays as it was created: raised later, it would shut out readers that have begun to follow.
         raise InvalidRequestError(
-            "the topic was created without zone-less timestamps, which can not be added; use timestamp, or a new topic",
+            "the topic was created without zone-less timestamps, which cannot be added; use timestamp, or a new topic",
             topic=settings.name,
             columns=",".join(field.name for field in new),
         )
@@ -145,7 +145,7 @@ def decide_new_configs(
     UnknownTopicOrPartitionError
         There is no such topic.
     InvalidConfigError
-        A name is unknown, a value not allowed, or what the settings would be together can not be kept.
+        A name is unknown, a value not allowed, or what the settings would be together cannot be kept.
     """
     settings = live_settings(logs)
     wanted = replace(settings, config=altered(settings.config, changes))

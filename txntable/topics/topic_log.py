@@ -83,7 +83,7 @@ class TopicLog:
         Raises
         ------
         CommitStateUnknownError
-            The store can not be reached: the segments may be registered.  Call again (sequences
+            The store cannot be reached: the segments may be registered.  Call again (sequences
             make that safe), or abort.
         TxnTableError
             Whatever refuses: see :func:`txntable.partition.append.decide_append`.
@@ -296,7 +296,7 @@ def known(outcome: CommitOutcome, log: str) -> CommitOutcome:
     """
     if isinstance(outcome, Unknown):
         raise CommitStateUnknownError(
-            "the store can not be reached: the write may have happened; make the same call again",
+            "the store cannot be reached: the write may have happened; make the same call again",
             log=log,
             version=outcome.version,
         )

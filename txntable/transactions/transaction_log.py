@@ -229,7 +229,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
         Raises
         ------
         CommitStateUnknownError
-            The store can not be reached; the same call finds out what became of it.
+            The store cannot be reached; the same call finds out what became of it.
         TransactionCoordinatorFencedError
             Another job has the lease: nothing was written.
         TxnTableError
@@ -262,7 +262,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
         Raises
         ------
         CommitStateUnknownError
-            The store can not be reached; the same call finds out what became of it.
+            The store cannot be reached; the same call finds out what became of it.
         TxnTableError
             Whatever the request raises.
         """

@@ -147,7 +147,7 @@ class TransactionCoordinator(OfOneProcess):
         RetriableError
             The transaction log could not be reached: call again.
         DamagedDataError, UnsupportedFormatError, StorePermissionError
-            The transaction log can not be read or written.
+            The transaction log cannot be read or written.
         """
         report, _ = self._round(Task, decision_age_ms=0)
         return report
@@ -167,7 +167,7 @@ class TransactionCoordinator(OfOneProcess):
         TransactionCoordinatorFencedError
             Another job took the lease over.
         DamagedDataError, UnsupportedFormatError, StorePermissionError
-            The transaction log can not be read or written.
+            The transaction log cannot be read or written.
         """
         done_at: dict[Task, Instant] = {}
         while not stop():

@@ -324,7 +324,7 @@ class Warehouse(OfOneProcess):
         InvalidRequestError
             An unknown level, or `as_of` with a level that has no position, or an offset that is none.
         OffsetOutOfRangeError
-            An offset, position or time that can not be read.
+            An offset, position or time that cannot be read.
         UnknownTopicOrPartitionError, SchemaMismatchError
             There is no such topic, partition or column.
         """
@@ -375,7 +375,7 @@ class Warehouse(OfOneProcess):
         InvalidRequestError
             An unknown level, or `as_of` with a level that has no position, or an offset that is none.
         OffsetOutOfRangeError
-            An offset, position or time that can not be read.
+            An offset, position or time that cannot be read.
         UnknownTopicOrPartitionError
             There is no such topic or partition.
         """
@@ -528,7 +528,7 @@ def open_on(
     UnsupportedFormatError
         It has a newer format: upgrade.
     DamagedDataError
-        Its identity can not be read, or a log is gone although there are topics.
+        Its identity cannot be read, or a log is gone although there are topics.
     """
     identity = read_identity(store)
     warehouse = Warehouse(store, environment, identity, recovering=recovering)

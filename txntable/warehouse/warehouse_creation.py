@@ -191,7 +191,7 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     UnsupportedFormatError
         It has a newer format: upgrade.
     DamagedDataError
-        It can not be read.
+        It cannot be read.
     """
     found = store.get(WAREHOUSE_FILE)
     if found is None:

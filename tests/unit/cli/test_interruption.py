@@ -234,4 +234,4 @@ def test_entry_point_that_does_not_load_breaks_its_own_command_only(
     assert (help_shown.exit_code, listed.exit_code, result.exit_code) == (0, 0, 1)
     assert "spin" in help_shown.stdout
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: MISSING_DEPENDENCY `txntable spin` can not be loaded")
+    assert line.startswith("error: MISSING_DEPENDENCY `txntable spin` cannot be loaded")

@@ -155,7 +155,7 @@ def test_parquet_is_refused_when_it_is_none_or_cut_off(data: bytes) -> None:
 
 
 class Pipe(io.BytesIO):
-    """Input that can not seek."""
+    """Input that cannot seek."""
 
     def seekable(self) -> bool:
         return False

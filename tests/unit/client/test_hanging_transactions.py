@@ -1,4 +1,4 @@
-"""Ending transactions that the transaction log can not end any more (behaviour 121; PROTOCOL.md §6.5)."""
+"""Ending transactions that the transaction log cannot end any more (behaviour 121; PROTOCOL.md §6.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A warehouse restored from a backup, and the processes of before: what they could do, and can not once fenced."""
+"""A warehouse restored from a backup, and the processes of before: what they could do, and cannot once fenced."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_other_partitions_and_topics_go_on_when_a_segment_is_damaged(warehouse: 
     assert result.exit_code == 1
     assert [row["failures"] for row in json.loads(result.stdout)] == [1, 0]
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: CORRUPT_MESSAGE a segment can not be read")
+    assert line.startswith("error: CORRUPT_MESSAGE a segment cannot be read")
     assert line.endswith(" topic=orders")
     assert name in line
     assert [segments(warehouse, topic) for topic in TOPICS] == [4, 2]

@@ -46,7 +46,7 @@ class Silent:
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [("x", "'x'"), (10**5_000, "<a int that can not be shown>"), (Silent(), "<a Silent that ")],
+    [("x", "'x'"), (10**5_000, "<a int that cannot be shown>"), (Silent(), "<a Silent that ")],
     ids=["text", "long number", "silent"],
 )
 def test_value_that_was_not_acceptable_is_shown_without_an_error_of_its_own(value: object, told: str) -> None:

@@ -1,4 +1,4 @@
-"""Stored JSON that readers could take for two things, and rows that name what can not be."""
+"""Stored JSON that readers could take for two things, and rows that name what cannot be."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_module_may_stand_beside_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("group =", "can not be read"),
+        ("group =", "cannot be read"),
         (f"{BY_FUNCTION}colour = 3", "no such setting"),
         (BY_FUNCTION.replace('"delays"\n', "3\n"), "another kind"),
         (BY_FUNCTION.replace("1000", "true"), "another kind"),
@@ -91,8 +91,8 @@ def test_module_may_stand_beside_the_file(tmp_path: Path) -> None:
         (f'targets = ["delays"]{BY_SQL}', "every topic that is written has a query"),
         (f'state = "kept"{BY_SQL}', "every topic that is written has a query"),
         (BY_FUNCTION.replace("math:sqrt", "math.sqrt"), "module:function"),
-        (BY_FUNCTION.replace("math:sqrt", "math:nothing"), "can not be found"),
-        (BY_FUNCTION.replace("math:sqrt", "no_such_module:f"), "can not be found"),
+        (BY_FUNCTION.replace("math:sqrt", "math:nothing"), "cannot be found"),
+        (BY_FUNCTION.replace("math:sqrt", "no_such_module:f"), "cannot be found"),
         (BY_FUNCTION.replace("math:sqrt", "math:pi"), "no function"),
     ],
 )
@@ -102,5 +102,5 @@ def test_setting_is_refused_when_it_is_wrong(tmp_path: Path, text: str, message:
 
 
 def test_file_is_refused_when_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfigError, match="can not be read"):
+    with pytest.raises(InvalidConfigError, match="cannot be read"):
         read_settings(tmp_path / "nowhere.toml", {})

@@ -1,4 +1,4 @@
-"""What is told of a commit when the disk can not sync, or has not synced yet (PROTOCOL.md §4.2, log rule 10)."""
+"""What is told of a commit when the disk cannot sync, or has not synced yet (PROTOCOL.md §4.2, log rule 10)."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_segment_that_is_not_committed_is_no_source(site: Site, source: str) -> 
 
 
 def test_segment_that_was_aborted_after_it_was_read_is_no_source_although_the_public_table_had_it(site: Site) -> None:
-    """It can not be: but a public table that is wrong must not make an aborted record visible for ever."""
+    """It cannot be: but a public table that is wrong must not make an aborted record visible for ever."""
     wrong = site.history.topic.public.table
     shown = wrong.files.get(f"_segments/{site.plain}")
     assert shown is not None

@@ -1,4 +1,4 @@
-"""Keys that expire, that can not be had, and that must not be told."""
+"""Keys that expire, that cannot be had, and that must not be told."""
 
 from __future__ import annotations
 

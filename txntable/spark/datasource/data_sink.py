@@ -159,7 +159,7 @@ class TopicWriter(DataSourceArrowWriter):
         ProducerFencedError, InvalidProducerEpochError
             Another run took the transactional id over; nothing of this one is visible.
         CommitStateUnknownError
-            The store can not be reached: run it again, with the same transactional id and batch id.
+            The store cannot be reached: run it again, with the same transactional id and batch id.
         """
         segments = segments_of(messages)
         warehouse = _opened(self._options)
@@ -175,7 +175,7 @@ class TopicWriter(DataSourceArrowWriter):
             producer.stage(topic, settings, segments, metadata)
 
     def _producer(self, warehouse: Warehouse, segments: list[StagedSegment]) -> Producer:
-        """Return who commits: a transaction also where one commit of the topic's log can not hold all segments."""
+        """Return who commits: a transaction also where one commit of the topic's log cannot hold all segments."""
         unsequenced = [SequencedSegment(segment, None) for segment in segments]
         if self._options.transactional_id is None and len(split_for_commits(unsequenced)) > 1:
             producer = _new_producer(warehouse, self._options, f"write-{SystemEnvironment().new_id()}")

@@ -101,7 +101,7 @@ class PinnedRead:
         Raises
         ------
         DamagedDataError
-            A segment is gone or can not be read; the message names it.
+            A segment is gone or cannot be read; the message names it.
         """
         reader = self._reader()
         for segment in segments:

@@ -66,7 +66,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     Raises
     ------
     InvalidRequestError
-        One is missing, unknown or can not be read; the message names it.
+        One is missing, unknown or cannot be read; the message names it.
     """
     options = source_options(given)
     at, columns = options.text(Option.AS_OF), options.text(Option.COLUMNS)

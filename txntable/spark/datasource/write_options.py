@@ -55,7 +55,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     Raises
     ------
     InvalidRequestError
-        One is missing, unknown, can not be read, or asks for what a data source can not do; the message names it.
+        One is missing, unknown, cannot be read, or asks for what a data source cannot do; the message names it.
     """
     options = source_options(given)
     _check_columns(options)
@@ -90,7 +90,7 @@ def _check_columns(options: SourceOptions) -> None:
 def _check_distribution(options: SourceOptions) -> None:
     if distribution_mode(options.text(Option.DISTRIBUTION_MODE) or DistributionMode.NONE) is not DistributionMode.NONE:
         raise InvalidRequestError(
-            "a data source can not shuffle what it is given; call txn.write(topic, dataframe, distribution_mode=…)",
+            "a data source cannot shuffle what it is given; call txn.write(topic, dataframe, distribution_mode=…)",
             option=Option.DISTRIBUTION_MODE.value,
             found=repr(options.text(Option.DISTRIBUTION_MODE)),
         )

@@ -2,7 +2,7 @@
 
 Owns the order of a run: the producer's init ends what a killed run left open; then the range is read, and the group
 metadata is frozen with it; outputs, changed state and offsets are one decision.  So a run counts once or not at all,
-and two that read the same range can not both commit.  Must not know how a function is found.
+and two that read the same range cannot both commit.  Must not know how a function is found.
 
 Who keeps state is the only writer of it: a pipeline with state has one instance, and starting it a second time fences
 the first.  What is read each time: the range, once for every output unless the function persists it; and of the state

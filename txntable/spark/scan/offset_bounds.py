@@ -44,7 +44,7 @@ def offset_bounds(view: TopicView, starting: Offsets | None, ending: Offsets | N
     InvalidRequestError
         An offset is neither a number nor one of the words.
     UnknownTopicOrPartitionError, OffsetOutOfRangeError
-        There is no such partition, or the offset can not be read.
+        There is no such partition, or the offset cannot be read.
     """
     starts, ends = _resolved(view, starting, EARLIEST), _resolved(view, ending, LATEST)
     return {partition: OffsetBounds(starts[partition], ends[partition]) for partition in view.bounds}

@@ -129,7 +129,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def unreadable(option: Option, text: str, expected: str) -> InvalidRequestError:
-    """Return the error of an option that can not be read."""
+    """Return the error of an option that cannot be read."""
     return InvalidRequestError(
-        "an option can not be read; write it as expected", option=option.value, found=repr(text), expected=expected
+        "an option cannot be read; write it as expected", option=option.value, found=repr(text), expected=expected
     )

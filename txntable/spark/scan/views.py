@@ -43,7 +43,7 @@ class TopicSource:
     version : int
         Of its public table.
     merged_through : int
-        Its public table, as it is now, can not tell apart what was committed below.
+        Its public table, as it is now, cannot tell apart what was committed below.
     """
 
     topic: str

@@ -38,7 +38,7 @@ def commit_batch(
     batch_id : int
         Spark's, from 0 on.
     query_id : callable
-        () -> the id in the stream's checkpoint, or ``None`` where it can not be found; asked for batch 0 only.
+        () -> the id in the stream's checkpoint, or ``None`` where it cannot be found; asked for batch 0 only.
     write : callable
         Writes the records of the batch.
 

@@ -73,9 +73,9 @@ def checkpoint_query_id(location: str | None, store: StoreSpec) -> str:
     Raises
     ------
     InvalidRequestError
-        It can not be found: name the stream by the option ``transactionalId``.
+        It cannot be found: name the stream by the option ``transactionalId``.
     """
-    unknown = f"the stream's checkpoint can not be read for its id; give the option {Option.TRANSACTIONAL_ID}"
+    unknown = f"the stream's checkpoint cannot be read for its id; give the option {Option.TRANSACTIONAL_ID}"
     if location is None:
         raise InvalidRequestError(
             f"{unknown}, or {Option.CHECKPOINT_LOCATION} as an option of the query: settings of the session do not"
