@@ -1,1 +1,1 @@
-"""Programs to read and run, each on one idea."""
+"""Programs to read and run, each about one idea."""

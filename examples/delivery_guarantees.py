@@ -1,13 +1,13 @@
 """At most once, at least once, exactly once: the same copying program three times, killed at the same record.
 
-A program copies a topic into another, four records at a time.  Half-way through a batch it is killed (SIGKILL), and
-started again.  What the copy lost or has twice depends on one thing only: when the offsets are committed.
+A program copies one topic to another, four records at a time.  Halfway through a batch it is killed (SIGKILL) and
+started again.  Which records are lost or duplicated depends on one thing only: when the offsets are committed.
 
-* *at most once*: before the records are copied.  What was not copied yet is never read again.
-* *at least once*: after the records were copied.  What was copied already is copied again.
+* *at most once*: before the records are copied.  Records that were not copied yet are never read again.
+* *at least once*: after the records are copied.  Records that were already copied are copied again.
 * *exactly once*: together with the copies, in one transaction.  There is no before and no after.
 
-``python -m examples.delivery_guarantees`` runs it and prints what each lost and doubled.
+``python -m examples.delivery_guarantees`` runs it and prints how many records each lost and duplicated.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def at_least_once(warehouse: Warehouse, consumer: Consumer, copy: Copy) -> None:
 
 
 def exactly_once(warehouse: Warehouse, consumer: Consumer, copy: Copy) -> None:
-    """Copy and commit the offsets in one transaction; what a killed run left open is aborted by the next one."""
+    """Copy and commit the offsets in one transaction; the next run aborts what a killed one left open."""
     with warehouse.producer(transactional_id="copy") as producer:
         producer.init_transactions()
         while records := next_batch(consumer):
@@ -68,7 +68,7 @@ GUARANTEES: dict[str, Guarantee] = {
 
 
 def next_batch(consumer: Consumer) -> list[ConsumerRecord]:
-    """Return the next records; none at the end."""
+    """Return the next records; an empty list at the end."""
     return [record for records in consumer.poll().values() for record in records]
 
 
@@ -81,11 +81,11 @@ def run(url: str, name: str, killed_at: bytes | None) -> None:
     Parameters
     ----------
     url : str
-        The warehouse's.
+        The warehouse's URL.
     name : str
-        Of the guarantee.
+        The guarantee's name.
     killed_at : bytes, optional
-        The record that the process does not live to copy.
+        The record at which the process is killed, before it copies it.
     """
     topic = name.replace(" ", "-")
 
@@ -97,7 +97,7 @@ def run(url: str, name: str, killed_at: bytes | None) -> None:
             producer.flush()
 
     warehouse = Warehouse.open(url)
-    # A group of one, which takes its partition itself: then there is nobody to wait for after a kill.
+    # A single consumer that assigns itself its partition: after a kill there is no other member to wait for.
     consumer = warehouse.consumer(
         group_id=topic, enable_auto_commit=False, auto_offset_reset="earliest", max_poll_records=BATCH
     )
@@ -107,7 +107,7 @@ def run(url: str, name: str, killed_at: bytes | None) -> None:
 
 
 def compare(url: str) -> dict[str, tuple[int, int]]:
-    """Run each program, killed once; return how many records each lost, and how many it has more than once."""
+    """Run each program, killed once; return how many records each lost and how many it duplicated."""
     warehouse = Warehouse.create(url)
     for topic in (SOURCE, *(name.replace(" ", "-") for name in GUARANTEES)):
         warehouse.admin().create_topic(topic, partitions=1)

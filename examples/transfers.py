@@ -1,19 +1,20 @@
 """The transactional message: money moves from an account in one database to an account in another, exactly once.
 
-Two SQLite databases, two programs, one topic between them.  The sender takes the money and sends the message, or does
-neither; the receiver adds the money of each message once.  Kill either wherever you like and run it again.
+There are two SQLite databases, two programs, and one topic between them.  The sender takes the money and sends the
+message, or does neither; the receiver adds the money of each message once.  Kill either at any point and run it again.
 
-* **Sender**: two-phase commit.  The message is sent in a transaction, which is *prepared*: from then on it waits for
-  SQLite, however long.  SQLite takes the money and keeps the transaction's token in one commit, and *that commit is the
-  decision*.  A sender that starts asks SQLite for the last token, and ends what is prepared as SQLite ended its own.
-* **Receiver**: the position in the topic is kept in SQLite, in the commit that adds the money.  A receiver that starts
-  reads on from there.
+* **Sender**: two-phase commit.  The message is sent in a transaction that is then *prepared*: from then on it waits for
+  SQLite, however long that takes.  SQLite takes the money and stores the transaction's token in one commit, and *that
+  commit is the decision*.  A sender that starts asks SQLite for the last token, and ends the prepared transaction the
+  way SQLite ended its own.
+* **Receiver**: the position in the topic is stored in SQLite, in the commit that adds the money.  A receiver that
+  starts continues from there.
 
-Two runs of a program may overlap: the later sender takes the ``run`` over, and of two receivers one finds that the
+Two runs of a program may overlap: the later sender takes over the ``run``, and of two receivers one finds that the
 position has moved.
 
-``python -m examples.transfers --folder bank --pay ann bob 30`` makes what is missing, orders, sends, receives, and
-prints all balances; their sum is always the same.
+``python -m examples.transfers --folder bank --pay ann bob 30`` creates what is missing, places an order, sends,
+receives, and prints all balances; their sum is always the same.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, next_offset
 
 
 class OvertakenError(Exception):
-    """Another run of the same program has gone on from here; this one has changed nothing since."""
+    """Another run of the same program has taken over; this one has changed nothing since."""
 
 
 # -- the sender -----------------------------------------------------------------------------
 
 
 def send_transfers(warehouse: txntable.Warehouse, bank: sqlite3.Connection) -> None:
-    """Execute every order that is open; finish first what a killed run left.
+    """Execute every open order, after finishing what a killed run left.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def send_transfers(warehouse: txntable.Warehouse, bank: sqlite3.Connection) -> N
     OvertakenError, ProducerFencedError
         A later run has taken over.
     InvalidTxnStateError
-        An admin aborted a prepared transaction that SQLite has committed: its message has to be sent again by hand.
+        An admin aborted a prepared transaction that SQLite has committed: send its message again by hand.
     CommitStateUnknownError, StoreUnavailableError
         Run it again.
     """
@@ -83,7 +84,7 @@ def send_transfers(warehouse: txntable.Warehouse, bank: sqlite3.Connection) -> N
 
 
 def _take_over(bank: sqlite3.Connection) -> tuple[int, str | None]:
-    """Begin a run: from here on no earlier one can commit in the database, so that the token is the last."""
+    """Begin a run: from here on no earlier run can commit in the database, so this token is the last one."""
     ((run, token),) = bank.execute("UPDATE two_phase_commit SET run = run + 1 RETURNING run, token").fetchall()
     bank.commit()
     return run, token
@@ -99,7 +100,7 @@ def _execute(producer: Producer, bank: sqlite3.Connection, run: int, order: tupl
         {"payer": payer, "amount": amount},
     )
     if paid.rowcount == 0:
-        # There is not enough: neither the money nor the message leaves.
+        # Not enough money: neither the money nor the message is sent.
         bank.rollback()
         producer.abort_transaction()
         bank.execute("UPDATE orders SET state = 'refused' WHERE id = ?", (number,))
@@ -117,7 +118,7 @@ def _execute(producer: Producer, bank: sqlite3.Connection, run: int, order: tupl
 
 
 def receive_transfers(warehouse: txntable.Warehouse, bank: sqlite3.Connection) -> None:
-    """Add the money of every message that was not received yet.
+    """Add the money of every message that has not been received yet.
 
     Parameters
     ----------
@@ -129,9 +130,9 @@ def receive_transfers(warehouse: txntable.Warehouse, bank: sqlite3.Connection) -
     Raises
     ------
     OvertakenError
-        Another receiver has been here; this one can be run again.
+        Another receiver has processed these messages; this one can be run again.
     OffsetOutOfRangeError
-        The topic does not hold any more what was not received.
+        The topic no longer holds messages that were not received.
     """
     (topic,) = warehouse.admin().describe_topics([TOPIC])
     with warehouse.consumer(auto_offset_reset="none") as consumer:
@@ -192,7 +193,7 @@ def balances(bank: sqlite3.Connection) -> dict[str, int]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Make what is missing, take an order, and let both programs run."""
+    """Create what is missing, take an order, and run both programs."""
     parser = argparse.ArgumentParser(prog="examples.transfers", description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", required=True, type=Path, help="for the warehouse and the two databases")
     parser.add_argument("--pay", nargs=3, metavar=("PAYER", "PAYEE", "AMOUNT"), help="ann has 100 at the beginning")
