@@ -15,7 +15,8 @@ from txntable.testing.moto_server import LockedMotoServer
 def test_the_id_of_a_stream_is_read_from_a_checkpoint_in_a_bucket(scheme: str) -> None:
     with LockedMotoServer("streams") as server:
         warehouse = StoreSpec("s3://streams/wh", server.storage_options)
-        checkpoint = f"{scheme}://streams/checkpoint"
+        # Of its own: servers of one process share their buckets.
+        checkpoint = f"{scheme}://streams/checkpoint-{scheme}"
         with pytest.raises(InvalidRequestError, match="transactionalId"):
             checkpoint_query_id(checkpoint, warehouse)
         open_store(StoreSpec(checkpoint, server.storage_options)).put("metadata", b'{"id":"0f8fad5b"}')

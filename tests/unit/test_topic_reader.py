@@ -26,11 +26,11 @@ from tests.unit.topics import (
 )
 from txntable.errors import CommitStateUnknownError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
+from txntable.log import table_state
 from txntable.log.actions import Action, Add, Txn
 from txntable.log.outcome import Committed
 from txntable.partition.offsets import MERGED_THROUGH, per_topic
 from txntable.partition.topic_view import TopicView
-from txntable.snapshot import topic_reader
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.warehouse.warehouse import Warehouse
 
@@ -197,7 +197,7 @@ def test_view_costs_nothing_again_when_nothing_is_new() -> None:
 
 
 def test_views_are_right_when_many_commits_came_since_the_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_reader, "_LONGEST_TAIL", 3)
+    monkeypatch.setattr(table_state, "_SHORT_TAIL", 3)
     site, warehouse = site_with_topic(partitions=1)
     reader = site.open().topic_reader(TOPIC)
     producer = transactional(warehouse)
