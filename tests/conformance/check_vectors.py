@@ -12,13 +12,26 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance import clean_room as c
+from tests.conformance import written
 
 
 class MemoryStore:
-    """Objects by path; what a reader needs."""
+    """Objects by path; what a reader needs, and a writer at a time that stands still."""
 
-    def __init__(self, objects: dict[str, bytes]) -> None:
-        self.objects = objects
+    def __init__(self, objects: dict[str, bytes], now_ms: int = 0) -> None:
+        self.objects, self.now_ms = objects, now_ms
+
+    def now(self) -> int:
+        return self.now_ms
+
+    def sync(self) -> None:
+        pass
+
+    def put(self, path: str, data: bytes, replace: bool = False) -> bool:
+        if path in self.objects and not replace:
+            return False
+        self.objects[path] = data
+        return True
 
     def read(self, path: str) -> bytes | None:
         return self.objects.get(path)
@@ -349,6 +362,48 @@ def who_may_commit(case: dict[str, Any]) -> str:
     return same(refused(), case["refused"])
 
 
+def does(w: c.Warehouse, step: dict[str, Any]) -> None:
+    what = step["step"]
+    if what == "complete":
+        w.complete()
+        return
+    producer = c.TransactionalProducer(w, step["id"], step.get("timeout_ms", 60_000))
+    if what == "init":
+        producer.init()
+        return
+    producer.who = tuple(step["producer"])
+    if what == "enrol":
+        producer.enrol("orders" if step["partitions"] else "", step["partitions"], step["groups"])
+    elif what == "append":
+        producer.append("orders", step["rows"], step["partition"], enrol=False)
+    elif what == "send offsets":
+        offsets = {int(p): o for p, o in step["offsets"].items()}
+        producer.send_offsets(step["group"], "orders", offsets, enrol=False)
+    elif what == "prepare":
+        producer.prepare(step["token"], step["batch_id"])
+    else:
+        producer.decide(step["outcome"], step["batch_id"], step["token"])
+
+
+def writers(case: dict[str, Any], start: dict[str, list[str]]) -> str:
+    given = {path: text(lines) for path, lines in {**start, **case["objects"]}.items()}
+    store = MemoryStore(dict(given), case["now_ms"])
+    roots = {kind: c.log_folder(kind, "orders") for kind in "OPST"}
+    try:
+        does(c.Warehouse("", store), case["does"])
+        found = written.put(given, store.objects, roots)
+    except c.Refused as error:
+        found = {"refused": error.code}
+    return same(found, case["puts"])
+
+
+def segment_files(case: dict[str, Any]) -> str:
+    columns = c.parse_schema(case["schema"])
+    items = [{x["name"]: value_in(x["type"], r.get(x["name"])) for x in columns} for r in case["rows"]]
+    data = c.segment_bytes(columns, items, case["timestamps_us"], case["compression_type"])
+    return same(written.parquet_file(data), case["file"])
+
+
 CHECKS: dict[str, Any] = {
     "appends": appends,
     "chain": chain,
@@ -370,6 +425,7 @@ CHECKS: dict[str, Any] = {
     "paths": paths,
     "projection": projections,
     "rows": rows,
+    "segment_files": segment_files,
     "segment_log": segment_log,
     "settling": settling,
     "statistics": statistics,
@@ -391,6 +447,9 @@ def check_vectors(folder: str) -> int:
         if path.stem == "entries":
             logs = data["logs"]
             check = lambda case: entries(case, logs)  # noqa: E731, B023
+        if path.stem == "writers":
+            start = data["start"]
+            check = lambda case: writers(case, start)  # noqa: E731, B023
         if check is None:
             print(f"{path.stem}: no check")
             continue

@@ -1578,7 +1578,7 @@ class Log:
             version += 1
         return False
 
-    def repairs(self, actions: list[Action], now: int) -> list[Action]:
+    def repairs(self, actions: list[Action], at: int) -> list[Action]:
         """§4.6: what the next commit says again."""
         state, result = self.state, []
         said = {(n if n == "txn" else "file", b.get("path", b.get("appId", n))) for n, b in actions}
@@ -1589,9 +1589,9 @@ class Log:
                     continue
                 said.add(key)
                 if name in ("add", "remove"):
-                    gone = {"path": key[1], "deletionTimestamp": now, "dataChange": False}
+                    gone = {"path": key[1], "deletionTimestamp": at, "dataChange": False, "extendedFileMetadata": True}
                     row = state.files.get(str(key[1]))
-                    gone |= {"extendedFileMetadata": True, "partitionValues": {}, "size": 0}
+                    gone |= {"partitionValues": body.get("partitionValues", {}), "size": body.get("size", 0)}
                     result.append(("add", {**row, "dataChange": False}) if row else ("remove", gone))
                 elif name == "txn" and key[1] in state.numbers:
                     result.append(("txn", {"appId": key[1], "version": state.numbers[key[1]]}))
@@ -1610,7 +1610,7 @@ class Log:
                 self.store.sync()
                 return None
             commit_id, at = secrets.token_hex(16), max(now, state.time + 1 if state.version >= 0 else 0)
-            repairs = self.repairs(actions, now)
+            repairs = self.repairs(actions, at)
             info = {"inCommitTimestamp": at, "timestamp": at, "operation": operation, "operationParameters": {}}
             info |= {"engineInfo": ENGINE, "txnId": commit_id, "commitId": commit_id, "log": state.log or commit_id}
             info |= {"previous": state.commit_id, "chain": state.next_chain}
@@ -1817,6 +1817,7 @@ def segment_bytes(columns: list[Json], rows: list[Json], timestamps: list[int], 
         column_encoding={"_offset_delta": "DELTA_BINARY_PACKED"},
         write_page_checksum=True,
         store_schema=False,
+        store_decimal_as_integer=True,
     )
     return out.getvalue()
 
@@ -2133,10 +2134,10 @@ Change = Callable[[State, "Json | None"], "Json | None"]
 
 
 class Warehouse:
-    """An existing one, in a local folder."""
+    """An existing one, in a local folder, or in a store that the caller brings."""
 
-    def __init__(self, root: str) -> None:
-        self.store = Store(root)
+    def __init__(self, root: str, store: Any = None) -> None:
+        self.store = Store(root) if store is None else store
         self.identity = warehouse_identity(self.store.read("_warehouse.json"))
         self.t, self.o = Log(self.store, "T"), Log(self.store, "O")
         self.logs: dict[tuple[str, str], Log] = {}
@@ -2278,7 +2279,7 @@ class Warehouse:
             if row is None:
                 actions.append(("txn", {"appId": "next_producer_id", "version": new["producer_id"] + 1}))
             decision = new.get("decision", {})
-            if decision.get("position") == new["position"] and "batch_id" in decision:
+            if decision.get("position") == new["position"] and "batch_id" in decision and decision["outcome"] == "COMMIT":
                 batch = {"v": 1, "transactional_id": transactional_id, "batch_id": decision["batch_id"]}
                 batch |= {"producer_id": new["producer_id"], "epoch": decision["epoch"], "position": new["position"]}
                 actions.append(self._keyed(self.t, "batch", {**batch, "decided_at_ms": now}, now))
@@ -2378,11 +2379,13 @@ class TransactionalProducer:
                 self.who, self.sequences = (row["producer_id"], row["producer_epoch"]), {}
                 return self.who
 
-    def _mine(self, row: Json | None) -> Json:
+    def _mine(self, row: Json | None, fenced: str = "PRODUCER_FENCED") -> Json:
         if row is None or row["producer_id"] != self.who[0]:
             raise Refused("INVALID_PRODUCER_ID_MAPPING", self.id)
         if row["producer_epoch"] != self.who[1]:
-            raise Refused("PRODUCER_FENCED", f"{self.who} is not epoch {row['producer_epoch']}")
+            raise Refused(fenced, f"{self.who} is not epoch {row['producer_epoch']}")
+        if row["state"].startswith("PREPARE_"):
+            raise Refused("CONCURRENT_TRANSACTIONS", row["state"])
         return row
 
     def enrol(self, topic: str, partitions: Iterable[int], groups: Iterable[str] = ()) -> None:
@@ -2390,9 +2393,9 @@ class TransactionalProducer:
         wanted, wanted_groups = set(partitions), set(groups)
 
         def change(state: State, row: Json | None) -> Json | None:
-            row = self._mine(row)
-            if row["state"].startswith("PREPARE"):
-                raise Refused("CONCURRENT_TRANSACTIONS" if "_" in row["state"] else "INVALID_TXN_STATE", row["state"])
+            row = self._mine(row, "PRODUCER_FENCED" if wanted_groups else "INVALID_PRODUCER_EPOCH")
+            if row["state"] == "PREPARED":
+                raise Refused("INVALID_TXN_STATE", row["state"])
             enrolled, slot = dict(row.get("partitions", {})), state.version + 1
             before = set(parse_ranges(enrolled[topic_id]["partitions"])) if topic_id in enrolled else set()
             known = set(row.get("groups", []))
@@ -2412,16 +2415,18 @@ class TransactionalProducer:
 
         self.w.change_id("ENROL", self.id, change)
 
-    def _verify(self, ok: Callable[[Json], bool]) -> None:
+    def _verify(self, fenced: str, ok: Callable[[Json], bool]) -> None:
         """§6.3: a reading of T that is asked for after the state that is decided on was read."""
         self.w.t.refresh()
-        row = self.w.t.state.rows("id").get((self.id,))
-        if row is None or row["producer_id"] != self.who[0] or row["producer_epoch"] != self.who[1]:
-            raise Refused("INVALID_PRODUCER_EPOCH", "the id is another's by now")
-        if row["state"] != "ONGOING" or not ok(row):
-            raise Refused("INVALID_TXN_STATE", "not enrolled")
+        row = self._mine(self.w.t.state.rows("id").get((self.id,)), fenced)
+        if row["state"] != "ONGOING":
+            raise Refused("INVALID_TXN_STATE", row["state"])
+        if not ok(row):
+            raise Refused("TRANSACTION_ABORTABLE", "not enrolled")
 
-    def append(self, topic: str, values: list[Json], partition: int | None = None) -> list[Json]:
+    def append(
+        self, topic: str, values: list[Json], partition: int | None = None, enrol: bool = True
+    ) -> list[Json]:
         """Records, by their keys or into one partition. Their partitions and base offsets."""
         s = self.w.topic(topic)
         if (p := self.w.log("P", topic).state).version < 0 or p.numbers.get("reflects", -1) < s.version:
@@ -2445,7 +2450,8 @@ class TransactionalProducer:
             raise Refused("UNKNOWN_TOPIC_OR_PARTITION", f"{topic}: {sorted(by_partition)}")
         if not by_partition:
             return []
-        self.enrol(topic, by_partition)
+        if enrol:
+            self.enrol(topic, by_partition)
         adds: dict[str, tuple[Segment, Json, Json]] = {}
         compression = s.properties.get("txntable.config.compression.type", "producer")
         for i, rows in sorted(by_partition.items()):
@@ -2465,11 +2471,12 @@ class TransactionalProducer:
 
         def decide(state: State, now: int) -> list[Action] | None:
             self._verify(
+                "INVALID_PRODUCER_EPOCH",
                 lambda r: (
                     set(by_partition) <= set(parse_ranges(r["partitions"][s.topic_id]["partitions"]))
                     if s.topic_id in r.get("partitions", {})
                     else False
-                )
+                ),
             )
             segments = [segment for segment, _, _ in adds.values()]
             bases, written, numbers = decide_append(state, s.topic_id, self.who, True, segments, now)
@@ -2495,13 +2502,14 @@ class TransactionalProducer:
         there = known.batches[-1][1] + 1 if known and known.epoch == self.who[1] and known.batches else 0
         return self.sequences.get((s.topic_id, partition), there)
 
-    def send_offsets(self, group: str, topic: str, offsets: dict[int, int]) -> None:
+    def send_offsets(self, group: str, topic: str, offsets: dict[int, int], enrol: bool = True) -> None:
         """§8.1: pending offsets, without group metadata (§8.4)."""
         topic_id = self.w.topic(topic).topic_id
-        self.enrol("", (), [group])
+        if enrol:
+            self.enrol("", (), [group])
 
         def decide(o: State, now: int) -> list[Action] | None:
-            self._verify(lambda r: group in r.get("groups", []))
+            self._verify("PRODUCER_FENCED", lambda r: group in r.get("groups", []))
             actions: list[Action] = []
             for partition, offset in offsets.items():
                 new: Json = {"v": 1, "group": group, "topic": topic, "partition": partition}
@@ -2516,8 +2524,26 @@ class TransactionalProducer:
 
         self.w.o.commit("SEND OFFSETS", decide)
 
+    def prepare(self, token: str, batch: BatchId = None) -> None:
+        """From here on the transaction waits for its token."""
+
+        def change(state: State, row: Json | None) -> Json | None:
+            row = self._mine(row)
+            if row["state"] == "PREPARED":
+                raise Refused("INVALID_TXN_STATE", row["state"])
+            slot = state.version + 1
+            new = {"token": token, "batch_id": batch, "prepared_epoch": row["producer_epoch"], "position": slot}
+            return id_row(row, state="PREPARED", started_position=row.get("started_position", slot), **new)
+
+        self.w.change_id("PREPARE", self.id, change)
+
     def finish(self, outcome: str, batch: BatchId = None, token: str | None = None) -> None:
         """COMMIT or ABORT, and the completion."""
+        self.decide(outcome, batch, token)
+        self.w.complete()
+
+    def decide(self, outcome: str, batch: BatchId = None, token: str | None = None) -> None:
+        """COMMIT or ABORT."""
         asked = [False]
 
         def change(state: State, row: Json | None) -> Json | None:
@@ -2534,7 +2560,6 @@ class TransactionalProducer:
             asked[0] = True
             self.w.change_id(outcome, self.id, change)
         self.who, self.sequences = (self.who[0], self.who[1] + 1), {}
-        self.w.complete()
 
 
 # --- The command line -----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -150,6 +151,8 @@ def _value(value: Any, kind: pa.DataType) -> Any:
         return None
     if pa.types.is_struct(kind):
         return {field.name: _value(value[field.name], field.type) for field in kind.fields}
+    if pa.types.is_map(kind):
+        return [tuple(pair) for pair in value]
     readers: Mapping[Callable[[pa.DataType], bool], Callable[[Any], Any]] = {
         pa.types.is_binary: bytes.fromhex,
         pa.types.is_decimal: Decimal,
@@ -189,12 +192,25 @@ def columns_of_row(log: str, kind: str, text: str) -> Any:
 
 def statistics_of(schema: str, rows: Sequence[Mapping[str, Any]], timestamps_us: Sequence[int]) -> str:
     """Return ``add.stats`` of a segment with these rows."""
+    return segment_of(schema, rows, timestamps_us)[0]
+
+
+def segment_of(
+    schema: str,
+    rows: Sequence[Mapping[str, Any]],
+    timestamps_us: Sequence[int],
+    config: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[str, bytes]:
+    """Return ``add.stats`` and the file of a segment with these rows, in a topic with these settings."""
     columns = from_delta_schema(schema)
     fields = [field for field in segment_schema(columns) if field.name != "_offset_delta"]
     given: dict[str, Sequence[Any]] = {name: [row.get(name) for row in rows] for name in columns.names}
     arrays = [_column(given.get(field.name, timestamps_us), field.type) for field in fields]
-    settings = TopicSettings(TOPIC, "0" * 32, 1, columns)
+    settings = TopicSettings(TOPIC, "0" * 32, 1, columns, config=config)
     plan = SegmentPlan(ROOTS["S"], settings, None, 1_700_000_000_000)
-    writer = SegmentWriter(MemoryStore(MemoryObjects()), plan, 0, "0" * 32, keyed=False)
+    objects = MemoryObjects()
+    writer = SegmentWriter(MemoryStore(objects), plan, 0, "0" * 32, keyed=False)
     writer.write(pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
-    return writer.close().stats
+    stats = writer.close().stats
+    (file,) = objects.snapshot().values()
+    return stats, file.data

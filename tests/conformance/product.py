@@ -5,11 +5,12 @@ Where a module of the product moves, this file follows, and no other below ``tes
 
 from __future__ import annotations
 
-from tests.doubles.manual_environment import ManualEnvironment
+from tests.doubles.manual_environment import ManualEnvironment, StoreTime
 from tests.doubles.memory_store import MemoryObjects, MemoryStore
 from txntable.coordinator import row_json
 from txntable.coordinator.batch_memory import BatchMemory, BatchRow
 from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.errors import TxnTableError
 from txntable.coordinator.group import GroupRow
 from txntable.coordinator.group_fencing import check_member
@@ -19,8 +20,9 @@ from txntable.coordinator.lease import LeaseRow
 from txntable.coordinator.offset_upkeep import settle
 from txntable.coordinator.prepared_token import PreparedToken
 from txntable.coordinator.transaction import TransactionMetadata
-from txntable.coordinator.transaction_request import EndRequest
-from txntable.coordinator.transaction_shard import end
+from txntable.coordinator.offset_request import NewOffset, OffsetTransaction
+from txntable.coordinator.transaction_request import EndRequest, EnrolRequest, ProducerIdentity
+from txntable.coordinator.transaction_shard import end, enrol
 from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.format import key, layout
 from txntable.format.murmur2 import murmur2
@@ -34,20 +36,37 @@ from txntable.log.entry_encoding import encode_commit
 from txntable.log.log_view import LogContext, LogView
 from txntable.log.table_state import TableState
 from txntable.offsets import offset_rows
-from txntable.offsets.offset_log import OffsetLogFold
+from txntable.offsets.group_commit import GroupCommit
+from txntable.offsets.offset_log import OffsetLog, OffsetLogFold
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
+from txntable.producer.coordinator_client import CoordinatorClient
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.segments.segment_columns import segment_columns
 from txntable.segments.segment_writer import SegmentWriter
 from txntable.storage.store_clock import StoreClock
+from txntable.topics.topic_log import TopicLog
 from txntable.transactions import transaction_rows
-from txntable.transactions.transaction_log import TransactionLogFold
+from txntable.transactions.completion import Completer
+from txntable.transactions.transaction_log import TransactionLog, TransactionLogFold
 
 __all__ = [
+    "Completer",
+    "CoordinatorClient",
+    "EnrolRequest",
+    "EnrolledTopic",
+    "GroupCommit",
+    "NewOffset",
+    "OffsetLog",
+    "OffsetTransaction",
+    "ProducerIdentity",
+    "StoreTime",
+    "TopicLog",
+    "TransactionLog",
+    "enrol",
     "BatchRow",
     "GroupRow",
     "LeaseRow",

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance import deciding, logs, naming
+from tests.conformance import deciding, logs, naming, written
+from tests.conformance.writing import Writer
 
 VECTORS = Path(__file__).parent / "vectors"
 Case = Mapping[str, Any]
@@ -278,3 +279,24 @@ def test_pending_offsets_are_settled_by_their_decisions(case: Case) -> None:
     found = deciding.settled(case["rows"], case["decisions"], case["position"])
 
     assert found == {"written": case["written"], "removed": case["removed"]}
+
+
+# -- what writers put -------------------------------------------------------------------------------
+
+
+START = document("writers")["start"]
+
+
+@cases("writers")
+def test_step_of_a_writer_puts_these_entries_or_is_refused(case: Case) -> None:
+    objects = {path: entry_bytes(lines) for path, lines in {**START, **case["objects"]}.items()}
+
+    assert Writer(objects, case["now_ms"]).does(case["does"]) == case["puts"]
+
+
+@cases("segment_files")
+def test_file_of_a_segment_has_these_columns_and_checksums(case: Case) -> None:
+    config = {"compression.type": case["compression_type"]}
+    _, data = naming.segment_of(case["schema"], case["rows"], case["timestamps_us"], config)
+
+    assert written.parquet_file(data) == case["file"]
