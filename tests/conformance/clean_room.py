@@ -2279,7 +2279,8 @@ class Warehouse:
             if row is None:
                 actions.append(("txn", {"appId": "next_producer_id", "version": new["producer_id"] + 1}))
             decision = new.get("decision", {})
-            if decision.get("position") == new["position"] and "batch_id" in decision and decision["outcome"] == "COMMIT":
+            committed = decision.get("position") == new["position"] and decision["outcome"] == "COMMIT"
+            if committed and "batch_id" in decision:
                 batch = {"v": 1, "transactional_id": transactional_id, "batch_id": decision["batch_id"]}
                 batch |= {"producer_id": new["producer_id"], "epoch": decision["epoch"], "position": new["position"]}
                 actions.append(self._keyed(self.t, "batch", {**batch, "decided_at_ms": now}, now))
@@ -2424,9 +2425,7 @@ class TransactionalProducer:
         if not ok(row):
             raise Refused("TRANSACTION_ABORTABLE", "not enrolled")
 
-    def append(
-        self, topic: str, values: list[Json], partition: int | None = None, enrol: bool = True
-    ) -> list[Json]:
+    def append(self, topic: str, values: list[Json], partition: int | None = None, enrol: bool = True) -> list[Json]:
         """Records, by their keys or into one partition. Their partitions and base offsets."""
         s = self.w.topic(topic)
         if (p := self.w.log("P", topic).state).version < 0 or p.numbers.get("reflects", -1) < s.version:

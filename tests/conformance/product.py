@@ -17,10 +17,10 @@ from txntable.coordinator.group_fencing import check_member
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.lease import LeaseRow
+from txntable.coordinator.offset_request import NewOffset, OffsetTransaction
 from txntable.coordinator.offset_upkeep import settle
 from txntable.coordinator.prepared_token import PreparedToken
 from txntable.coordinator.transaction import TransactionMetadata
-from txntable.coordinator.offset_request import NewOffset, OffsetTransaction
 from txntable.coordinator.transaction_request import EndRequest, EnrolRequest, ProducerIdentity
 from txntable.coordinator.transaction_shard import end, enrol
 from txntable.errors import DamagedDataError, UnsupportedFormatError

@@ -103,7 +103,8 @@ class Writer:
         topics = {settings.topic_id: EnrolledTopic(TOPIC, partitions)} if partitions else {}
 
         def request(row: Any, position: int) -> Any:
-            return enrol(row, EnrolRequest(*step["producer"], position, topics, tuple(step["groups"])))
+            producer_id, epoch = step["producer"]
+            return enrol(row, EnrolRequest(producer_id, epoch, position, topics, tuple(step["groups"])))
 
         return self._transactions.request("ENROL", step["id"], request)
 
@@ -128,12 +129,13 @@ class Writer:
         writer.write(rows.filter(pa.array([partition == number for partition in partitions])))
         return writer.close()
 
-    def _send_offsets(self, step: Mapping[str, Any]) -> object:
+    def _send_offsets(self, step: Mapping[str, Any]) -> None:
         topic_id = self._topic.settings().topic_id
-        offsets = {(TOPIC, int(partition)): NewOffset(offset, topic_id) for partition, offset in step["offsets"].items()}
+        offsets = {(TOPIC, int(number)): NewOffset(offset, topic_id) for number, offset in step["offsets"].items()}
         transaction = OffsetTransaction(step["id"], *step["producer"])
-        return self._client.send_offsets(transaction, GroupCommit(step["group"], offsets))
+        self._client.send_offsets(transaction, GroupCommit(step["group"], offsets))
 
     def _end(self, step: Mapping[str, Any]) -> object:
-        who = ProducerIdentity(*step["producer"], step["token"])
+        producer_id, epoch = step["producer"]
+        who = ProducerIdentity(producer_id, epoch, step["token"])
         return self._client.end(step["id"], who, Outcome[step["outcome"]], step["batch_id"], repeated=False)

@@ -128,7 +128,6 @@ def _has_checksum(data: bytes, chunk: Any) -> bool:
     return False
 
 
-
 def put(given: Mapping[str, bytes], found: Mapping[str, bytes], roots: Mapping[str, str]) -> Any:
     """Return what was put: the entries of each log that got some, and the other objects' paths.
 
@@ -142,10 +141,14 @@ def put(given: Mapping[str, bytes], found: Mapping[str, bytes], roots: Mapping[s
     entries = {}
     for letter, root in sorted(roots.items()):
         log = _log(found, root)
-        new = entries_put(log, len(_log(given, root)), lambda path, root=root: found.get(f"{root}/{path}"))
+        new = entries_put(log, len(_log(given, root)), _reader_of(found, root))
         entries.update({letter: new} if new else {})
     others = {path for path in found if path not in given and "/_delta_log/" not in path and path != "system/clock"}
     return {"entries": entries, "objects": sorted(_SEGMENT.sub(r"\1<32 hex digits>\2", path) for path in others)}
+
+
+def _reader_of(objects: Mapping[str, bytes], root: str) -> ReadFile:
+    return lambda path: objects.get(f"{root}/{path}")
 
 
 def _log(objects: Mapping[str, bytes], root: str) -> list[bytes]:
