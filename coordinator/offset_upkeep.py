@@ -211,4 +211,4 @@ def _topic_ids(row: OffsetRow) -> set[str]:
 
 def _check_exists(group: GroupRow | None, rows: Mapping[NamedPartition, OffsetRow]) -> None:
     if group is None and not rows:
-        raise GroupIdNotFoundError("there is no such group; list the groups that there are")
+        raise GroupIdNotFoundError("there is no such group; list the groups to see their names")

@@ -81,7 +81,7 @@ def test_creation_is_refused_where_a_warehouse_is(site: Site) -> None:
 def test_creation_is_refused_in_a_used_folder_and_nothing_is_made(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("do not touch")
 
-    with pytest.raises(WarehouseAlreadyExistsError, match=r"used for something else.*found=thesis\.tex"):
+    with pytest.raises(WarehouseAlreadyExistsError, match=r"location is not empty.*found=thesis\.tex"):
         Warehouse.create(str(tmp_path))
 
     assert [path.name for path in tmp_path.rglob("*")] == ["thesis.tex"]

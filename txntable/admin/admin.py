@@ -62,7 +62,7 @@ class Admin(OfOneProcess):
 
         self._completer, self._topic_reader, self._topic_log = completer, topic_reader, topic_log
         warehouse = self._warehouse = WarehouseAdmin(completer, topic_log, settings)
-        # What the client has altered itself, it goes by.
+        # The client uses settings that it has altered itself.
         self._topics = TopicAdmin(completer.offsets, topic_log, lambda: warehouse.settings)
         self._groups = GroupAdmin(completer, topic_log)
         self._shown = TransactionAdmin(completer.transactions, topic_log)
@@ -81,46 +81,46 @@ class Admin(OfOneProcess):
         config: Mapping[str, object] | None = None,
         exist_ok: bool = False,
     ) -> TopicSettings:
-        """Create a topic; a creation that was interrupted is finished by the same call.
+        """Create a topic; the same call finishes an interrupted creation.
 
         Parameters
         ----------
         name : str
-            Kafka's rule for names; it differs from those of all other topics by more than case, and is not reserved.
+            Follows Kafka's rules; must not be reserved, nor differ from another topic's name only by case.
         partitions : int
             At least 1.
         schema : pyarrow.Schema, optional
             Default: Kafka's key, value and headers, keyed by ``key``.
         key : sequence of str
-            Columns that choose the partition.
+            Columns that determine the partition.
         config : Mapping, optional
-            Kafka's names.
+            Settings by Kafka's names.
         exist_ok : bool
-            Whether a topic with the same settings is fine.
+            Whether to accept an existing topic with the same settings.
 
         Raises
         ------
         TopicAlreadyExistsError
-            It exists (with `exist_ok`: with other settings, which are named).
+            The topic exists (with `exist_ok`: with other settings, which the message names).
         InvalidTopicError, InvalidPartitionsError, InvalidConfigError, SchemaMismatchError, InvalidRequestError
-            The argument named cannot be used.
+            An argument is not valid; the message names it.
         """
         if isinstance(key, str):
-            raise InvalidRequestError("key is a list of column names; put the name into one", key=shown(key))
+            raise InvalidRequestError("key must be a list of column names; wrap the name in a list", key=shown(key))
         wanted = self._topics.wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
         return self._topics.create(wanted, exist_ok=exist_ok)
 
     def add_columns(self, topic: str, columns: pa.Schema | Sequence[pa.Field]) -> TopicSettings:
-        """Add columns to a topic: its old records have null there; the same call again changes nothing.
+        """Add columns to a topic; old records have null in them.  Repeating the call changes nothing.
 
-        Producers that know the topic from before go on without the columns.
+        Producers that already know the topic continue without the columns.
 
         Parameters
         ----------
         topic : str
             The topic's name.
         columns : pyarrow.Schema or sequence of pyarrow.Field
-            Nullable ones, with names that the topic does not have; they come last.
+            Nullable columns with new names; they are added at the end.
 
         Returns
         -------
@@ -132,9 +132,9 @@ class Admin(OfOneProcess):
         UnknownTopicOrPartitionError
             There is no such topic.
         SchemaMismatchError
-            A column is not nullable, is there with another type, or its name or type cannot be stored.
+            A column is not nullable, exists with another type, or its name or type cannot be stored.
         InvalidRequestError
-            A zone-less timestamp, in a topic that was created without any: create another topic.
+            A timestamp without a time zone, for a topic that was created without any: create another topic.
         CommitStateUnknownError
             Call again.
         """
@@ -143,40 +143,40 @@ class Admin(OfOneProcess):
     def create_partitions(
         self, new_totals: Mapping[str, int], *, validate_only: bool = False
     ) -> dict[str, TopicSettings]:
-        """Let topics have more partitions; all are checked before the first is changed.
+        """Increase the number of partitions of topics; all are checked before the first is changed.
 
-        Keys map to other partitions from then on; records stay where they are, so that a key's order spans two
-        partitions.  A transaction in which keys were mapped before, and not appended, has to be aborted and made
-        again.  Consumers read the new partitions from the beginning.
+        Keys map to other partitions from then on; records stay where they are, so a key's order spans two
+        partitions.  A transaction in which keys were mapped before the change, and not appended, must be aborted and
+        repeated.  Consumers read the new partitions from the beginning.
 
         Parameters
         ----------
         new_totals : Mapping of str to int
-            Topic -> how many partitions it has then, in all; more than it has now.
+            Topic -> the new total number of partitions, higher than the current one.
         validate_only : bool
-            Whether only to check; nothing is changed.
+            Whether to check only, without changing anything.
 
         Returns
         -------
         dict of str to TopicSettings
-            As they are then; with `validate_only` as they are now.
+            The new settings; with `validate_only`, the current ones.
 
         Raises
         ------
         UnknownTopicOrPartitionError
             There is no such topic.
         InvalidPartitionsError
-            A topic has as many or more already, or cannot have that many.  After a call of unknown outcome,
+            A topic already has as many or more, or cannot have that many.  After a call of unknown outcome,
             ``current_partitions`` tells whether it was done.
         InvalidRequestError
-            `new_totals` is no mapping.
+            `new_totals` is not a mapping.
         CommitStateUnknownError, StoreUnavailableError
             Describe the topics, and call again for those that have not grown.
         """
         return self._topics.create_partitions(new_totals, validate_only=validate_only)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic: its records are gone for every reader of the newest version, and groups forget its offsets.
+        """Delete a topic: readers of the newest version no longer see its records, and groups lose its offsets.
 
         Raises
         ------
@@ -190,11 +190,11 @@ class Admin(OfOneProcess):
         return self._topics.names()
 
     def topic_twins(self, names: Sequence[str]) -> list[str]:
-        """Return the topics whose names differ from one of these by case only: none, unless two were made at once."""
+        """Return topics whose names differ from one of these by case only; none, unless two were created at once."""
         return self._topics.twins(names)
 
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
-        """Return what the partition logs say of topics (default: of all).
+        """Describe topics (default: all) from their partition logs.
 
         Raises
         ------
@@ -208,40 +208,40 @@ class Admin(OfOneProcess):
     # -- settings ---------------------------------------------------------------------------
 
     def alter_configs(self, topic: str, changes: Mapping[str, object], *, validate_only: bool = False) -> TopicSettings:
-        """Change settings of a topic, all at once; the same call again changes nothing.
+        """Change settings of a topic atomically; repeating the call changes nothing.
 
-        Producers and consumers that have begun keep what they know of the topic; compaction and retention go by
-        the new settings with their next round.
+        Running producers and consumers keep what they know of the topic; compaction and retention use the new
+        settings from their next round on.
 
         Parameters
         ----------
         topic : str
             The topic's name.
         changes : Mapping
-            By Kafka's names; ``None``: back to the default.  What is not named stays.
+            Settings by Kafka's names; ``None`` resets one to its default.  Others stay as they are.
         validate_only : bool
-            Whether only to check; nothing is changed.
+            Whether to check only, without changing anything.
 
         Returns
         -------
         TopicSettings
-            As they are then; with `validate_only` as they are now.
+            The new settings; with `validate_only`, the current ones.
 
         Raises
         ------
         UnknownTopicOrPartitionError
             There is no such topic.
         InvalidConfigError
-            A name is unknown, a value not allowed, or the settings cannot be kept together: the message says why.
+            A name is unknown, a value is not allowed, or settings contradict each other: the message says why.
         InvalidRequestError
-            `changes` is no mapping.
+            `changes` is not a mapping.
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
         return alter_configs(self._topic_log(topic), changes, self._warehouse.settings, validate_only=validate_only)
 
     def describe_configs(self, topics: Sequence[str]) -> dict[str, dict[str, ConfigEntry]]:
-        """Return what holds of every setting, whether it was set or not.
+        """Return the effective value of every setting, whether it was set or not.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class Admin(OfOneProcess):
         Returns
         -------
         dict
-            Topic -> Kafka's name, sorted -> the setting.
+            Topic -> Kafka's name of the setting, sorted -> its entry.
 
         Raises
         ------
@@ -263,29 +263,29 @@ class Admin(OfOneProcess):
         return {topic: config_entries(self._topic_log(topic).settings()) for topic in listed(topics, "topics")}
 
     def alter_warehouse(self, changes: Mapping[str, int | None], *, validate_only: bool = False) -> WarehouseSettings:
-        """Change settings of the warehouse, all at once; the same call again finishes what was interrupted.
+        """Change settings of the warehouse atomically; the same call finishes an interrupted change.
 
-        Jobs go by them from their next round on, clients from when they are made;
-        :data:`txntable.admin.warehouse_admin.MEANINGS` says what each means for what is running.
+        Jobs use them from their next round on, clients if they are created afterwards;
+        :data:`txntable.admin.warehouse_admin.MEANINGS` says what each change means for running clients and jobs.
 
         Parameters
         ----------
         changes : Mapping of str to int or None
-            By the names of :class:`WarehouseSettings`, ms; ``None``: back to the default.  What is not named stays.
+            By the names of :class:`WarehouseSettings`, in ms; ``None`` resets one to its default.  Others stay.
         validate_only : bool
-            Whether only to check; nothing is changed.
+            Whether to check only, without changing anything.
 
         Returns
         -------
         WarehouseSettings
-            As they are then; with `validate_only` as they would be.
+            The new settings; with `validate_only`, what they would be.
 
         Raises
         ------
         InvalidConfigError
             A name is unknown, a value out of bounds, or a topic's settings contradict it: the message says which.
         InvalidRequestError
-            `changes` is no mapping.
+            `changes` is not a mapping.
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
@@ -298,36 +298,36 @@ class Admin(OfOneProcess):
     ) -> dict[TopicPartition, int]:
         """Delete the records before an offset; all partitions are checked before the first is changed.
 
-        Records of open and aborted transactions go as well, as in Kafka: such a transaction can commit, without them.
-        A segment that holds later records too is written again without those before.
+        As in Kafka, records of open and aborted transactions are deleted too; an open transaction can still commit,
+        without them.  A segment that also holds later records is rewritten without the deleted ones.
 
         Parameters
         ----------
         before : Mapping of TopicPartition to int or None
-            The first offset that stays; ``None``: nothing that there is now.  At or below the log start: nothing
+            The first offset to keep; ``None``: delete all current records.  At or below the log start, nothing
             happens.
         validate_only : bool
-            Whether only to check; nothing is changed.
+            Whether to check only, without changing anything.
 
         Returns
         -------
         dict of TopicPartition to int
-            The partition's low watermark: the lowest offset that it has then (with `validate_only`: would have).
+            The partition's new low watermark, its lowest offset (with `validate_only`: what it would be).
 
         Raises
         ------
         UnknownTopicOrPartitionError
             There is no such topic or partition.
         PolicyViolationError
-            A topic is only compacted: add ``delete`` to its ``cleanup.policy``.
+            A topic is compacted only: add ``delete`` to its ``cleanup.policy``.
         OffsetOutOfRangeError
             An offset is negative, or above the high watermark.
         InvalidRequestError
-            `before` is no mapping of partitions to offsets.
+            `before` is not a mapping of partitions to offsets.
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         DamagedDataError
-            A segment that an offset cuts cannot be read; no reader sees the records any more.
+            A segment that an offset cuts cannot be read; no reader sees the deleted records, though.
         """
         return delete_before(self._topic_log, before, validate_only=validate_only)
 
@@ -338,8 +338,8 @@ class Admin(OfOneProcess):
     ) -> dict[TopicPartition, ListedOffset | None]:
         """Return offsets of partitions; see :class:`txntable.admin.offset_listing.OffsetSpec`.
 
-        A time is answered by a record's offset: unlike Kafka's, never by that of a marker or of an aborted record
-        (under ``read_uncommitted`` an aborted record counts).
+        A time is answered with a record's offset: unlike in Kafka, never with that of a marker or an aborted record
+        (under ``read_uncommitted``, aborted records count).
 
         Parameters
         ----------
@@ -351,14 +351,14 @@ class Admin(OfOneProcess):
         Returns
         -------
         dict
-            Partition -> offset, and for the last two the record's timestamp; ``None``: there is no such record.
+            Partition -> offset, and for the last two the record's timestamp; ``None`` if there is no such record.
 
         Raises
         ------
         UnknownTopicOrPartitionError
             A partition does not exist.
         InvalidRequestError
-            A spec that there is not, or the level ``snapshot``.
+            A spec is unknown, or the level is ``snapshot``.
         DamagedDataError
             A segment cannot be read; the message names it.
         """
@@ -367,17 +367,17 @@ class Admin(OfOneProcess):
     # -- groups -----------------------------------------------------------------------------
 
     def list_consumer_groups(self, states: Collection[str | GroupState] | None = None) -> list[GroupListing]:
-        """Return all groups, also those that only have offsets, by name.
+        """Return all groups, including those that only have offsets, sorted by name.
 
         Parameters
         ----------
         states : collection of str or GroupState, optional
-            Only in one of these; upper and lower case are the same.
+            Only groups in one of these states; case does not matter.
 
         Raises
         ------
         InvalidRequestError
-            There is no such state: the message names those known.
+            A state is unknown: the message lists the known ones.
         """
         return self._groups.listing(states)
 
@@ -394,12 +394,12 @@ class Admin(OfOneProcess):
         GroupIdNotFoundError
             One of them has neither members nor offsets.
         InvalidRequestError
-            One of them is no name, or `ids` is no list.
+            One of them is not a valid name, or `ids` is not a list.
         """
         return self._groups.describe(ids)
 
     def delete_consumer_groups(self, ids: Sequence[str]) -> dict[str, TxnTableError | None]:
-        """Delete groups with all their offsets, those of open transactions too.
+        """Delete groups with all their offsets, including those of open transactions.
 
         Parameters
         ----------
@@ -409,7 +409,7 @@ class Admin(OfOneProcess):
         Returns
         -------
         dict
-            Group -> ``None``, :class:`NonEmptyGroupError`: it has members, or :class:`GroupIdNotFoundError`.
+            Group -> ``None``, :class:`NonEmptyGroupError` (it has members), or :class:`GroupIdNotFoundError`.
 
         Raises
         ------
@@ -421,7 +421,7 @@ class Admin(OfOneProcess):
     def remove_members_from_consumer_group(
         self, group: str, members: Sequence[str] | None = None
     ) -> dict[str, TxnTableError | None]:
-        """Let members leave a group, dead or alive; what they own goes to the others at once.
+        """Remove members from a group, dead or alive; their partitions are reassigned at once.
 
         Parameters
         ----------
@@ -433,7 +433,7 @@ class Admin(OfOneProcess):
         Returns
         -------
         dict
-            Instance id, or member id of one that has none -> ``None``, or :class:`UnknownMemberIdError`.
+            Instance id (or member id if it has none) -> ``None``, or :class:`UnknownMemberIdError`.
 
         Raises
         ------
@@ -452,39 +452,40 @@ class Admin(OfOneProcess):
         require_stable: bool = False,
         timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the offsets that a group has committed; what is decided by now counts.
+        """Return a group's committed offsets, including those of transactions decided by now.
 
         Parameters
         ----------
         group : str
             Its name; one that does not exist has no offsets.
         partitions : sequence of TopicPartition, optional
-            Default: all that have one.
+            Default: all with a committed offset.
         require_stable : bool
-            Whether an offset that an open transaction has sent is waited for, as consumers do.
+            Whether to wait for offsets that an open transaction has sent, as consumers do.
         timeout_ms : int
-            How long at most, ms; 0: not at all, what can be ended is ended.  A prepared transaction may stay for days.
+            The maximum wait in ms; 0: no wait, but whatever can be ended is ended.  A prepared transaction may stay
+            open for days.
 
         Returns
         -------
         dict
-            Partition -> offset; ``None``: nothing is committed, or only in an earlier topic of the name.
+            Partition -> offset; ``None`` if none is committed, or only for an earlier topic of that name.
 
         Raises
         ------
         UnstableOffsetCommitError
-            With `require_stable`: a transaction with an offset there has not ended in time.  Call again later.
+            With `require_stable`: a transaction with a pending offset has not ended in time.  Call again later.
         InvalidRequestError
-            `group` is no name, `partitions` no list, or `timeout_ms` no int from 0.
+            `group` is not a valid name, `partitions` not a list, or `timeout_ms` not an int of at least 0.
         """
         return self._groups.offsets(group, partitions, require_stable=require_stable, timeout_ms=timeout_ms)
 
     def alter_consumer_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
     ) -> Outcomes:
-        """Commit offsets of a group that has no members, all at once; a group that does not exist is made.
+        """Commit offsets of a group without members, atomically; a group that does not exist is created.
 
-        Nothing checks the offsets, as in Kafka: backwards, or beyond the end.
+        As in Kafka, the offsets are not checked: they may go backwards, or beyond the end.
 
         Parameters
         ----------
@@ -496,40 +497,40 @@ class Admin(OfOneProcess):
         Returns
         -------
         dict
-            Partition -> ``None``, or :class:`UnknownTopicOrPartitionError`: there is none, and the others are written.
+            Partition -> ``None``, or :class:`UnknownTopicOrPartitionError` (the others are written).
 
         Raises
         ------
         UnknownMemberIdError
-            The group has members: stop them first, or let them commit.
+            The group has members: stop them first, or have them commit.
         InvalidRequestError, OffsetMetadataTooLargeError
-            An argument cannot be used.
+            An argument is not valid.
         CommitStateUnknownError
             Call again.
         """
         return self._groups.alter_offsets(group, offsets)
 
     def delete_consumer_group_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Outcomes:
-        """Delete offsets of a group, those of open transactions too.
+        """Delete offsets of a group, including those of open transactions.
 
         Parameters
         ----------
         group : str
             Its name.
         partitions : sequence of TopicPartition
-            Those without an offset are passed over.
+            Those without an offset are ignored.
 
         Returns
         -------
         dict
-            Partition -> ``None``, or :class:`GroupSubscribedToTopicError`: a member subscribes to the topic.
+            Partition -> ``None``, or :class:`GroupSubscribedToTopicError` (a member subscribes to the topic).
 
         Raises
         ------
         GroupIdNotFoundError
             There is no such group.
         InvalidRequestError
-            `group` is no name, or `partitions` no list of them.
+            `group` is not a valid name, or `partitions` not a list of partitions.
         CommitStateUnknownError
             Call again.
         """
@@ -545,26 +546,26 @@ class Admin(OfOneProcess):
         duration_ms: int | None = None,
         pattern: str | None = None,
     ) -> list[TransactionMetadata]:
-        """Return the rows of transactional ids, sorted by id; every filter that is given must hold.
+        """Return the rows of transactional ids, sorted by id; all given filters must match.
 
         Parameters
         ----------
         states : collection of str or TransactionState, optional
-            In one of these; ``"COMPLETE_COMMIT"`` and Kafka's ``"CompleteCommit"`` are the same.
+            Only ids in one of these; ``"COMPLETE_COMMIT"`` and Kafka's ``"CompleteCommit"`` are the same.
         producer_ids : collection of int, optional
-            With one of these.
+            Only ids with one of these.
         duration_ms : int, optional
-            With a transaction under way for longer, milliseconds of the store's time since its first enrolment.
-            Unlike Kafka's, this leaves out the ids that have no transaction.
+            Only ids whose transaction has been open for longer, in ms of the store's time since its first
+            enrolment.  Unlike in Kafka, this leaves out ids without a transaction.
         pattern : str, optional
             A regular expression of Python's :mod:`re` that matches the whole id.
 
         Raises
         ------
         InvalidRequestError
-            A filter is of another type or negative, or names a state that there is not: the message names those known.
+            A filter has the wrong type, is negative, or names an unknown state: the message lists the known ones.
         InvalidRegularExpressionError
-            `pattern` is none.
+            `pattern` is not a regular expression.
         """
         return self._shown.listing(transaction_filter(states, producer_ids, duration_ms, pattern))
 
@@ -579,58 +580,58 @@ class Admin(OfOneProcess):
         Raises
         ------
         TransactionalIdNotFoundError
-            One of them never was, or has expired.
+            One of them never existed, or has expired.
         InvalidRequestError
-            One of them is empty, or `ids` is no list.
+            One of them is empty, or `ids` is not a list.
         """
         return self._shown.describe(ids)
 
     def describe_producers(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:
-        """Describe what partitions remember of their producers, sorted by producer id.
+        """Describe the producers that partitions remember, sorted by producer id.
 
         Parameters
         ----------
         partitions : sequence of TopicPartition
-            Where to look.
+            The partitions.
 
         Raises
         ------
         UnknownTopicOrPartitionError
             One of them does not exist.
         InvalidRequestError
-            One of them is no :class:`TopicPartition`.
+            One of them is not a :class:`TopicPartition`.
         """
         return self._shown.producers(partitions)
 
     def find_hanging_transactions(
         self, topic: str | None = None, partition: int | None = None, max_transaction_timeout_ms: int | None = None
     ) -> list[HangingTransaction]:
-        """Find transactions that are open in a partition and that nothing in the transaction log will end.
+        """Find transactions that are open in a partition and that the transaction log will never end.
 
-        There are none unless something was damaged or restored from a backup.  What is decided and not complete
-        does not hang: it waits for completion.  What is open does not hang: it waits for its producer or timeout.
+        There are none unless something was damaged or restored from a backup.  A decided, incomplete transaction is
+        not hanging: it waits for completion.  Nor is an open one: it waits for its producer or its timeout.
 
         Parameters
         ----------
         topic : str, optional
             Default: all topics.
         partition : int, optional
-            Of `topic`; default: all of them.
+            A partition of `topic`; default: all of them.
         max_transaction_timeout_ms : int, optional
-            Only what has been open for longer, by the store's time; default: the warehouse's
+            Only those that have been open for longer, by the store's time; default: the warehouse's
             ``transaction.max.timeout.ms``.
 
         Returns
         -------
         list of HangingTransaction
-            By topic, partition and offset; :meth:`abort_transaction` ends each.
+            Sorted by topic, partition and offset; :meth:`abort_transaction` ends each.
 
         Raises
         ------
         UnknownTopicOrPartitionError
             `topic` or `partition` does not exist.
         InvalidRequestError
-            A partition without a topic, or a number that is negative or none.
+            A partition is given without a topic, or a number is negative or not a number.
         """
         limit_ms = self._warehouse.settings.transaction_max_timeout_ms
         limit_ms = limit_ms if max_transaction_timeout_ms is None else max_transaction_timeout_ms
@@ -647,25 +648,25 @@ class Admin(OfOneProcess):
         producer_epoch: int | None = None,
         validate_only: bool = False,
     ) -> AbortedTransaction:
-        """Abort an open transaction over its producer's head, prepared or not, and complete it.
+        """Abort an open transaction of a producer, prepared or not, and complete it.
 
-        It is decided in the transaction log: the producer's later commit is refused (``INVALID_TXN_STATE``), its
-        abort succeeds.  Kafka writes a marker in one partition only, and lets the commit succeed.  A transaction
-        that hangs is ended by a marker in its topic, since the transaction log has nothing to decide.  A later
-        transaction of the id is never touched when the transaction is named by its place.
+        The abort is decided in the transaction log: a later commit of the producer is refused
+        (``INVALID_TXN_STATE``), an abort succeeds.  (Kafka writes a marker in one partition only, and lets the commit
+        succeed.)  A hanging transaction is ended by a marker in its topic, since the transaction log has nothing to
+        decide.  If the transaction is named by topic and partition, a later transaction of the id is never touched.
 
         Parameters
         ----------
         transactional_id : str, optional
-            Alone: what the id has open.
+            Given alone: the open transaction of this id.
         topic, partition : str and int, optional
-            With `start_offset`, or with `producer_id` and `producer_epoch`: what is open there.
+            With `start_offset`, or with `producer_id` and `producer_epoch`: the transaction that is open there.
         start_offset : int, optional
-            Of the transaction's first record in the partition.
+            Offset of the transaction's first record in the partition.
         producer_id, producer_epoch : int, optional
-            They name the transaction.
+            They identify the transaction.
         validate_only : bool
-            Whether only to say what would be aborted.
+            Whether to return only what would be aborted.
 
         Raises
         ------
@@ -676,9 +677,9 @@ class Admin(OfOneProcess):
         UnknownTopicOrPartitionError
             The topic or partition does not exist.
         InvalidRequestError
-            The arguments name no transaction, or two.
+            The arguments identify no transaction, or more than one.
         DamagedDataError
-            The transaction log never gave the producer id or epoch: restore it from a backup.
+            The transaction log never gave out the producer id or epoch: restore it from a backup.
         CommitStateUnknownError
             Call again; :class:`InvalidTxnStateError` then says that it has ended.
         """
@@ -686,10 +687,10 @@ class Admin(OfOneProcess):
         return self._aborter.abort(target, validate_only=validate_only)
 
     def fence_producers(self, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Take transactional ids from their producers: what is open is aborted and completed, the epoch rises.
+        """Fence the producers of transactional ids: abort and complete what is open, and raise the epoch.
 
-        An id that does not exist is created, as Kafka does.  An id keeps its transaction timeout; Kafka would
-        overwrite it with one of the call's own.
+        As in Kafka, an id that does not exist is created.  An id keeps its transaction timeout; Kafka would
+        overwrite it with the call's own.
 
         Parameters
         ----------
@@ -706,7 +707,7 @@ class Admin(OfOneProcess):
         InvalidTxnStateError
             One of them is prepared: abort it first, or end it with its token.
         InvalidRequestError
-            One of them is empty, or `ids` is no list.
+            One of them is empty, or `ids` is not a list.
         ConcurrentTransactionsError, CommitStateUnknownError
             Call again.
         """
@@ -715,17 +716,17 @@ class Admin(OfOneProcess):
     # -- upkeep -----------------------------------------------------------------------------
 
     def check_upkeep(self, limits: UpkeepLimits | None = None) -> list[Finding]:
-        """Return what nobody has done for the warehouse in time: made for alarms, and cheap; writes nothing.
+        """Return which maintenance of the warehouse is overdue; made for alarms, cheap, and read-only.
 
         Parameters
         ----------
         limits : UpkeepLimits, optional
-            From when on something is late.
+            When something counts as overdue.
 
         Returns
         -------
         list of Finding
-            Empty: all is well.  What cannot be read is a finding, too.
+            Empty if nothing is overdue.  Unreadable logs are findings, too.
 
         Raises
         ------
@@ -733,13 +734,13 @@ class Admin(OfOneProcess):
             The topics cannot be listed.
         """
         if not isinstance(limits, UpkeepLimits | None):
-            raise InvalidConfigError("limits are UpkeepLimits", limits=shown(limits))
+            raise InvalidConfigError("limits must be UpkeepLimits", limits=shown(limits))
         return UpkeepCheck(self._completer, self._topic_log, self._warehouse.settings, limits or UpkeepLimits()).run()
 
     def verify_segments(self, topics: Sequence[str] | None = None) -> dict[str, SegmentVerification]:
-        """Read every segment that the logs name, whole, and compare it with its row: size, and digest of its bytes.
+        """Read every segment that the logs name and compare it with its row: size, and digest of its bytes.
 
-        So a file that was replaced by another valid one is found.  Costs what reading everything costs; writes nothing.
+        Finds files that were replaced by other valid ones.  Costs as much as reading everything; writes nothing.
 
         Parameters
         ----------
@@ -749,7 +750,7 @@ class Admin(OfOneProcess):
         Returns
         -------
         dict of str to SegmentVerification
-            By topic.  No findings: every file is the one that was written.
+            By topic.  Without findings, every file is the one that was written.
 
         Raises
         ------

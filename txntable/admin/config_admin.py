@@ -66,7 +66,7 @@ def alter_configs(
 ) -> TopicSettings:
     """Change settings of a topic, all at once, where the warehouse's allow it."""
     if not isinstance(changes, Mapping):
-        raise InvalidRequestError("changes are a mapping of settings to values", changes=shown(changes))
+        raise InvalidRequestError("changes must be a mapping of settings to values", changes=shown(changes))
 
     def decide(table: TableState) -> Sequence[Action]:
         return decide_new_configs(log.segments.fold, table, changes, settings)

@@ -79,7 +79,7 @@ class GroupAdmin:
             known = set(self._offsets.names())
         for name in names:
             if name not in known:
-                raise GroupIdNotFoundError("there is no such group; list the groups that there are", group=name)
+                raise GroupIdNotFoundError("there is no such group; list the groups to see their names", group=name)
         return {name: self._described(name, row) for name, row in rows.items()}
 
     def _described(self, name: str, row: GroupRow | None) -> GroupDescription:
@@ -147,7 +147,9 @@ class GroupAdmin:
         """Return the offsets that a group has committed; what is decided by now counts."""
         check_name(group, _GROUP)
         if type(timeout_ms) is not int or timeout_ms < 0:
-            raise InvalidRequestError("a timeout is an int of ms from 0: give another", timeout_ms=repr(timeout_ms))
+            raise InvalidRequestError(
+                "a timeout must be an int of at least 0, in milliseconds", timeout_ms=repr(timeout_ms)
+            )
         # What is decided counts; who may not write sees it once others have settled it.
         with suppress(StorePermissionError):
             self._completer.complete_decided()

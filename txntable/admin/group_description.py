@@ -107,7 +107,7 @@ def group_states(states: Collection[str | GroupState] | None) -> frozenset[Group
         There is no such state, or `states` is no collection.
     """
     if isinstance(states, str | bytes) or (states is not None and not isinstance(states, Collection)):
-        raise InvalidRequestError("states is a list of states; put the state into one", states=shown(states))
+        raise InvalidRequestError("states must be a list of states; wrap the state in a list", states=shown(states))
     return frozenset(_state(state) for state in states or ()) or frozenset(_STATES.values())
 
 
@@ -115,7 +115,7 @@ def _state(given: object) -> GroupState:
     state = _STATES.get((given.value if isinstance(given, GroupState) else str(given)).casefold())
     if state is None:
         raise InvalidRequestError(
-            "a group has no such state; take one of those known",
+            "unknown group state; use one of the known ones",
             state=shown(given),
             known=",".join(found.value for found in _STATES.values()),
         )

@@ -53,7 +53,7 @@ def offset_spec(given: OffsetSpec | str | int) -> OffsetSpec | int:
     specs = {spec.value: spec for spec in OffsetSpec}
     if not isinstance(given, str) or given not in specs:
         raise InvalidRequestError(
-            "there is no such offset; take one of those known, or a time in milliseconds",
+            "unknown offset spec; use one of the known ones, or a time in milliseconds",
             offset=shown(given),
             known=",".join(specs),
         )
@@ -69,10 +69,11 @@ def list_offsets(
     level = level_of(isolation_level)
     if level is IsolationLevel.SNAPSHOT:
         raise InvalidRequestError(
-            "a snapshot has no offset that moves; take read_committed or read_uncommitted", isolation_level=level.value
+            "offsets cannot be listed at the snapshot level; use read_committed or read_uncommitted",
+            isolation_level=level.value,
         )
     if not isinstance(wanted, Mapping):
-        raise InvalidRequestError("offsets are asked for by partition, in a mapping", wanted=shown(wanted))
+        raise InvalidRequestError("offset specs must be a mapping of partitions to specs", wanted=shown(wanted))
     checked_partitions(list(wanted))
     specs = {partition: offset_spec(spec) for partition, spec in wanted.items()}
     views: dict[str, TopicView] = {}

@@ -156,7 +156,7 @@ def _shifted(
     for each in partitions:
         if each not in committed:
             raise InvalidRequestError(
-                "an offset can only be shifted where one is committed; reset to another target first",
+                "only a committed offset can be shifted; reset to another target first",
                 group=group,
                 topic=each.topic,
                 partition=each.partition,

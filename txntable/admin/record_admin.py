@@ -32,15 +32,15 @@ def delete_before(
 def _checked(before: Mapping[TopicPartition, int | None]) -> list[tuple[str, int, int | None]]:
     """Return topic, partition and offset of each, or refuse what is none."""
     if not isinstance(before, Mapping):
-        raise InvalidRequestError("offsets are given by partition, in a mapping", before=shown(before))
+        raise InvalidRequestError("offsets must be a mapping of partitions to offsets", before=shown(before))
     checked = []
     for place, offset in before.items():
         if not isinstance(place, tuple) or len(place) != len(TopicPartition._fields):
-            raise InvalidRequestError("a partition is a topic and a number; make a TopicPartition", found=shown(place))
+            raise InvalidRequestError("a partition must be a TopicPartition", found=shown(place))
         topic, partition = place
         if not _is_integer(partition) or not (offset is None or _is_integer(offset)):
             raise InvalidRequestError(
-                "partition and offset are integers", topic=topic, partition=partition, offset=offset
+                "partition and offset must be integers", topic=topic, partition=partition, offset=offset
             )
         checked.append((topic, partition, offset))
     return checked

@@ -85,7 +85,7 @@ class TopicAdmin:
                 return []
             if others:
                 raise InvalidTopicError(
-                    "a topic's name differs from this by case only, which SQL does not see; take another name",
+                    "another topic's name differs from this one by case only, which SQL ignores; use another name",
                     topic=name,
                     existing=",".join(others),
                 )
@@ -115,7 +115,7 @@ class TopicAdmin:
     ) -> dict[str, TopicSettings]:
         """Let topics have more partitions; all are checked before the first is changed."""
         if not isinstance(new_totals, Mapping):
-            raise InvalidRequestError("new totals are a mapping of topics to numbers", new_totals=shown(new_totals))
+            raise InvalidRequestError("new totals must be a mapping of topics to numbers", new_totals=shown(new_totals))
         settings = {name: self._check_more_partitions(name, total) for name, total in new_totals.items()}
         return settings if validate_only else {name: self._grow(name, total) for name, total in new_totals.items()}
 

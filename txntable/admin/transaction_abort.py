@@ -67,7 +67,7 @@ class AbortTarget:
         given = {each.name for each in fields(self) if getattr(self, each.name) is not None}
         if given not in _TARGETS:
             raise InvalidRequestError(
-                "say which transaction: a transactional id alone, or topic and partition with either the start offset"
+                "specify the transaction: a transactional id alone, or topic and partition with either the start offset"
                 " or producer id and epoch",
                 given=",".join(sorted(given)) or None,
             )
@@ -136,7 +136,8 @@ class TransactionAborter:
         found, result = self._find(topic, target)
         if result.status is OpenEpochStatus.AHEAD:
             raise DamagedDataError(
-                "the partition log knows a producer id or epoch that the transaction log never gave; restore that one",
+                "the partition log has a producer id or epoch that the transaction log never gave out; restore the"
+                " transaction log",
                 topic=topic.name,
                 producer_id=found.producer_id,
                 producer_epoch=found.producer_epoch,
@@ -173,7 +174,7 @@ class TransactionAborter:
                 transactional_id = None if row is None else row.transactional_id
                 return one, AbortedTransaction(transactional_id, one.producer_id, one.producer_epoch, status)
         raise InvalidTxnStateError(
-            "no such transaction is open in the partition: it has ended, or it never was; describe_producers names all",
+            "no such transaction is open in the partition: it has ended or never existed; describe_producers lists all",
             topic=topic.name,
             partition=partition,
             start_offset=target.start_offset,
@@ -194,7 +195,7 @@ class TransactionAborter:
             else:
                 self._decide(row.transactional_id, found)
         raise ConcurrentTransactionsError(
-            "other transactions of the topic end all the time; call again",
+            "other transactions of the topic keep ending; call again",
             topic=topic.name,
             producer_id=found.producer_id,
             producer_epoch=found.producer_epoch,
@@ -241,7 +242,7 @@ class TransactionAborter:
             row = self._transactions.row(transactional_id)
             if row is not None and row.state is TransactionState.PREPARED:
                 raise InvalidTxnStateError(
-                    "a transaction is prepared: end it with its token, or abort it first; nothing was fenced",
+                    "a transaction is prepared; end it with its token, or abort it first; nothing was fenced",
                     transactional_id=transactional_id,
                 )
         fenced = {}

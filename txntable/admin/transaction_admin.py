@@ -137,7 +137,7 @@ class TransactionAdmin:
         """Find transactions that are open for longer than a limit and that nothing will end."""
         check_integer(limit_ms, "max_transaction_timeout_ms")
         if partition is not None and topic is None:
-            raise InvalidRequestError("a partition is one of a topic; give the topic too", partition=partition)
+            raise InvalidRequestError("a partition needs its topic; give the topic too", partition=partition)
         if topic is not None:
             return self._hanging_in(topic, partition, limit_ms)
         found: list[HangingTransaction] = []
@@ -220,7 +220,7 @@ def check_partition(settings: TopicSettings, partition: int) -> None:
     """
     if not 0 <= check_integer(partition, "a partition") < settings.partitions:
         raise UnknownTopicOrPartitionError(
-            "the topic has no such partition; it has those below the number of partitions",
+            "the topic has no such partition; valid ones are below the number of partitions",
             topic=settings.name,
             partition=partition,
             partitions=settings.partitions,
@@ -230,7 +230,7 @@ def check_partition(settings: TopicSettings, partition: int) -> None:
 def id_not_found(transactional_id: str) -> TransactionalIdNotFoundError:
     """Return the error for an id that the transaction log does not know."""
     return TransactionalIdNotFoundError(
-        "there is no such transactional id: it never was, or it has expired; list_transactions names all",
+        "there is no such transactional id: it never existed or has expired; list_transactions lists all",
         transactional_id=transactional_id,
     )
 
@@ -244,11 +244,11 @@ def listed(values: Sequence[Any], name: str) -> Sequence[Any]:
         It is not.
     """
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise InvalidRequestError(f"{name} is a list; put the value into one", found=shown(values))
+        raise InvalidRequestError(f"{name} must be a list; wrap the value in a list", found=shown(values))
     return values
 
 
 def _place(value: object) -> TopicPartition:
     if not isinstance(value, tuple) or len(value) != len(TopicPartition._fields) or not isinstance(value[0], str):
-        raise InvalidRequestError("a partition is given as TopicPartition(topic, partition)", found=shown(value))
+        raise InvalidRequestError("a partition must be given as TopicPartition(topic, partition)", found=shown(value))
     return TopicPartition(*value)

@@ -80,7 +80,7 @@ def _collection(values: object, name: str) -> Collection[object]:
     if values is None:
         return ()
     if isinstance(values, str | bytes) or not isinstance(values, Collection):
-        raise InvalidRequestError(f"{name} is a list; put the value into one", found=shown(values))
+        raise InvalidRequestError(f"{name} must be a list; wrap the value in a list", found=shown(values))
     return values
 
 
@@ -92,7 +92,7 @@ def _state(state: object) -> TransactionState:
     if found is None:
         known = ",".join(known_state.value for known_state in _STATES.values())
         raise InvalidRequestError(
-            "there is no such transaction state; take one of those known", state=shown(state), known=known
+            "unknown transaction state; use one of the known ones", state=shown(state), known=known
         )
     return found
 
@@ -101,12 +101,12 @@ def _compiled(pattern: object) -> re.Pattern[str] | None:
     if pattern is None or pattern == "":
         return None
     if not isinstance(pattern, str):
-        raise InvalidRequestError("pattern is a string; give a regular expression", found=shown(pattern))
+        raise InvalidRequestError("pattern must be a string with a regular expression", found=shown(pattern))
     try:
         return re.compile(pattern)
     except re.error as error:
         raise InvalidRegularExpressionError(
-            f"the pattern is no regular expression: {error}; mend it", pattern=shown(pattern)
+            f"the pattern is not a valid regular expression: {error}; correct it", pattern=shown(pattern)
         ) from error
 
 

@@ -117,7 +117,9 @@ class UpkeepLimits:
         for each in fields(self):
             value = getattr(self, each.name)
             if type(value) is not int or not 0 <= value <= _LARGEST:
-                raise InvalidConfigError("a limit is an integer from 0", limit=each.name, value=shown(value))
+                raise InvalidConfigError(
+                    "a limit must be an integer of at least 0", limit=each.name, value=shown(value)
+                )
 
 
 def limits_from_text(values: Mapping[str, str]) -> UpkeepLimits:
@@ -131,11 +133,9 @@ def limits_from_text(values: Mapping[str, str]) -> UpkeepLimits:
     known = [each.name for each in fields(UpkeepLimits)]
     for name, value in values.items():
         if name not in known:
-            raise InvalidConfigError(
-                "there is no such limit; use one of the known ones", name=name, known=",".join(known)
-            )
+            raise InvalidConfigError("unknown limit; use one of the known ones", name=name, known=",".join(known))
         if not (value.isascii() and value.isdecimal()):
-            raise InvalidConfigError("a limit is an integer from 0", limit=name, value=shown(value))
+            raise InvalidConfigError("a limit must be an integer of at least 0", limit=name, value=shown(value))
     return UpkeepLimits(**{name: int(value) for name, value in values.items()})
 
 

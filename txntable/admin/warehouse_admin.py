@@ -61,7 +61,7 @@ class WarehouseAdmin:
     def alter(self, changes: Mapping[str, int | None], *, validate_only: bool = False) -> WarehouseSettings:
         """Change settings of the warehouse, all at once; the same call again finishes what was interrupted."""
         if not isinstance(changes, Mapping):
-            raise InvalidRequestError("changes are a mapping of settings to values", changes=repr(changes))
+            raise InvalidRequestError("changes must be a mapping of settings to values", changes=repr(changes))
         self._transactions.refresh()
         wanted = altered_settings(_settings(self._transactions.log.table), changes)
         topics = self._live_topics()

@@ -134,4 +134,6 @@ def check_timeout(timeout_ms: float) -> None:
     """
     fits = isinstance(timeout_ms, int | float) and not isinstance(timeout_ms, bool)
     if not fits or not 0 <= timeout_ms <= LARGEST_NUMBER:
-        raise InvalidRequestError("a timeout is a number of ms from 0 to 2^63 - 1", timeout_ms=shown(timeout_ms))
+        raise InvalidRequestError(
+            "a timeout is a number of milliseconds from 0 to 2^63 - 1", timeout_ms=shown(timeout_ms)
+        )

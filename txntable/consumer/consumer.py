@@ -53,7 +53,7 @@ def alone(call: Callable[Concatenate[Consumer, P], T]) -> Callable[Concatenate[C
             )
         try:
             if consumer.is_closed:
-                raise IllegalStateError("the consumer is closed; make a new one")
+                raise IllegalStateError("the consumer is closed; create a new one")
             return call(consumer, *args, **kwargs)
         finally:
             consumer.in_use.release()
@@ -62,16 +62,16 @@ def alone(call: Callable[Concatenate[Consumer, P], T]) -> Callable[Concatenate[C
 
 
 class Consumer(OfOneProcess):
-    """Reads the records of partitions; made by :meth:`txntable.Warehouse.consumer`.
+    """Reads the records of partitions; created by :meth:`txntable.Warehouse.consumer`.
 
     Attributes
     ----------
     config : ConsumerConfig
-        Isolation level, where to begin, bounds of memory.
+        Isolation level, where to start, memory limits.
     in_use : threading.RLock
         Held by the thread that is in a call.
     is_closed : bool
-        Whether it was closed.
+        Whether the consumer is closed.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Consumer(OfOneProcess):
         Parameters
         ----------
         partitions : sequence of TopicPartition
-            All that are to be read; those assigned before go on where they stand.
+            All partitions to read; those that were already assigned keep their positions.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Consumer(OfOneProcess):
         IllegalStateError
             Topics are subscribed to: unsubscribe first.
         InvalidRequestError
-            They are no list of partitions.
+            The argument is not a list of partitions.
         """
         self._partitions.assign(partitions)
 
@@ -122,19 +122,19 @@ class Consumer(OfOneProcess):
         pattern: str | None = None,
         listener: ConsumerRebalanceListener | None = None,
     ) -> None:
-        """Read these topics, also the partitions that they get later, instead of what was subscribed to.
+        """Subscribe to these topics, including partitions added later; replaces the current subscription.
 
         With a group, the members share the partitions; the first poll joins.
 
         Parameters
         ----------
         topics : sequence of str
-            Names; none, and no pattern: as :meth:`unsubscribe`.
+            Their names; with neither names nor a pattern, the call is :meth:`unsubscribe`.
         pattern : str, optional
             A regular expression of Python's :mod:`re` that matches whole names; new topics are found within
             ``metadata_max_age_ms``.
         listener : ConsumerRebalanceListener, optional
-            Is told which partitions are got and given up.
+            Is told which partitions are assigned and revoked.
 
         Raises
         ------
@@ -143,21 +143,21 @@ class Consumer(OfOneProcess):
         IllegalStateError
             Partitions are assigned: unsubscribe first.
         InvalidRequestError, InvalidTopicError, InvalidRegularExpressionError
-            They are no list of names of topics, or the pattern is none, or both are given.
+            The topics are not a list of topic names, the pattern is not valid, or both are given.
         """
         self._session.subscribe(topics, pattern, listener)
 
     @alone
     def unsubscribe(self) -> None:
-        """Read nothing, and leave the group; what comes next may be assigned or subscribed to."""
+        """Stop reading and leave the group; afterwards either assign or subscribe is possible."""
         self._session.unsubscribe()
 
     def assignment(self) -> set[TopicPartition]:
-        """Return the partitions that it reads."""
+        """Return the partitions that are assigned to this consumer."""
         return set(self._partitions.subscription.positions)
 
     def subscription(self) -> set[str]:
-        """Return the topics that it subscribed to; empty where partitions are assigned."""
+        """Return the subscribed topics; empty if partitions were assigned by :meth:`assign`."""
         return set(self._partitions.subscription.topics)
 
     # -- reading ----------------------------------------------------------------------------
@@ -169,14 +169,14 @@ class Consumer(OfOneProcess):
         Parameters
         ----------
         timeout_ms : float
-            How long to wait for records when there are none, ms; 0: look once.
+            How long to wait for records if there are none, in ms; 0: check once.
         max_records : int, optional
-            The most records; default: ``max_poll_records``.
+            The maximum number of records; default: ``max_poll_records``.
 
         Returns
         -------
         dict of TopicPartition to list of ConsumerRecord
-            Only partitions with records; empty when the time was over, or after :meth:`wakeup`.
+            Only partitions with records; empty after the timeout, or after :meth:`wakeup`.
 
         Raises
         ------
@@ -185,16 +185,16 @@ class Consumer(OfOneProcess):
         OffsetOutOfRangeError
             A partition has no offset to read from, and ``auto_offset_reset`` is ``none``: seek.
         UnknownTopicOrPartitionError
-            A topic was deleted, or made again: assign or subscribe again.
+            A topic was deleted or created again: assign or subscribe again.
         DamagedDataError
-            A segment cannot be read; the same call raises it again.  Seek over it, or pause the partition.
+            A segment cannot be read; the next call raises this again.  Seek past it, or pause the partition.
         FencedInstanceIdError
             A newer consumer has the instance id of this static member: close this one.
         InconsistentGroupProtocolError, GroupMaxSizeReachedError
-            The group does not take this consumer: configure it otherwise.
+            The group does not accept this consumer: change its configuration.
         StoreUnavailableError, CommitStateUnknownError
-            With a timeout of 0 only: call again; no record is lost.  A longer one is used to try again, as Kafka's
-            consumer does; when it is over nothing is returned and a warning is logged.
+            Only with a timeout of 0: call again; no record is lost.  With a longer timeout the call retries, as
+            Kafka's consumer does; at its end nothing is returned and a warning is logged.
         """
         limit = self.config.max_poll_records if max_records is None else max_records
         self._partitions.give_back()
@@ -206,23 +206,23 @@ class Consumer(OfOneProcess):
     ) -> dict[TopicPartition, pa.RecordBatch]:
         """Return the next records of each partition as columns.
 
-        The topic's columns, then ``_partition``, ``_offset``, ``_timestamp`` and ``_commit``.  The positions are
-        those of :meth:`poll`, which says what is raised, too.
+        The topic's columns, then ``_partition``, ``_offset``, ``_timestamp`` and ``_commit``.  Moves the
+        same positions and raises the same errors as :meth:`poll`.
 
         Parameters
         ----------
         timeout_ms : float
             See :meth:`poll`.
         max_records : int, optional
-            The most records; default: as many as fit into ``fetch_max_bytes``.
+            The maximum number of records; default: as many as fit into ``fetch_max_bytes``.
         """
         self._partitions.give_back()
         return self._polls.poll(timeout_ms, EVERYTHING if max_records is None else max_records, one_batch)
 
     def wakeup(self) -> None:
-        """Let the poll that waits, or else the next one that would, return without records; iteration ends.
+        """Make a waiting poll, or else the next one that would wait, return without records; iteration ends.
 
-        The only call that another thread may make.  A waiting poll notices it within a second.
+        The only method that another thread may call.  A waiting poll returns within a second.
         """
         self._polls.wakeup()
 
@@ -231,7 +231,7 @@ class Consumer(OfOneProcess):
 
     @alone
     def __next__(self) -> ConsumerRecord:
-        """Return the next record; ends when none came for ``consumer_timeout_ms``, or after :meth:`wakeup`."""
+        """Return the next record; stops after ``consumer_timeout_ms`` without one, or after :meth:`wakeup`."""
         return self._polls.next_record()
 
     @alone
@@ -243,23 +243,23 @@ class Consumer(OfOneProcess):
         max_offsets_per_partition: int | None = None,
         timeout_ms: float = 0,
     ) -> DataFrame:
-        """Return everything between what the group has committed and the end as a DataFrame.
+        """Return everything from the group's committed offsets to the end as a DataFrame.
 
-        The ranges of the partitions that this consumer has are fixed by the call, however long the work on them takes,
-        and move its positions to their ends.  Commit them with what was made of them:
+        The call fixes a range for each partition of this consumer, however long processing takes, and moves the
+        positions to the ends of the ranges.  Commit the ranges together with the results:
         ``transaction.send_offsets(consumer)``, or :meth:`commit`; until then the next call reads them again.
-        Without a group it begins at the positions.
+        Without a group, reading starts at the positions.
 
         Parameters
         ----------
         spark : SparkSession
-            With Delta; Spark Connect's too.
+            A session with Delta; Spark Connect works too.
         topic : str, optional
-            Which, where there are several.
+            Which topic to read; required if there are several.
         max_offsets_per_partition : int, optional
-            The longest range of one partition, in offsets.
+            The maximum length of a partition's range, in offsets.
         timeout_ms : float
-            How long to wait for partitions that another member, maybe a dead one, still has, ms.
+            How long to wait for partitions that another member, possibly a dead one, still owns, in ms.
 
         Returns
         -------
@@ -269,13 +269,13 @@ class Consumer(OfOneProcess):
         Raises
         ------
         IllegalStateError
-            Nothing is assigned or subscribed to, several topics are and none is named; the consumer is closed.
+            Nothing is assigned or subscribed to, several topics are and none is named, or the consumer is closed.
         OffsetOutOfRangeError
             A partition has no offset to read from, and ``auto_offset_reset`` is ``none``.
         UnstableOffsetCommitError
-            A transaction with offsets of the group has not ended within ``default_api_timeout_ms``: again.
+            A transaction with offsets of the group has not ended within ``default_api_timeout_ms``: call again.
         UnknownTopicOrPartitionError
-            The topic was deleted, or made again: subscribe again.
+            The topic was deleted or created again: subscribe again.
         StoreUnavailableError, CommitStateUnknownError
             Call again.
         """
@@ -292,23 +292,23 @@ class Consumer(OfOneProcess):
         max_offsets_per_partition: int | None = None,
         timeout_ms: float = 0,
     ) -> pa.RecordBatchReader:
-        """Return the same without Spark: record batches in offset order, read as they are asked for.
+        """Return the same without Spark: record batches in offset order, read lazily.
 
         Parameters
         ----------
         columns : sequence of str, optional
             The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
         topic, max_offsets_per_partition, timeout_ms
-            See :meth:`read`, which says what is raised, too.
+            See :meth:`read`, which raises the same errors.
         """
         bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
         reader = self._partitions.topics[bounded.view.settings.name].reader
         return reader.batches(bounded.view, columns, (bounded.starts, bounded.ends))
 
     def ranges(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Return what :meth:`read` has returned and is not committed: from the first offset, before the second.
+        """Return the ranges that :meth:`read` has returned and that are not committed, as (start, end) without the end.
 
-        A partition whose group stands at the end already is not there; one without records, only offsets, is.
+        Leaves out partitions whose group is already at the end; includes ranges that hold offsets but no records.
         """
         return {each: (reading.start, reading.end) for each, reading in self._partitions.readings.ranges.items()}
 
@@ -316,36 +316,36 @@ class Consumer(OfOneProcess):
 
     @alone
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read a partition from an offset; whether there is such an offset is seen by the next poll.
+        """Read a partition from an offset; the next poll checks whether the offset exists.
 
         Raises
         ------
         IllegalStateError
             The partition is not assigned.
         InvalidRequestError
-            It is no offset.
+            The offset is not valid.
         """
         self._partitions.seek(partition, offset)
 
     @alone
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Read partitions from the log start; none named: all that are assigned.  Raises as :meth:`seek`."""
+        """Read partitions from the log start; default: all assigned ones.  Raises as :meth:`seek`."""
         self._partitions.seek_to(AutoOffsetReset.EARLIEST, partitions)
 
     @alone
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Read partitions from the end, which is looked for by the next poll or :meth:`position`.
+        """Read partitions from the end, which the next poll or :meth:`position` determines.
 
-        The last stable offset, or at ``read_uncommitted`` the high watermark.  None named: all that are assigned.
-        Raises as :meth:`seek`.
+        The end is the last stable offset, or at ``read_uncommitted`` the high watermark.  Default: all assigned
+        partitions.  Raises as :meth:`seek`.
         """
         self._partitions.seek_to(AutoOffsetReset.LATEST, partitions)
 
     @alone
     def seek_to_committed(self, *partitions: TopicPartition) -> None:
-        """Read partitions from what the group has committed: what an aborted transaction had read comes again.
+        """Read partitions from the group's committed offsets, so that what an aborted transaction had read comes again.
 
-        None named: all that are assigned.  The offsets are looked for by the next poll or :meth:`position`.
+        Default: all assigned partitions.  The next poll or :meth:`position` looks up the offsets.
 
         Raises
         ------
@@ -356,35 +356,35 @@ class Consumer(OfOneProcess):
 
     @alone
     def position(self, partition: TopicPartition) -> int:
-        """Return the next offset that is read; looks for it where it is the committed one, the beginning or the end.
+        """Return the offset of the next record to read, looking it up if necessary.
 
         Raises
         ------
         IllegalStateError
             The partition is not assigned.
         UnstableOffsetCommitError
-            A transaction with an offset of the group has not ended within ``default_api_timeout_ms``: again.
+            A transaction with an offset of the group has not ended within ``default_api_timeout_ms``: call again.
         OffsetOutOfRangeError
-            There is none yet, and ``auto_offset_reset`` is ``none``: seek.
+            There is no offset yet, and ``auto_offset_reset`` is ``none``: seek.
         """
         return self._session.position(partition)
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Return the next offset of each partition that it reads, as far as that is known; asks for nothing.
+        """Return the next offset of each assigned partition, as far as it is known; makes no request.
 
-        After a poll it is known of all but those whose group's offset a transaction still keeps from being read, and
-        those without an offset where ``auto_offset_reset`` is ``none``.
+        After a poll the position of every partition is known, except where a transaction has a pending offset of the
+        group, or where there is no offset and ``auto_offset_reset`` is ``none``.
         """
         return self._partitions.positions()
 
     @alone
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of these partitions until they are resumed; raises as :meth:`seek`."""
+        """Return no records from these partitions until they are resumed; raises as :meth:`seek`."""
         self._partitions.pause(partitions, paused=True)
 
     @alone
     def resume(self, *partitions: TopicPartition) -> None:
-        """Return records of these partitions again; raises as :meth:`seek`."""
+        """Return records from these partitions again; raises as :meth:`seek`."""
         self._partitions.pause(partitions, paused=False)
 
     def paused(self) -> set[TopicPartition]:
@@ -432,22 +432,22 @@ class Consumer(OfOneProcess):
         Returns
         -------
         dict of TopicPartition to OffsetAndTimestamp or None
-            ``None``: every record that the isolation level shows is older.
+            ``None`` if every record that the isolation level shows is older.
 
         Raises
         ------
         InvalidRequestError
-            A time is no int from 0.
+            A time is not an int of at least 0.
         UnknownTopicOrPartitionError
             There is no such topic or partition.
         """
         return self._queries.offsets_for_times(timestamps)
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Return how many offsets are between the position and the end, as the last poll knew it.
+        """Return the number of offsets between the position and the end, as of the last poll.
 
-        Offsets, not records: markers and aborted records count until the position has passed them.  ``None``: the
-        position is not known yet.  Raises :class:`IllegalStateError` where the partition is not assigned.
+        Offsets, not records: markers and aborted records count until the position has passed them.  ``None`` if the
+        position is not known yet.  Raises :class:`IllegalStateError` if the partition is not assigned.
         """
         return self._queries.current_lag(partition)
 
@@ -466,13 +466,13 @@ class Consumer(OfOneProcess):
         Raises
         ------
         UnknownMemberIdError, StaleMemberEpochError, FencedMemberEpochError, GroupIdNotFoundError
-            Partitions are another's by now; nothing is committed: poll, and go on from there.
+            Partitions belong to another member by now; nothing was committed: poll, and continue from there.
         CommitFailedError
-            The group does not stand any more where a range was read from: read again.
+            The group's offset is no longer where a range began: read again.
         FencedInstanceIdError
             A newer consumer has the instance id: close this one.
         OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
-            Mend the offsets.
+            Correct the offsets.
         UnstableOffsetCommitError, CommitStateUnknownError, StoreUnavailableError
             Call again.
         IllegalStateError
@@ -482,7 +482,7 @@ class Consumer(OfOneProcess):
 
     @alone
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return what the group has committed; waits for transactions that are about to.
+        """Return the group's committed offsets; waits for transactions with pending offsets.
 
         Parameters
         ----------
@@ -492,7 +492,7 @@ class Consumer(OfOneProcess):
         Returns
         -------
         dict of TopicPartition to OffsetAndMetadata or None
-            ``None``: nothing.
+            ``None`` if nothing is committed.
 
         Raises
         ------
@@ -507,10 +507,10 @@ class Consumer(OfOneProcess):
 
     @alone
     def group_metadata(self) -> GroupMetadata:
-        """Return who commits what was read, for :meth:`txntable.Producer.send_offsets_to_transaction`.
+        """Return the group metadata of what was read, for :meth:`txntable.Producer.send_offsets_to_transaction`.
 
-        Who owned what was frozen when it was read: a partition that was lost since cannot be committed, even when
-        the consumer has it back.  Without membership it names the group only.
+        It records which partitions the member owned when it read them: offsets of a partition that was lost since
+        cannot be committed, even if the member has regained it.  Without membership it names only the group.
 
         Raises
         ------
@@ -521,35 +521,35 @@ class Consumer(OfOneProcess):
 
     @alone
     def offsets_to_send(self) -> GroupCommit:
-        """Return the offsets of everything that was handed out and not committed yet, with who owned it then.
+        """Return the offsets of everything that was returned and not yet committed, with the ownership at that time.
 
         Raises
         ------
         IllegalStateError
-            The consumer has no group, or commits by itself what the transaction may still abort.
+            The consumer has no group, or auto-commits what the transaction may still abort.
         """
         return self._commits.offsets_to_send()
 
     @alone
     def offsets_sent(self, sent: GroupCommit) -> None:
-        """Take note that a transaction has these offsets: what is read from here on is the next one's."""
+        """Note that a transaction has these offsets: what is read from now on belongs to the next one."""
         self._commits.offsets_sent(sent)
 
     def refused(self, error: TxnTableError, commit: GroupCommit) -> None:
-        """Take note that the group refused a commit, so that what was lost is refused once."""
+        """Note that the group refused a commit, so that what was lost is refused only once."""
         self._commits.refused(error, commit)
 
     # -- closing ----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close: nothing is read any more; a second time does nothing.
+        """Close the consumer; closing twice has no effect.
 
-        A member of a group commits by itself, if it does so, tells its listener, and leaves; a static one stays.
+        A member of a group commits if auto-commit is on, calls its listener, and leaves; a static member stays.
 
         Raises
         ------
         IllegalStateError
-            Another thread is in a call: wake it up, then close.
+            Another thread is in a call: call :meth:`wakeup`, then close.
         """
         if not self.is_closed:
             self._close()

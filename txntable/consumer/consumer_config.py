@@ -70,7 +70,7 @@ def no_dataframes(*_: Any) -> NoReturn:
     InvalidConfigError
         Always.
     """
-    raise InvalidConfigError("this consumer was made without Spark; use read_arrow", setting="read_dataframe")
+    raise InvalidConfigError("this consumer was created without Spark; use read_arrow", setting="read_dataframe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class ConsumerConfig:
     def __post_init__(self) -> None:
         if self.level is IsolationLevel.SNAPSHOT:
             raise InvalidConfigError(
-                "a snapshot has no position that moves; read it with Warehouse.snapshot(), or consume read_committed",
+                "a consumer cannot read at the snapshot level; use Warehouse.snapshot(), or consume read_committed",
                 setting="isolation_level",
                 value=self.level.value,
             )
@@ -178,7 +178,7 @@ class ConsumerConfig:
 
     def _check_group(self) -> None:
         if self.group_instance_id is not None and self.group_id is None:
-            raise InvalidConfigError("a static member has a group; give group_id, too", setting="group_instance_id")
+            raise InvalidConfigError("a static member needs a group; set group_id as well", setting="group_instance_id")
         for setting in ("group_id", "group_instance_id"):
             if (name := getattr(self, setting)) is not None:
                 _check_name(setting, name)
@@ -194,13 +194,13 @@ class ConsumerConfig:
             )
         if 2 * self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise InvalidConfigError(
-                "one lost heartbeat must not end a session: heartbeat_interval_ms is less than half of the timeout",
+                "one lost heartbeat must not end a session; set heartbeat_interval_ms below half of the timeout",
                 heartbeat_interval_ms=self.heartbeat_interval_ms,
                 session_timeout_ms=self.session_timeout_ms,
             )
         strategy = self.partition_assignment_strategy
         if isinstance(strategy, str) or not isinstance(strategy, Sequence):
-            raise UnsupportedAssignorError("assignors are given as a list of names", assignors=shown(strategy))
+            raise UnsupportedAssignorError("assignors must be a list of names", assignors=shown(strategy))
         assignors_of(strategy)
 
     @property
@@ -239,7 +239,7 @@ def _check_name(setting: str, name: str) -> None:
         check_name(name, setting)
     except InvalidRequestError as error:
         raise InvalidConfigError(
-            "a consumer's setting is no name; give a text that is not empty, nor too long",
+            "a consumer setting is not a valid name; use a string that is neither empty nor too long",
             setting=setting,
             value=reprlib.repr(name),
             most_bytes=LONGEST_NAME_BYTES,
@@ -248,7 +248,7 @@ def _check_name(setting: str, name: str) -> None:
 
 def _refuse(setting: str, value: object, allowed: str) -> NoReturn:
     raise InvalidConfigError(
-        "a consumer's setting has a value that is not allowed; give one that is",
+        "a consumer setting has an invalid value; correct it",
         setting=setting,
         value=shown(value),
         allowed=allowed,

@@ -273,7 +273,12 @@ class Fetcher:
         }
         if start is None:
             raise OffsetOutOfRangeError(
-                "there is no such offset to read from, and auto_offset_reset is none; seek to one", **facts
+                "the position is missing or out of range, and auto_offset_reset is none; seek to an offset", **facts
             )
-        logger.info("the offset cannot be read, and is reset offset=%s to=%s of %s", position.offset, start, partition)
+        logger.info(
+            "the position is missing or out of range, and is reset offset=%s to=%s of %s",
+            position.offset,
+            start,
+            partition,
+        )
         return start

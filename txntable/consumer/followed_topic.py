@@ -103,7 +103,7 @@ class FollowedTopic:
         view = self.reader.view(self._level)
         if view.settings.topic_id != self.topic_id:
             raise UnknownTopicOrPartitionError(
-                "the topic was deleted and made again; assign or subscribe again to read the new one",
+                "the topic was deleted and created again; assign or subscribe again to read the new one",
                 topic=view.settings.name,
                 topic_id=self.topic_id,
                 current_topic_id=view.settings.topic_id,

@@ -66,12 +66,12 @@ class GroupSession:
     def subscribe(self, topics: Sequence[str], pattern: str | None, listener: ConsumerRebalanceListener | None) -> None:
         """Read these topics, or those whose names match, instead of what was subscribed to."""
         if not isinstance(listener, ConsumerRebalanceListener | None):
-            raise InvalidRequestError("a listener is a ConsumerRebalanceListener; give one", listener=shown(listener))
+            raise InvalidRequestError("the listener must be a ConsumerRebalanceListener", listener=shown(listener))
         if isinstance(topics, str) or not isinstance(topics, Iterable):
-            raise InvalidRequestError("topics are given as a list of names", topics=shown(topics))
+            raise InvalidRequestError("topics must be a list of names", topics=shown(topics))
         names, compiled = list(topics), _compiled(pattern)
         if names and compiled is not None:
-            raise InvalidRequestError("give topics or a pattern: one of them", topics=shown(names), pattern=pattern)
+            raise InvalidRequestError("give either topics or a pattern, not both", topics=shown(names), pattern=pattern)
         self._subscription.check_subscribes()
         self._partitions.give_back()
         followed = self._partitions.first_look(names) if compiled is None else self._matching(compiled)
@@ -282,4 +282,6 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
     try:
         return None if pattern is None else re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise InvalidRegularExpressionError("the pattern is no regular expression", pattern=shown(pattern)) from error
+        raise InvalidRegularExpressionError(
+            "the pattern is not a valid regular expression", pattern=shown(pattern)
+        ) from error

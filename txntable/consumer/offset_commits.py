@@ -88,7 +88,7 @@ class OffsetCommits:
         polled = self._readings.by_partition.keys() - self._readings.ranges.keys()
         if polled and self._config.enable_auto_commit:
             raise IllegalStateError(
-                "this consumer commits by itself what a transaction may abort; make it with enable_auto_commit=False",
+                "this consumer auto-commits what a transaction may abort; create it with enable_auto_commit=False",
                 group=group,
             )
         new = {
@@ -194,7 +194,7 @@ class OffsetCommits:
 
     def _group(self) -> str:
         if self._config.group_id is None:
-            raise IllegalStateError("the consumer has no group; make it with group_id=")
+            raise IllegalStateError("the consumer has no group; create it with group_id=")
         return self._config.group_id
 
     def _end_of(self, partition: TopicPartition, reading: Reading) -> int:

@@ -36,7 +36,7 @@ class OffsetQueries:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return for each partition its first record at or after a time."""
         if not isinstance(timestamps, Mapping):
-            raise InvalidRequestError("times are given by partition, in a mapping", timestamps=shown(timestamps))
+            raise InvalidRequestError("times must be a mapping of partitions to times", timestamps=shown(timestamps))
         for time_ms in timestamps.values():
             check_number(time_ms, "a time, ms since 1970,")
         topics = self._topics_now(checked_partitions(list(timestamps)))

@@ -78,7 +78,7 @@ class Polls:
             rest_ms = timeout_ms - self._environment.since_ms(began)
             if self._is_woken() or rest_ms <= 0:
                 if failure is not None:
-                    logger.warning("poll found no records in its time, since the store failed: %s", failure)
+                    logger.warning("poll timed out without records because the store failed: %s", failure)
                 return {}
             self._environment.sleep_ms(min(wait_ms, rest_ms))
             wait_ms = min(wait_ms * 2, LONGEST_WAIT_MS)

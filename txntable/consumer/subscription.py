@@ -150,5 +150,5 @@ class Subscription:
 
 def _both(call: str) -> IllegalStateError:
     return IllegalStateError(
-        "partitions are either assigned or those of subscribed topics; call unsubscribe before the other", call=call
+        "partitions are either assigned or subscribed to, not both; call unsubscribe first", call=call
     )

@@ -83,7 +83,7 @@ def topics_of(offsets: object) -> set[str]:
         They are no mapping of partitions.
     """
     if not isinstance(offsets, Mapping):
-        raise InvalidRequestError("offsets are given by partition, in a mapping", offsets=shown(offsets))
+        raise InvalidRequestError("offsets must be a mapping of partitions to offsets", offsets=shown(offsets))
     return {partition.topic for partition in checked_partitions(list(offsets))}
 
 

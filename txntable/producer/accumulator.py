@@ -116,7 +116,7 @@ class RecordAccumulator:
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
         if not isinstance(rows, pa.Table):
-            raise InvalidRequestError("rows are a pyarrow table; make one of them", found=type(rows).__name__)
+            raise InvalidRequestError("rows must be a pyarrow.Table; convert them", found=type(rows).__name__)
         if TIMESTAMP_COLUMN not in rows.column_names:
             times = np.full(rows.num_rows, options.timestamp_ms * _US_PER_MS, np.int64)
             rows = rows.append_column(_TIMESTAMP, pa.array(times).view(TIMESTAMP))
@@ -175,7 +175,7 @@ class RecordAccumulator:
         if partition is None:
             return
         if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
-            raise InvalidRequestError("a partition is an integer from 0 on", partition=shown(partition))
+            raise InvalidRequestError("a partition must be an integer of at least 0", partition=shown(partition))
         if partition >= self.settings.partitions:
             raise UnknownTopicOrPartitionError(
                 "the topic has no such partition",
@@ -187,7 +187,7 @@ class RecordAccumulator:
     def _check_size(self, size: int) -> None:
         if size > self._largest_record:
             raise RecordTooLargeError(
-                "a record is larger than allowed; make it smaller, or raise the producer's max_request_size and the "
+                "the record is too large; make it smaller, or raise the producer's max_request_size and the "
                 "topic's max.message.bytes",
                 topic=self.settings.name,
                 size=size,

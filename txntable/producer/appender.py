@@ -125,8 +125,8 @@ class Appender:
         size += sum(action_bytes(segment) for segment in segments)
         if count > LARGEST_TRANSACTION_SEGMENTS or size > LARGEST_TRANSACTION_BYTES:
             raise RecordTooLargeError(
-                "too many segments of a transaction in one topic; abort, then write larger ones (a DataFrame with"
-                " distribution_mode='hash') or in parts",
+                "too many segments of one transaction in one topic; abort, then write larger ones (a DataFrame with"
+                " distribution_mode='hash') or several transactions",
                 topic=settings.name,
                 segments=count,
                 most=LARGEST_TRANSACTION_SEGMENTS,

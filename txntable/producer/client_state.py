@@ -67,12 +67,12 @@ _REMEDIES: Mapping[ClientState, str] = {
     _S.READY: "call begin_transaction first",
     _S.IN_TRANSACTION: "commit or abort the open transaction first",
     _S.PREPARING: "its preparation has an unknown outcome: call prepare_transaction again",
-    _S.PREPARED_TRANSACTION: "the transaction is prepared: call complete_transaction with the outside database's token",
+    _S.PREPARED_TRANSACTION: "it is prepared: call complete_transaction with the external database's token",
     _S.COMMITTING: "its commit has an unknown outcome: call commit_transaction again",
     _S.ABORTING: "its abort has an unknown outcome: call abort_transaction again",
     _S.ABORTABLE_ERROR: "something in the transaction failed: call abort_transaction",
-    _S.FATAL_ERROR: "close this producer and make a new one",
-    _S.CLOSED: "the producer is closed: make a new one",
+    _S.FATAL_ERROR: "close this producer and create a new one",
+    _S.CLOSED: "the producer is closed: create a new one",
 }
 
 

@@ -116,7 +116,7 @@ class CoordinatorClient:
                 pass
             self._completer.complete(transactional_id)
         raise ConcurrentTransactionsError(
-            "other producers of this id begin transactions all the time; call again",
+            "other producers with this transactional id keep beginning transactions; call again",
             transactional_id=transactional_id,
         )
 
@@ -244,7 +244,8 @@ class CoordinatorClient:
         row = self._newest_row(transactional_id)
         if row is None:
             raise InvalidPidMappingError(
-                "the transactional id is unknown or expired: make a new producer", transactional_id=transactional_id
+                "the transactional id is unknown or has expired; create a new producer",
+                transactional_id=transactional_id,
             )
         outcome = compare_token(row, token, holder)
         owner = ProducerIdentity(row.producer_id, row.producer_epoch, token)
@@ -310,4 +311,4 @@ class CoordinatorClient:
         try:
             self._completer.complete(transactional_id)
         except TxnTableError as error:
-            logger.warning("the transaction is decided; its completion is left to others: %s", error)
+            logger.warning("the transaction is decided; others will complete it: %s", error)

@@ -91,7 +91,7 @@ class Outbox:
                 dropped,
                 cause
                 or TransactionAbortedError(
-                    "the transaction was aborted before the record was appended; send it again in another one"
+                    "the transaction was aborted before the record was appended; send it again in another transaction"
                 ),
             )
 

@@ -189,7 +189,7 @@ class TopicPartitioner:
         partition: object = partitioner(settings.name, key, settings.partitions)
         if isinstance(partition, bool) or not isinstance(partition, int) or not 0 <= partition < settings.partitions:
             raise InvalidRequestError(
-                "the partitioner answered no partition of the topic; let it return an int from 0 on",
+                "the partitioner returned no partition of the topic; it must return an int of at least 0",
                 topic=settings.name,
                 partition=shown(partition),
                 partitions=settings.partitions,

@@ -56,7 +56,7 @@ def in_turn(call: Callable[Concatenate[Producer, P], T]) -> Callable[Concatenate
 
 
 class Producer(OfOneProcess):
-    """Sends records, and decides about them; made by :meth:`txntable.Warehouse.producer`.
+    """Sends records and decides transactions; created by :meth:`txntable.Warehouse.producer`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Producer(OfOneProcess):
 
     @property
     def state(self) -> str:
-        """The client's state, in Kafka's words."""
+        """The client's state, in Kafka's terms."""
         return self._status.state.value
 
     @property
@@ -130,34 +130,34 @@ class Producer(OfOneProcess):
         rows : pyarrow.Table or pyarrow.RecordBatch, optional
             Many records, columns by name.
         partition : int, optional
-            Overrides the key.
+            Takes precedence over the key.
         timestamp_ms : int, optional
             ms since 1970; default: the store's time.
         on_delivery : callable, optional
             (metadata, error or None) -> None; called once: when the records are appended (in a transaction: before
-            it is decided), or will never be.  What it raises is logged.
+            it is decided), or will never be appended.  Exceptions that it raises are logged.
 
         Returns
         -------
         RecordMetadata
-            Knows its offset once flushed.
+            Has the offset after a flush.
 
         Raises
         ------
         SchemaMismatchError, InvalidRequestError
-            Nothing was buffered; inside a transaction the call may be mended and made again.
+            Nothing was buffered; inside a transaction the call may be corrected and repeated.
         UnknownTopicOrPartitionError, RecordTooLargeError, MissingKeyError
             Nothing was buffered; a transaction must be aborted, as in Kafka.
         IllegalStateError
             No transaction is open, or the producer is closed.
         StoreUnavailableError, CommitStateUnknownError
-            Nothing was buffered: full batches of earlier sends could not be handed on; call again.
+            Nothing was buffered: full batches of earlier sends could not be uploaded; call again.
         """
         self._sender.make_room()
         whole = {"value": key if value is None else value, "row": row, "rows": rows}
         given = [name for name, part in whole.items() if part is not None]
         if len(given) > 1:
-            raise InvalidRequestError("give key and value, or row, or rows: one of them", given=",".join(given))
+            raise InvalidRequestError("give exactly one of: key and value, row, or rows", given=",".join(given))
         time_ms = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
         if row is None and rows is None:
             row = KafkaRecord(key=key, value=value, headers=header_structs(headers))
@@ -165,22 +165,22 @@ class Producer(OfOneProcess):
 
     @in_turn
     def spoil(self, error: BaseException) -> None:
-        """Let only abort follow where records of an open transaction were not sent; a wrong argument spoils nothing.
+        """Allow only abort after records of an open transaction were not sent; a wrong argument does not count.
 
-        Kafka's rule: who goes on would commit a transaction that lacks them.  What can be tried again is no failure.
+        Kafka's rule: otherwise a transaction that lacks records could be committed.  Retriable errors do not count.
         """
         self._sender.spoil(error)
 
     @in_turn
     def flush(self) -> None:
-        """Upload and append what waits.  Outside of a transaction it is visible when this returns.
+        """Upload and append buffered records.  Outside a transaction they are visible when this returns.
 
         Raises
         ------
         CommitStateUnknownError, StoreUnavailableError
-            Call again; outside of a transaction exactly the same batches are appended.
+            Call again; outside a transaction exactly the same batches are appended.
         TxnTableError
-            Whatever refuses: inside a transaction, abort.
+            Any other refusal: inside a transaction, abort.
         """
         self._sender.flush()
 
@@ -188,12 +188,12 @@ class Producer(OfOneProcess):
     def stage(
         self, topic: TopicLog, settings: TopicSettings, segments: Sequence[StagedSegment], metadata: RecordMetadata
     ) -> None:
-        """Take segments that someone else uploaded for this producer (Spark's executors)."""
+        """Accept segments that others have uploaded for this producer (Spark's executors)."""
         self._sender.stage(topic, settings, segments, metadata)
 
     @in_turn
     def segment_plan(self, topic: TopicLog, settings: TopicSettings) -> SegmentPlan:
-        """Return what segments that are uploaded for this producer now have in common."""
+        """Return the common properties of segments that are uploaded for this producer."""
         return self._sender.segment_plan(topic, settings)
 
     def topic_log(self, topic: str) -> TopicLog:
@@ -204,19 +204,19 @@ class Producer(OfOneProcess):
 
     @in_turn
     def init_transactions(self, *, keep_prepared: bool = False) -> None:
-        """Take the transactional id: fence whoever had it, abort what that left open.
+        """Acquire the transactional id: fence its previous holder and abort what that left open.
 
         Parameters
         ----------
         keep_prepared : bool
-            Whether a prepared transaction is taken over, to be ended by :meth:`complete_transaction`.
+            Whether to take over a prepared transaction, to be ended by :meth:`complete_transaction`.
 
         Raises
         ------
         IllegalStateError
             Called twice, or without a transactional id.
         InvalidTxnStateError
-            A transaction is prepared, and `keep_prepared` was not said.
+            A transaction is prepared, and `keep_prepared` was not given.
         InvalidTransactionTimeoutError
             The timeout is out of bounds.
         CommitStateUnknownError, StoreUnavailableError
@@ -230,26 +230,26 @@ class Producer(OfOneProcess):
 
     @in_turn
     def resume(self, identity: ProducerEpoch) -> None:
-        """Go on with the identity that a producer in another process got, instead of asking for one.
+        """Continue with the identity that a producer in another process obtained, instead of requesting one.
 
-        For a driver whose steps run in different processes: one plans what others upload, one commits it.
+        For a driver whose steps run in different processes: one plans what others upload, another commits it.
 
         Parameters
         ----------
         identity : ProducerEpoch
             Its producer id and epoch.  They name one transaction: only one process may resume it, once, and
-            the other producer must send nothing.  One that a newer producer has fenced is refused by the logs.
+            the other producer must send nothing.  The logs refuse an identity that a newer producer has fenced.
 
         Raises
         ------
         IllegalStateError, InvalidRequestError
-            This producer has an identity, or needs none (``enable_idempotence=False``); or `identity` is none.
+            This producer has an identity, or needs none (``enable_idempotence=False``); or `identity` is not valid.
         """
         check_identity(identity)
         if self.config.transactional_id is not None:
             self._status.check(Call.INIT)
         elif self._outbox.producer is not None or not self.config.enable_idempotence:
-            raise IllegalStateError("the producer cannot take an identity any more; make a new one", state=self.state)
+            raise IllegalStateError("the producer cannot take over an identity; create a new one", state=self.state)
         self._outbox.restart(identity)
         self._status.reach(ClientState.READY)
 
@@ -269,16 +269,16 @@ class Producer(OfOneProcess):
         Parameters
         ----------
         batch_id : str or int, optional
-            Names the run: a string is refused once it has committed, an integer must rise.
+            Names the run: a string is refused once it has committed, an integer must be higher than the last one.
 
         Raises
         ------
         BatchAlreadyCommittedError
             That run has committed: skip it.
         BatchOutOfOrderError
-            An integer below the last committed one.
+            The integer is below the last committed one.
         InvalidRequestError
-            It is no batch id: give another.
+            The batch id is not valid: give another.
         IllegalStateError
             Not initialised, or a transaction is open.
         CommitStateUnknownError, StoreUnavailableError
@@ -298,19 +298,19 @@ class Producer(OfOneProcess):
 
     @in_turn
     def check_batch(self, batch_id: BatchId) -> None:
-        """Return when a run with this batch id may still commit; needs no init, and so fences nobody.
+        """Return if a run with this batch id may still commit; needs no init, and so fences nobody.
 
         Raises
         ------
         BatchAlreadyCommittedError, BatchOutOfOrderError, InvalidRequestError
-            As :meth:`begin_transaction`, which asks again.
+            As :meth:`begin_transaction`, which checks again.
         """
         memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id))
         check_batch(memory.last_integer, memory.name_known, batch_id)
 
     @in_turn
     def is_committed(self, batch_id: BatchId) -> bool:
-        """Return whether a run with this batch id has committed under the transactional id; raises for no batch id."""
+        """Return whether a run with this batch id has committed under the transactional id; raises if it is invalid."""
         memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id))
         if isinstance(batch_id, str):
             return memory.name_known
@@ -320,9 +320,9 @@ class Producer(OfOneProcess):
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
-        """Let the transaction commit a consumer group's offsets: they count when it commits, and only then.
+        """Commit a consumer group's offsets as part of the transaction: they count if and when it commits.
 
-        What was sent before goes out with them.  A later call for the same partition takes the earlier one's place.
+        Buffered records are sent with them.  A later call for the same partition replaces the earlier one.
 
         Parameters
         ----------
@@ -335,11 +335,11 @@ class Producer(OfOneProcess):
         Raises
         ------
         StaleMemberEpochError, UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError, GroupIdNotFoundError
-            The consumer does not own the partitions any more: abort, and read again.
+            The consumer no longer owns the partitions: abort, and read again.
         OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
-            Nothing was sent: mend the arguments.
+            Nothing was sent: correct the arguments.
         UnstableOffsetCommitError
-            Another transaction has offsets of these partitions: call again.
+            Another transaction has pending offsets of these partitions: call again.
         AbortableError
             Abort.
         FatalError
@@ -356,11 +356,11 @@ class Producer(OfOneProcess):
 
     @in_turn
     def send_offsets_of(self, consumer: Consumer) -> None:
-        """Let the transaction commit the offsets of everything that a consumer has read since its last commit.
+        """Commit the offsets of everything that a consumer has read since its last commit as part of the transaction.
 
-        After an abort :meth:`Consumer.seek_to_committed` lets polls begin there again; :meth:`Consumer.read` always
-        does.  Raises as :meth:`send_offsets_to_transaction`, :class:`IllegalStateError` where the consumer has no group
-        or commits by itself, and :class:`CommitFailedError` where someone else committed a range that was read.
+        After an abort, :meth:`Consumer.seek_to_committed` makes polls start from there again; :meth:`Consumer.read`
+        always does.  Raises as :meth:`send_offsets_to_transaction`, :class:`IllegalStateError` if the consumer has no
+        group or auto-commits, and :class:`CommitFailedError` if someone else committed a range that was read.
         """
         transactional_id = self._transactional_id(Call.SEND)
         self._status.check(Call.SEND)
@@ -383,11 +383,11 @@ class Producer(OfOneProcess):
         Raises
         ------
         AbortableError
-            An earlier send failed, or the log refuses: abort.
+            An earlier send failed, or the log refused: abort.
         FatalError
-            Fenced, or no longer in this transaction: close the producer; nothing of it was committed.
+            Fenced, or no longer in this transaction: close the producer; nothing was committed.
         TransactionOutcomeUnknownError
-            Asked again so late that the outcome is not kept any more: look whether its records are there.
+            The call was repeated so late that the outcome is no longer kept: check whether the records are there.
         CommitStateUnknownError
             The store cannot be reached: call again; never abort.
         """
@@ -416,10 +416,10 @@ class Producer(OfOneProcess):
 
     @in_turn
     def prepare_transaction(self) -> str:
-        """First phase of a commit together with an outside database: make the transaction wait for its token.
+        """First phase of a commit together with an external database: make the transaction wait for its token.
 
         From here on the transaction cannot time out, and survives this process; nothing can be
-        added.  Store the token in the outside database's own transaction, commit that, then call
+        added.  Store the token in the external database's own transaction, commit that, then call
         :meth:`complete_transaction` (KIP-939; durable here).
 
         Returns
@@ -430,11 +430,11 @@ class Producer(OfOneProcess):
         Raises
         ------
         AbortableError, BatchAlreadyCommittedError, BatchOutOfOrderError
-            Abort, and roll the outside database back.
+            Abort, and roll back the external database.
         CommitStateUnknownError
             The store cannot be reached: call again.
         FatalError
-            Fenced: roll the outside database back, close the producer.
+            Fenced: roll back the external database, close the producer.
         """
         transactional_id = self._transactional_id(Call.PREPARE)
         self._status.check(Call.PREPARE)
@@ -449,23 +449,23 @@ class Producer(OfOneProcess):
 
     @in_turn
     def complete_transaction(self, token: str | None) -> None:
-        """Second phase: end the prepared transaction as the outside database ended its own.
+        """Second phase: end the prepared transaction the way the external database ended its own.
 
         Parameters
         ----------
         token : str, optional
-            The last token that the outside database committed; ``None``: none ever.  That of the
+            The last token that the external database committed; ``None`` if it never did.  The token of the
             prepared transaction commits it, an earlier one aborts it.  Read it after init, in a way that
-            makes the outside commit of an earlier process fail.
+            makes a commit of an earlier process in that database fail.
 
         Raises
         ------
         InvalidTxnStateError
-            The token's transaction was aborted here, by an admin, or never prepared: the two differ.
+            The token's transaction was aborted here by an admin, or never prepared: the two sides differ.
         TransactionOutcomeUnknownError
-            It was ended so long ago that nobody knows how: look whether its records are there.
+            The transaction ended so long ago that its outcome is no longer kept: check whether its records are there.
         InvalidRequestError
-            It is no token, or of another producer id: nothing has changed.
+            The token is not valid, or belongs to another producer id: nothing has changed.
         CommitStateUnknownError
             The store cannot be reached: call again.
         """
@@ -502,8 +502,8 @@ class Producer(OfOneProcess):
     def transaction(self, batch_id: BatchId | None = None) -> Iterator[Transaction]:
         """Begin; commit at the end of the block, abort on an exception in it.
 
-        A transaction that was prepared in the block stays prepared on an exception: how it ends is
-        the outside database's to say.
+        A transaction that was prepared in the block stays prepared on an exception: the external database
+        decides how it ends.
 
         Parameters
         ----------
@@ -520,19 +520,19 @@ class Producer(OfOneProcess):
 
     def _abort_after(self, error: BaseException) -> None:
         if self._status.state in (ClientState.PREPARING, ClientState.PREPARED_TRANSACTION):
-            error.add_note("the transaction is prepared: complete it with the token that the outside database has")
+            error.add_note("the transaction is prepared: complete it with the token that the external database has")
         if self._status.state not in _UNDECIDED:
             return
         try:
             self.abort_transaction()
         except TxnTableError as second:
-            error.add_note(f"the transaction could not be aborted, its timeout will end it: {second}")
+            error.add_note(f"the transaction could not be aborted; its timeout will end it: {second}")
 
     # -- closing ----------------------------------------------------------------------------
 
     @in_turn
     def close(self) -> None:
-        """Close: an open transaction is aborted, a prepared one stays; what waits outside of one is flushed."""
+        """Close: abort an open transaction, keep a prepared one, flush records outside a transaction."""
         if self._status.state in _UNDECIDED:
             self.abort_transaction()
         elif self._status.state is ClientState.READY and not self._outbox.is_empty:
@@ -553,6 +553,6 @@ class Producer(OfOneProcess):
     def _transactional_id(self, call: Call) -> str:
         if self.config.transactional_id is None:
             raise IllegalStateError(
-                f"{call.value} needs a transactional id; make the producer with transactional_id=", call=call.value
+                f"{call.value} needs a transactional id; create the producer with transactional_id=", call=call.value
             )
         return self.config.transactional_id

@@ -70,7 +70,7 @@ class ProducerConfig:
     def __post_init__(self) -> None:
         if self.transactional_id is not None and not self.enable_idempotence:
             raise InvalidConfigError(
-                "a transactional producer is idempotent; leave enable_idempotence on", setting="enable_idempotence"
+                "a transactional producer must be idempotent; leave enable_idempotence on", setting="enable_idempotence"
             )
         if self.transactional_id is not None:
             self._check_id(self.transactional_id)
@@ -125,7 +125,7 @@ def check_identity(identity: object) -> None:
         No producer id and epoch, or numbers that can be none.
     """
     if not isinstance(identity, ProducerEpoch):
-        raise InvalidRequestError("an identity is a ProducerEpoch; give that of the other producer")
+        raise InvalidRequestError("an identity must be a ProducerEpoch; pass that of the other producer")
     check_number(identity.producer_id, "a producer id")
     check_number(identity.epoch, "a producer epoch")
 
@@ -137,7 +137,7 @@ def _check_int(setting: str, value: object, lowest: int, highest: int) -> None:
 
 def _refuse(setting: str, value: object, allowed: str) -> NoReturn:
     raise InvalidConfigError(
-        "a producer's setting has a value that is not allowed; give one that is",
+        "a producer setting has an invalid value; correct it",
         setting=setting,
         value=shown(value),
         allowed=allowed,

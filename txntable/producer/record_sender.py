@@ -115,7 +115,7 @@ class RecordSender:
         try:
             accumulator = self.outbox.accumulator(topic)
             if isinstance(row, KafkaRecord) and accumulator.settings.schema != KAFKA_SCHEMA:
-                raise InvalidRequestError("the topic has its own schema: give row= or rows=", topic=topic)
+                raise InvalidRequestError("the topic has its own schema; use row= or rows=", topic=topic)
             return accumulator.add_table(rows, options) if row is None else accumulator.add_row(row, options)
         except (InvalidCallError, RecordTooLargeError) as error:
             self.spoil(error)
@@ -162,7 +162,7 @@ class RecordSender:
             self.status.check(Call.SEND)
         elif self.status.state is not ClientState.READY:
             raise IllegalStateError(
-                "the producer cannot be used any more; make a new one", state=self.status.state.value
+                "the producer can no longer be used; create a new one", state=self.status.state.value
             )
         elif self.outbox.producer is None and self._config.enable_idempotence:
             self.outbox.restart(ProducerEpoch(self._coordinator.new_producer_id(), 0))
@@ -237,7 +237,7 @@ class RecordSender:
         self.status.reach(ClientState.CLOSED)
         if self.linger is not None:
             self.linger.stop()
-        unsent = IllegalStateError("the producer was closed before the record was sent; send it by a new one")
+        unsent = IllegalStateError("the producer was closed before the record was sent; send it with a new one")
         self.outbox.restart(self.outbox.producer, unsent)
 
     def require_producer(self) -> ProducerEpoch:

@@ -89,7 +89,7 @@ class RowCheck:
             The row is no mapping.
         """
         if not isinstance(row, Mapping):
-            raise InvalidRequestError("a row is a mapping of column names to values", found=type(row).__name__)
+            raise InvalidRequestError("a row must be a mapping of column names to values", found=type(row).__name__)
         if not row.keys() <= self._names:
             raise SchemaMismatchError(
                 "the record has columns that the topic does not have",

@@ -59,12 +59,12 @@ if TYPE_CHECKING:
 
 @cache
 def _engine() -> str:
-    """Return the name that our commits carry; asked once, since it is read from a file."""
+    """Return the engine name of our commits; cached, since it is read from a file."""
     return f"txntable/{version('txntable')}"
 
 
 class Warehouse(OfOneProcess):
-    """A handle on a warehouse; made by :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
+    """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
 
     def __init__(
         self, store: ObjectStore, environment: Environment, identity: WarehouseIdentity, *, recovering: bool = False
@@ -104,9 +104,9 @@ class Warehouse(OfOneProcess):
         url : str
             ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or a folder.
         storage_options : Mapping[str, str], optional
-            The usual names of the store's client.
+            The options of the store's client, by their usual names; see ``infra/STORES.md``.
         exist_ok : bool
-            Whether to open a warehouse that is there already.
+            Whether to open the warehouse if it already exists.
         settings : WarehouseSettings, optional
             Retentions and limits.
         durability : str
@@ -116,12 +116,12 @@ class Warehouse(OfOneProcess):
         Raises
         ------
         WarehouseAlreadyExistsError
-            There is one, or the folder is used for something else: choose another place.
+            A warehouse exists, or the folder is not empty: choose another location.
         StoreUnsuitableError
-            The store's put-if-absent does not hold what it promises.
+            The store's put-if-absent does not work as promised.
         """
         if not isinstance(settings, WarehouseSettings | None):
-            raise InvalidConfigError("settings are WarehouseSettings", settings=shown(settings))
+            raise InvalidConfigError("settings must be WarehouseSettings", settings=shown(settings))
         environment = SystemEnvironment()
         store = open_store(_spec(url, storage_options, durability))
         return create_on(store, environment, exist_ok=exist_ok, settings=settings or WarehouseSettings())
@@ -141,14 +141,14 @@ class Warehouse(OfOneProcess):
         ----------
         recovering : bool
             To fence everyone after a restore (:class:`~txntable.admin.restoration.Restoration`): entries that
-            processes of before have put above the restored logs are stepped over instead of refused.
+            old processes have put above the restored logs are skipped instead of refused.
 
         Raises
         ------
         WarehouseNotFoundError
-            There is none.
+            There is no warehouse at `url`.
         UnsupportedFormatError
-            It has a newer format: upgrade.
+            The warehouse has a newer format: upgrade.
         """
         environment = SystemEnvironment()
         return open_on(open_store(_spec(url, storage_options, durability)), environment, recovering=recovering)
@@ -193,32 +193,33 @@ class Warehouse(OfOneProcess):
         transactional_id : str, optional
             For transactions; without it the producer is idempotent.
         transaction_timeout_ms : int
-            From the first enrolment of a transaction on, by the store's time.
+            Counted from the first enrolment of a transaction, by the store's time.
         enable_idempotence : bool
             ``False``: at least once.
         linger_ms : int, optional
-            How long a record waits at most, ms: then a thread of the producer flushes.  Without it only flush,
-            close and full batches send.  Not with a transactional id.
+            The maximum time in ms that a record is buffered before a thread of the producer flushes.  Without
+            it, only flush, close and full batches send.  Not allowed with a transactional id.
         batch_size : int
-            Bytes of waiting values of one partition at which they become a segment.  A segment is a file: Kafka's
-            16 KiB would make very small ones.
+            Bytes of buffered values of one partition at which they become a segment.  A segment is a file:
+            Kafka's 16 KiB would make very small ones.
         max_request_size : int
-            Bytes of the largest record (the topic has a limit of its own, ``max.message.bytes``); see
+            Maximum size of a record in bytes (the topic has its own limit, ``max.message.bytes``); see
             :mod:`txntable.producer.record_size`.
         partitioner : str or callable
-            ``"default"``: by key as Kafka, without a key to one partition after the other; ``"round_robin"``: each
-            record to the next one; or (topic, key bytes or None, partitions) -> partition, asked for every record.
-            Only the default keeps "same key, same partition".  DataFrames always go by key.
+            ``"default"``: by key as in Kafka, without a key to one partition after the other; ``"round_robin"``: each
+            record to the next partition; or (topic, key bytes or None, partitions) -> partition, called for every
+            record.  Only the default guarantees "same key, same partition".  DataFrames are always partitioned by
+            key.
         partitioner_ignore_keys : bool
-            Whether the default treats every record as one without a key.
+            Whether the default partitioner treats every record as one without a key.
         compression_type : str
-            ``zstd``, ``lz4``, ``snappy``, ``gzip`` or ``none``; where the topic's ``compression.type`` is
+            ``zstd``, ``lz4``, ``snappy``, ``gzip`` or ``none``; applies if the topic's ``compression.type`` is
             ``producer``.
 
         Raises
         ------
         InvalidConfigError
-            A setting is out of its bounds, or two contradict each other.
+            A setting is out of bounds, or two settings contradict each other.
         """
         config = ProducerConfig(
             transactional_id,
@@ -242,13 +243,13 @@ class Warehouse(OfOneProcess):
         Parameters
         ----------
         **settings
-            Kafka's, by name: ``group_id``, ``auto_offset_reset``, ``isolation_level``, ``enable_auto_commit``, …; all
-            of them, with their defaults, are in :class:`~txntable.consumer.consumer_config.ConsumerConfig`.
+            Kafka's, by name: ``group_id``, ``auto_offset_reset``, ``isolation_level``, ``enable_auto_commit``, …;
+            :class:`~txntable.consumer.consumer_config.ConsumerConfig` lists them all with their defaults.
 
         Raises
         ------
         InvalidConfigError, InvalidSessionTimeoutError, UnsupportedAssignorError
-            A setting is out of its bounds.
+            A setting is out of bounds.
         InvalidRequestError
             There is no such isolation level.
         """
@@ -257,21 +258,21 @@ class Warehouse(OfOneProcess):
         return Consumer(config, self.topic_reader, self.transactions, groups)
 
     def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
-        """Return a new coordinator job; it takes the lease over at its first round."""
+        """Return a new coordinator job; it takes over the lease in its first round."""
         if not isinstance(config, CoordinatorConfig | None):
-            raise InvalidConfigError("a coordinator's config is a CoordinatorConfig", config=shown(config))
+            raise InvalidConfigError("the coordinator's config must be a CoordinatorConfig", config=shown(config))
         return TransactionCoordinator(
             self.transactions, self.offsets, self.topic_log, self.settings, config or CoordinatorConfig()
         )
 
     def complete(self) -> int:
-        """Abort what has timed out, complete and project all that waits; return how many transactions that were."""
+        """Abort timed-out transactions, complete and project decided ones; return how many transactions that were."""
         return self.completer.abort_timed_out() + self.completer.complete_all()
 
     # -- reading ----------------------------------------------------------------------------
 
     def topic_reader(self, name: str) -> TopicReader:
-        """Return what the readers of a topic share, one for all clients of this handle."""
+        """Return the reader of a topic, shared by all clients of this handle."""
         topic = self.topic_log(name)
         with self._lock:
             if name not in self._readers:
@@ -284,12 +285,12 @@ class Warehouse(OfOneProcess):
         Parameters
         ----------
         as_of : int or datetime, optional
-            A position, or a time with a zone; default: now.
+            A position, or a time with a time zone; default: now.
 
         Raises
         ------
         OffsetOutOfRangeError
-            It is in the future, or before the warehouse.
+            `as_of` is in the future, or before the warehouse was created.
         """
         return Snapshot.pin(self.transactions, self.completer, self.topic_reader, as_of)
 
@@ -303,7 +304,7 @@ class Warehouse(OfOneProcess):
         starting_offsets: Offsets | None = None,
         ending_offsets: Offsets | None = None,
     ) -> pa.RecordBatchReader:
-        """Return a topic's records without Spark, partition by partition in offset order, read as they are asked for.
+        """Return a topic's records without Spark, partition by partition in offset order, read lazily.
 
         Parameters
         ----------
@@ -312,19 +313,19 @@ class Warehouse(OfOneProcess):
         isolation_level : str
             ``"snapshot"``, ``"read_committed"`` or ``"read_uncommitted"``.
         as_of : int or datetime, optional
-            Of a snapshot: a decision position, or a time with a zone.
+            For a snapshot: a decision position, or a time with a time zone.
         columns : sequence of str, optional
             The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
         starting_offsets, ending_offsets : mapping or str, optional
-            By partition: from this offset, and before this one; ``"earliest"`` and ``"latest"`` stand for the ends
-            of what can be read.  Default: everything.
+            By partition: the first offset to read, and the offset to stop before; ``"earliest"`` and ``"latest"``
+            are the ends of what can be read.  Default: everything.
 
         Raises
         ------
         InvalidRequestError
-            An unknown level, or `as_of` with a level that has no position, or an offset that is none.
+            The level is unknown, `as_of` is given with a level that has no position, or an offset is not valid.
         OffsetOutOfRangeError
-            An offset, position or time that cannot be read.
+            An offset, position or time is out of range.
         UnknownTopicOrPartitionError, SchemaMismatchError
             There is no such topic, partition or column.
         """
@@ -351,31 +352,31 @@ class Warehouse(OfOneProcess):
     ) -> DataFrame:
         """Return a topic as a DataFrame: the topic's columns, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``.
 
-        What it shows is pinned by the call.  Spark leaves out whole files by the bounds given here, and by predicates
-        on ``_partition``, ``_commit``, ``_timestamp`` and the topic's columns; a predicate on ``_offset`` leaves out
-        none: bound the offsets here.
+        The call pins what the DataFrame shows.  Spark skips whole files by the bounds given here, and by predicates
+        on ``_partition``, ``_commit``, ``_timestamp`` and the topic's columns; a predicate on ``_offset`` skips no
+        file: bound the offsets here.
 
         Parameters
         ----------
         spark : SparkSession
-            With Delta; Spark Connect's too.
+            A session with Delta; Spark Connect works too.
         topic : str
             The topic's name.
         isolation_level : str
-            ``"snapshot"``: what is committed as of one position; ``"read_committed"``: what is committed below the
-            last stable offset; ``"read_uncommitted"``: what is appended.
+            ``"snapshot"``: everything committed as of one position; ``"read_committed"``: everything committed below
+            the last stable offset; ``"read_uncommitted"``: everything appended.
         as_of : int or datetime, optional
-            Of a snapshot: a decision position, or a time with a zone.
+            For a snapshot: a decision position, or a time with a time zone.
         starting_offsets, ending_offsets : mapping or str, optional
-            By partition: from this offset, and before this one; ``"earliest"`` and ``"latest"`` stand for the ends
-            of what can be read.  Default: everything.
+            By partition: the first offset to read, and the offset to stop before; ``"earliest"`` and ``"latest"``
+            are the ends of what can be read.  Default: everything.
 
         Raises
         ------
         InvalidRequestError
-            An unknown level, or `as_of` with a level that has no position, or an offset that is none.
+            The level is unknown, `as_of` is given with a level that has no position, or an offset is not valid.
         OffsetOutOfRangeError
-            An offset, position or time that cannot be read.
+            An offset, position or time is out of range.
         UnknownTopicOrPartitionError
             There is no such topic or partition.
         """
@@ -388,17 +389,17 @@ class Warehouse(OfOneProcess):
     def read_stream(self, spark: SparkSession, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
         """Return a topic's committed records as a stream, with the columns of :meth:`read`.
 
-        It is the public Delta table as it grows: records come in the order of their decisions, not of their
-        offsets, and a micro-batch may end inside of a transaction; each record comes once.
+        The stream follows the public Delta table: records arrive in decision order, not in offset order, and a
+        micro-batch may end in the middle of a transaction; each record arrives once.
 
         Parameters
         ----------
         spark : SparkSession
-            With Delta.
+            A session with Delta.
         topic : str
             The topic's name.
         options : Mapping[str, str], optional
-            Of Delta's streams: ``startingVersion`` (``"latest"``: only what comes), ``maxFilesPerTrigger``, …
+            Options of Delta streams: ``startingVersion`` (``"latest"``: only new records), ``maxFilesPerTrigger``, …
 
         Raises
         ------
@@ -418,31 +419,31 @@ class Warehouse(OfOneProcess):
     ) -> Snapshot:
         """Register topics as temporary views of a session, all at one position, and the view ``txntable_snapshot``.
 
-        That one has a row for each topic: ``topic``, ``version`` (of its public table), ``position``,
+        The latter has a row for each topic: ``topic``, ``version`` (of its public table), ``position``,
         ``published_position``, ``merged_through``; see :mod:`txntable.spark.scan.views`.
 
         Parameters
         ----------
         spark : SparkSession
-            Gets the views.
+            The session in which the views are registered.
         topics : sequence of str, optional
-            Default: all.  Each costs Delta a look at its log.
+            Default: all.  For each of them Delta reads its log.
         as_of : int or datetime, optional
-            Of the snapshot; see :meth:`read`.
+            As of which position or time; see :meth:`read`.
         prefix : str
-            Of the views' names; the rest is the topic's.
+            Prefix of the views' names; the rest is the topic's name.
         isolation_level : str
-            Of the views; snapshots are at one position.
+            The views' level; only snapshots are at one position.
 
         Returns
         -------
         Snapshot
-            What the views show.
+            The snapshot that the views show.
 
         Raises
         ------
         InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
-            As :meth:`read`; or SQL would not tell a topic's name from another's.
+            As :meth:`read`; or topics' names differ only by case, which SQL ignores.
         """
         level = level_at(isolation_level, as_of)
         snapshot, admin = self.snapshot(as_of), self.admin()
@@ -458,27 +459,27 @@ class Warehouse(OfOneProcess):
         *,
         transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS,
     ) -> BatchWriter:
-        """Return what ``foreachBatch`` takes: each micro-batch is one transaction, exactly once.
+        """Return a function for ``foreachBatch`` that writes each micro-batch in one transaction, exactly once.
 
-        A batch that has committed is passed over after a restart from the checkpoint; an exception aborts.  ``write``
-        may write several topics.  Each ``transaction.write`` runs the batch's query again: persist the DataFrame, if
-        that is dear, or if it is not the same each time.
+        After a restart from the checkpoint, a committed batch is skipped; an exception aborts.  ``write`` may write to
+        several topics.  Each ``transaction.write`` runs the batch's query again: persist the DataFrame if that is
+        expensive, or if the query is not deterministic.
 
         Parameters
         ----------
         transactional_id : str
-            The stream's: one for each checkpoint.  A new checkpoint begins at batch 0 again, and is refused under an
-            id that has committed later batches.
+            The stream's id, one for each checkpoint.  A new checkpoint starts at batch 0 again, and is refused under
+            an id that has committed later batches.
         write : callable
             (transaction, DataFrame) -> anything: writes the records of a micro-batch.  With Spark Connect it runs in
-            another process: what it refers to must pickle.
+            another process: everything it refers to must be picklable.
         transaction_timeout_ms : int
-            From the first enrolment of a transaction on, by the store's time, ms.
+            Counted from the first enrolment of a transaction, by the store's time, in ms.
 
         Raises
         ------
         InvalidConfigError
-            A setting is out of its bounds.
+            A setting is out of bounds.
 
         Examples
         --------
@@ -487,14 +488,14 @@ class Warehouse(OfOneProcess):
         ...     transaction.write("delays", flights.where("delay > 0").select("carrier", "delay"))
         >>> stream.writeStream.foreachBatch(warehouse.batch_writer("flights", write)).start()  # doctest: +SKIP
         """
-        # Made now and thrown away, so that wrong settings are refused here and not by the first batch.
+        # Created now and discarded, so that wrong settings are refused here and not by the first batch.
         self.producer(transactional_id, transaction_timeout_ms=transaction_timeout_ms)
         return BatchWriter(self, transactional_id, write, transaction_timeout_ms)
 
 
 def _spec(url: str, storage_options: Mapping[str, str] | None, durability: str) -> StoreSpec:
     if storage_options is not None and not isinstance(storage_options, Mapping):
-        raise InvalidRequestError("storage options are a mapping of names to values", options=type(storage_options))
+        raise InvalidRequestError("storage options must be a mapping of names to values", options=type(storage_options))
     return StoreSpec(url, dict(storage_options or {}), durability)
 
 
@@ -503,11 +504,11 @@ def create_on(
 ) -> Warehouse:
     """Create a warehouse on an open store; see :meth:`Warehouse.create`."""
     created = write_identity(store, environment)
-    # A creation that was killed is finished in any case.
+    # Finishes a creation that was killed, in any case.
     warehouse = open_on(store, environment, settings)
     if not created and not exist_ok:
         raise WarehouseAlreadyExistsError(
-            "there is a warehouse already; open it, or accept it with exist_ok (--exist-ok)", url=store.spec.url
+            "a warehouse already exists here; open it, or accept it with exist_ok (--exist-ok)", url=store.spec.url
         )
     return warehouse
 

@@ -86,7 +86,7 @@ def write_identity(store: ObjectStore, environment: Environment) -> bool:
     Raises
     ------
     WarehouseAlreadyExistsError
-        The place is used for something else: choose another.
+        The location is not empty: choose another.
     StoreUnsuitableError
         The store's put-if-absent does not hold what it promises.
     InvalidRequestError
@@ -121,7 +121,7 @@ def _require_short_prefix(url: str) -> None:
     size, most = len(place.partition("/")[2].strip("/").encode()), LONGEST_KEY_BYTES - 1 - LONGEST_PATH
     if is_remote and size > most:
         raise InvalidRequestError(
-            "the url's path is too long for a warehouse; choose a shorter one", bytes=size, most=most
+            "the path of the warehouse's URL is too long; choose a shorter one", bytes=size, most=most
         )
 
 
@@ -129,7 +129,7 @@ def _require_unused(store: ObjectStore) -> None:
     for meta in store.list(""):
         if not meta.path.startswith(("system/clock", f"{PROBE_FOLDER}/")):
             raise WarehouseAlreadyExistsError(
-                "the place is used for something else; choose an empty folder or prefix",
+                "the location is not empty and holds no warehouse; choose an empty folder or prefix",
                 url=store.spec.url,
                 found=meta.path,
             )
@@ -195,14 +195,14 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     """
     found = store.get(WAREHOUSE_FILE)
     if found is None:
-        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the url", url=store.spec.url)
+        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the URL", url=store.spec.url)
     with reading(WAREHOUSE_FILE):
         if len(found.data) > _LARGEST_BYTES:
-            raise ValueError("no warehouse's identity is so long")
+            raise ValueError("the warehouse's identity is too long")
         document = parse_json(found.data.decode())
         if document["format"] != FORMAT:
             raise unsupported_format(document["format"], url=store.spec.url)
         identity = WarehouseIdentity(**decode_object(document, "warehouse", _IDENTITY, {}))
         if not _WAREHOUSE_ID.fullmatch(identity.warehouse_id):
-            raise ValueError("a warehouse id has 32 hex digits")
+            raise ValueError("a warehouse id must have 32 hex digits")
         return identity

@@ -255,7 +255,7 @@ def test_failure_also_says_when_the_transaction_could_not_be_aborted(
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: INVALID_REQUEST the input broke off")
-    assert "the transaction could not be aborted, its timeout will end it" in result.stderr
+    assert "the transaction could not be aborted; its timeout will end it" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

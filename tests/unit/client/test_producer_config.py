@@ -31,7 +31,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("setting", "value"), REFUSED)
 def test_value_that_is_not_allowed_is_refused_by_name_with_what_is(site: Site, setting: str, value: object) -> None:
-    with pytest.raises(InvalidConfigError, match="give one that is") as refused:
+    with pytest.raises(InvalidConfigError, match="invalid value; correct it") as refused:
         site.open().producer(**{setting: value})  # type: ignore[arg-type]
 
     assert refused.value.facts["setting"] == setting
