@@ -1,4 +1,4 @@
-"""What an admin is told of consumer groups: values, in Kafka's words.  Must not know of storage."""
+"""Descriptions of consumer groups for admins: values, in Kafka's terms.  Must not know of storage."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class GroupListing:
     group_id : str
         Its name.
     state : GroupState
-        Where it stands.
+        The group's state.
     is_simple : bool
-        Whether it only has offsets: of consumers that assign their partitions themselves.
+        Whether it only has offsets, from consumers that assign their partitions themselves.
     """
 
     group_id: str
@@ -39,23 +39,23 @@ class MemberDescription:
     Attributes
     ----------
     member_id : str
-        That it made for itself.
+        The id that the member generated.
     group_instance_id : str or None
-        Of a static member.
+        The instance id of a static member.
     client_id, host : str
-        For people; may be empty.
+        For display; may be empty.
     topics : tuple of str
-        What it subscribes to.
+        The topics that it subscribes to.
     member_epoch : int
-        The generation that its last join led to.
+        The generation of its last join.
     assignment : tuple of TopicPartition
-        What it owns.
+        The partitions that it owns.
     target_assignment : tuple of TopicPartition
-        What it is to have, once others have released it.
+        The partitions that it will own once others have released them.
     session_timeout_ms : int
-        Without a heartbeat for longer it may be expelled.
+        Without a heartbeat for longer than this, it may be expelled.
     heartbeat_age_ms : int
-        The store's time since its last sign of life.
+        Time since its last heartbeat, by the store's clock.
     """
 
     member_id: str
@@ -79,11 +79,11 @@ class GroupDescription:
     group_id : str
         Its name.
     state : GroupState
-        Where it stands.
+        The group's state.
     generation : int
         Kafka's group epoch; 0 for a group that never had a member.
     partition_assignor : str or None
-        What computed the assignment; ``None`` without members.
+        The assignor that computed the assignment; ``None`` without members.
     members : tuple of MemberDescription
         Ascending by member id.
     is_simple : bool

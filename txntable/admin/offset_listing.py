@@ -21,18 +21,18 @@ from txntable.snapshot.topic_reader import TopicReader
 
 
 class OffsetSpec(Enum):
-    """Which offset of a partition is asked for; the value is what users write."""
+    """Which offset of a partition to list; the value is what users write."""
 
     EARLIEST = "earliest"
     """The log start offset."""
     LATEST = "latest"
     """Where the next record can appear: the high watermark, or the last stable offset."""
     MAX_TIMESTAMP = "max-timestamp"
-    """The record with the highest timestamp; of several the first."""
+    """The record with the highest timestamp; the first if there are several."""
 
 
 class ListedOffset(NamedTuple):
-    """An offset, and its record's timestamp, ms; ``None`` where no record was asked for."""
+    """An offset, and its record's timestamp in ms; ``None`` if no record was requested."""
 
     offset: int
     timestamp_ms: int | None

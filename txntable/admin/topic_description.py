@@ -1,4 +1,4 @@
-"""What an admin is told of a topic: values, and the counting behind them.  Pure."""
+"""Descriptions of topics for admins: values, and the counting behind them.  Pure."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class PartitionDescription:
     partition : int
         From 0.
     log_start, last_stable_offset, high_watermark : int
-        Offsets; what lies between the last two is held back by an open transaction.
+        Offsets; an open transaction holds back the records between the last two.
     segments : int
-        Live data segments, of any outcome.
+        Number of live data segments, of any outcome.
     records : int
-        In them.
+        Number of records in them.
     bytes : int
-        Their size.
+        Their total size.
     """
 
     partition: int
@@ -38,18 +38,18 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic, as its partition logs say.
+    """A topic, according to its partition logs.
 
     Attributes
     ----------
     settings : TopicSettings
         Schema, key, configuration.
     version : int
-        Of the partition logs.
+        Version of the segment log.
     decided_through : int
         Decision position up to which every marker is written.
     public_version : int or None
-        Of the public table; ``None``: not published yet.
+        Version of the public table; ``None`` if not published yet.
     partitions : tuple of PartitionDescription
         In order.
     """

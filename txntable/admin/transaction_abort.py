@@ -35,25 +35,25 @@ _ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class AbortTarget:
-    """Which transaction an admin aborts: an id's, or one that a partition shows.
+    """Which transaction an admin aborts: that of an id, or one that is open in a partition.
 
     Attributes
     ----------
     transactional_id : str, optional
-        Alone: whatever transaction of the id is open.
+        Given alone: the open transaction of this id.
     topic : str, optional
-        With `partition` and either of the following: what is open there.
+        With `partition` and either of the following: the transaction that is open there.
     partition : int, optional
         From 0.
     start_offset : int, optional
-        Of the transaction's first record in the partition.
+        Offset of the transaction's first record in the partition.
     producer_id, producer_epoch : int, optional
-        Both: they name the transaction.
+        Together they identify the transaction.
 
     Raises
     ------
     InvalidRequestError
-        It is none of these, or more than one.
+        The arguments are none of these, or more than one.
     """
 
     transactional_id: str | None = None

@@ -1,4 +1,4 @@
-"""What an admin asks of transactions, and what the answers look like: values, in Kafka's words.
+"""Filters and descriptions of transactions for admins: values, in Kafka's terms.
 
 Owns how a filter is checked.  Must not know of storage.
 """
@@ -25,18 +25,18 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """Which transactional ids a list is of; what is ``None`` is not looked at.
+    """Which transactional ids to list; filters that are ``None`` do not apply.
 
     Attributes
     ----------
     states : frozenset of TransactionState, optional
-        In one of these.
+        Ids in one of these.
     producer_ids : frozenset of int, optional
-        With one of these.
+        Ids with one of these.
     duration_ms : int, optional
-        With a transaction that has been under way for longer, milliseconds of the store's time.
+        Ids whose transaction has been open for longer, in ms of the store's time.
     pattern : re.Pattern, optional
-        With a transactional id that it matches from its first to its last character.
+        Ids that it matches from the first to the last character.
     """
 
     states: frozenset[TransactionState] | None = None
@@ -60,14 +60,14 @@ def transaction_filter(
     duration_ms: int | None,
     pattern: str | None,
 ) -> TransactionFilter:
-    """Return the filter that the arguments of a call say; an empty one of them filters nothing, as in Kafka.
+    """Return the filter of a call's arguments; as in Kafka, an empty argument filters nothing.
 
     Raises
     ------
     InvalidRequestError
-        An argument is of another type, negative, or names a state that there is not.
+        An argument has the wrong type, is negative, or names an unknown state.
     InvalidRegularExpressionError
-        `pattern` is no regular expression.
+        `pattern` is not a regular expression.
     """
     if duration_ms is not None:
         check_integer(duration_ms, "duration_ms")

@@ -1,7 +1,7 @@
-"""What must be done for a warehouse by someone, when that counts as late, and what is said then.
+"""Which maintenance a warehouse needs, when it counts as overdue, and what is reported then.
 
-Owns the duties, their limits and the remedies, for people and for alarms.  How it is found out is
-:mod:`txntable.admin.upkeep_check`'s.  Pure.
+Owns the duties, their limits and the remedies, for people and for alarms.  :mod:`txntable.admin.upkeep_check` does the
+checking.  Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST = 2**53
 
 
 class Duty(Enum):
-    """What is done in the background, and by its value what an alarm calls it."""
+    """A background duty; its value is its name in an alarm."""
 
     READ = "unreadable"
     COMPLETE = "decided, not complete"
@@ -38,9 +38,9 @@ class Duty(Enum):
     CORRECT_CLOCK = "time ahead"
 
 
-_JOB = "run `txntable transactions run --once`, and see why its scheduler does not"
+_JOB = "run `txntable transactions run --once`, and find out why its scheduler does not"
 REMEDIES: Mapping[Duty, str] = {
-    Duty.READ: "see the error; restore what is damaged, or grant the access",
+    Duty.READ: "see the error; restore what is damaged, or grant access",
     Duty.COMPLETE: _JOB,
     Duty.TIME_OUT: _JOB,
     Duty.END_PREPARED: "let the holder of its token complete it, or `txntable transactions abort`",
@@ -49,54 +49,54 @@ REMEDIES: Mapping[Duty, str] = {
     Duty.PUBLISH: _JOB,
     Duty.WRITE_CHECKPOINT: _JOB,
     Duty.CLEAN_UP: _JOB,
-    Duty.MERGE: "run `txntable compact`, and see why its scheduler does not",
-    Duty.COMPACT_BY_KEY: "run `txntable compact`, and see why its scheduler does not",
-    Duty.VACUUM: "run `txntable vacuum --execute`, and see why its scheduler does not",
-    Duty.CONSUME: "see whether the group's consumers run, and keep up",
-    Duty.CORRECT_CLOCK: "compare this machine's clock with the store's; where that one was ahead, transactions and"
-    " members end all the same, and compaction, retention and expiry of what was written since wait until then",
+    Duty.MERGE: "run `txntable compact`, and find out why its scheduler does not",
+    Duty.COMPACT_BY_KEY: "run `txntable compact`, and find out why its scheduler does not",
+    Duty.VACUUM: "run `txntable vacuum --execute`, and find out why its scheduler does not",
+    Duty.CONSUME: "check whether the group's consumers run and keep up",
+    Duty.CORRECT_CLOCK: "compare this machine's clock with the store's; if the store's was ahead, transactions and"
+    " members still end, but compaction, retention and expiry of what was written since wait until then",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepLimits:
-    """From when on something is late; ages are milliseconds.
+    """When something counts as overdue; ages are in milliseconds.
 
     Attributes
     ----------
     decision_age_ms : int
-        Of a decision that is not complete.
+        Age of a decision that is not complete.
     timeout_grace_ms : int
-        Since the timeout of a transaction that is still open.
+        Time since the timeout of a transaction that is still open.
     prepared_age_ms : int
-        Since the start of a prepared transaction, which never times out.
+        Time since the start of a prepared transaction, which never times out.
     coordinator_age_ms : int
-        Since the coordinator job's last claim of its lease; 0: not looked at.  A job that runs on and on claims once,
-        and one by a scheduler each time: of the first, only what it leaves undone shows that it is dead.
+        Time since the coordinator job's last claim of its lease; 0: not checked.  A job that keeps running claims
+        once, a scheduled one each time: of the former, only the work that it leaves undone shows that it is dead.
     publication_age_ms : int
-        Of a commit that a public table does not show though it should.
+        Age of a commit that a public table should show but does not.
     tail_entries : int
-        Entries of a log above its newest checkpoint; of large logs three times what is between two checkpoints.
+        Entries of a log above its newest checkpoint; for large logs three times the interval of checkpoints.
     chain_entries : int
-        How many of the newest entries of each log are read for their chain, a GET for each; 0: only those above the
-        newest checkpoint, as every reader does.
+        How many of the newest entries of each log are read to verify their chain, a GET for each; 0: only those above
+        the newest checkpoint, as every reader does.
     cleanup_grace_ms : int
-        Since log entries could have been deleted.
+        Time since log entries could have been deleted.
     compaction_age_ms : int
-        Beyond the warehouse's ``snapshot_retention_ms``: younger segments do not count as small, nor as dirty.
+        Added to the warehouse's ``snapshot_retention_ms``: younger segments count neither as small nor as dirty.
     small_segments : int
-        In one partition, smaller than half of ``segment.bytes``.
+        Number of segments in one partition that are smaller than half of ``segment.bytes``.
     vacuum_grace_ms : int
-        Since removed files could have been deleted.
+        Time since removed files could have been deleted.
     lag_records : int
-        Of one group in one partition; 0: not looked at.
+        Lag of one group in one partition; 0: not checked.
     clock_ahead_ms : int
-        By which a log's newest times may be in the future of the machine that looks.
+        How far a log's newest times may be in the future of the machine that checks.
 
     Raises
     ------
     InvalidConfigError
-        A limit is no integer from 0.
+        A limit is not an integer of at least 0.
     """
 
     decision_age_ms: int = 15 * _MINUTE_MS
@@ -123,12 +123,12 @@ class UpkeepLimits:
 
 
 def limits_from_text(values: Mapping[str, str]) -> UpkeepLimits:
-    """Return the limits that a user gave as text; the others have their defaults.
+    """Return limits given as text; the others have their defaults.
 
     Raises
     ------
     InvalidConfigError
-        There is no such limit, or its value is no number: the message says what is known.
+        A limit is unknown, or its value is not a number: the message lists the known ones.
     """
     known = [each.name for each in fields(UpkeepLimits)]
     for name, value in values.items():

@@ -21,19 +21,19 @@ from txntable.topics.topic_evolution import decide_new_retention
 from txntable.topics.topic_log import TopicLog, known
 from txntable.transactions.completion import Completer
 
-_EXPIRY = "the coordinator job's next expiry goes by it: shorter, "
+_EXPIRY = "takes effect at the coordinator job's next expiry: if shorter, "
 MEANINGS: Mapping[str, str] = {
-    "vacuum_retention_ms": "the next vacuum and the next cleanup of logs go by it, in every topic: shorter, snapshots,"
-    " time travel and streams that are further behind fail",
-    "transaction_max_timeout_ms": "open transactions keep their timeouts; producers that are made from now on go by it",
+    "vacuum_retention_ms": "takes effect at the next vacuum and the next cleanup of logs, in every topic: if shorter,"
+    " snapshots, time travel and streams that are further behind fail",
+    "transaction_max_timeout_ms": "open transactions keep their timeouts; it applies to producers created from now on",
     "transactional_id_expiration_ms": _EXPIRY + "idle producers are told that their id is unknown",
     "producer_id_expiration_ms": _EXPIRY + "a late retry of an idle producer may be appended twice",
     "batch_retention_ms": _EXPIRY + "older batch names can be committed again, and older tokens are unknown",
-    "offsets_retention_ms": _EXPIRY + "idle groups begin again by auto_offset_reset",
-    "snapshot_retention_ms": "the next compaction goes by it: shorter, snapshots as of younger decisions cannot be"
-    " read at the head any more",
+    "offsets_retention_ms": _EXPIRY + "idle groups start again by auto_offset_reset",
+    "snapshot_retention_ms": "takes effect at the next compaction: if shorter, snapshots as of younger decisions can no"
+    " longer be read from the current version",
 }
-"""Setting -> what its change means for what is running."""
+"""Setting -> what a change of it means for running clients and jobs."""
 
 
 class WarehouseAdmin:

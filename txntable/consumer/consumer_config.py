@@ -1,4 +1,4 @@
-"""Settings of a consumer, with Kafka's names and Kafka's defaults, save for the isolation level: read_committed."""
+"""Settings of a consumer, with Kafka's names and defaults, except the isolation level: read_committed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ConsumerSettings(TypedDict, total=False):
 
 
 def no_dataframes(*_: Any) -> NoReturn:
-    """Stand in for Spark where a consumer is made without it.
+    """Stand in for Spark where a consumer is created without it.
 
     Raises
     ------
@@ -82,51 +82,52 @@ class ConsumerConfig:
     isolation_level : str or IsolationLevel
         ``"read_committed"`` or ``"read_uncommitted"``.
     auto_offset_reset : str or AutoOffsetReset
-        Where it begins, and where an offset cannot be read: ``"latest"``, ``"earliest"``, or ``"none"``: an error.
+        Where to start if there is no offset or it is out of range: ``"latest"``, ``"earliest"``, or ``"none"``, an
+        error.
     max_poll_records : int
-        The most records that one poll returns.
+        The maximum number of records that one poll returns.
     fetch_max_bytes : int
-        Bytes that wait in memory, of all partitions; at least one partition is always read.
+        Bytes buffered in memory for all partitions; at least one partition is always read.
     max_partition_fetch_bytes : int
-        Bytes of records that are decoded at once from one partition; at least one record always is.
+        Bytes of records decoded at once from one partition; at least one record always is.
     consumer_timeout_ms : int or None
-        How long iteration waits for a record before it ends, ms; ``None``: for ever.
+        How long iteration waits for a record before it ends, in ms; ``None``: forever.
     prefetch : bool or None
-        Whether the next records are read by a thread meanwhile; ``None``: where the store is remote, or otherwise
-        gains from it.
+        Whether a thread prefetches the next records; ``None``: if the store is remote, or otherwise benefits
+        from it.
     group_id : str or None
-        The consumer group: offsets can be committed, and members share the partitions of what they subscribe to.
+        The consumer group: offsets can be committed, and members share the partitions that they subscribe to.
     group_instance_id : str or None
-        Of a static member: it keeps its partitions over a restart within the session timeout.
+        Makes this a static member: it keeps its partitions across a restart within the session timeout.
     client_id : str
-        For people who look at the group.
+        Shown when the group is described.
     enable_auto_commit : bool
-        Whether positions are committed by poll now and then, and by close; never those of bounded reads.
+        Whether poll (at intervals) and close commit positions; never those of bounded reads.
     auto_commit_interval_ms : int
-        How often, ms.
+        The interval of auto-commits, in ms.
     session_timeout_ms : int
         Without a heartbeat for longer than this, a member may be expelled; 6 s to 30 min.
     heartbeat_interval_ms : int
-        How often a member writes one; less than half of the session timeout, better a third.
+        How often a member writes a heartbeat; less than half of the session timeout, preferably a third.
     max_poll_interval_ms : int
-        Without a poll for longer than this a member leaves; work on what :meth:`Consumer.read` returned does not count.
+        Without a poll for longer than this, a member leaves; processing what :meth:`Consumer.read` returned is exempt.
     partition_assignment_strategy : sequence of str
-        ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``: those supported, the best first.
+        ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``: the supported ones, in order of preference.
     default_api_timeout_ms : int
-        How long a call waits for open transactions with offsets of the group, ms.
+        How long a call waits for open transactions with offsets of the group, in ms.
     metadata_max_age_ms : int
-        How often a pattern is matched with the topics that there are, ms.
+        How often a pattern is matched against the existing topics, in ms.
     background_heartbeat : bool
-        Whether a thread beats between two polls; ``False``: poll, read and commit do, so that none may be further
-        apart than the session timeout.
+        Whether a thread sends heartbeats between polls; ``False``: only poll, read and commit do, so they must
+        not be further apart than the session timeout.
     read_dataframe : callable
-        (Spark session, view, partition -> range of offsets) -> DataFrame; handed in because this package does not know
-        Spark.
+        (Spark session, view, partition -> range of offsets) -> DataFrame; passed in because this package does not
+        know Spark.
 
     Raises
     ------
     InvalidConfigError
-        A setting is out of its bounds, or two contradict each other.
+        A setting is out of bounds, or two settings contradict each other.
     InvalidRequestError
         There is no such isolation level.
     """

@@ -1,4 +1,4 @@
-"""What consumers give back: records, in kafka-python's shape, decoded from a batch of columns.
+"""What consumers return: records, in kafka-python's shape, decoded from a batch of columns.
 
 Values of the client; must not know of storage.
 """
@@ -36,15 +36,15 @@ class ConsumerRecord:
     partition : int
         From 0.
     offset : int
-        In the partition.
+        The record's offset in the partition.
     timestamp_ms : int
-        Of the record, ms since 1970.
+        The record's timestamp, in ms since 1970.
     key, value : bytes or None
-        Of topics with Kafka's columns; ``None`` of all others.
+        For topics with Kafka's columns; ``None`` for all others.
     headers : list of (str, bytes or None)
-        The same; empty where there are none.
+        Likewise; empty if there are none.
     row : dict
-        The topic's columns by name, of every topic.
+        The topic's columns by name, for every topic.
     commit : int or None
         The position of the decision that made it visible, 0 without a transaction; ``None`` at ``read_uncommitted``.
     """

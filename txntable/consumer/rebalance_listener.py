@@ -1,6 +1,6 @@
-"""What a consumer tells its user of partitions that it gets and gives up: Kafka's listener.
+"""Callbacks for partitions that are assigned to or revoked from a consumer: Kafka's listener.
 
-Called inside of poll, read, subscribe, unsubscribe and close, by the thread that calls these.
+Called inside poll, read, subscribe, unsubscribe and close, by the thread that calls these.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from txntable.format.records import TopicPartition
 
 
 class ConsumerRebalanceListener:
-    """Override what is of interest; handed to :meth:`txntable.Consumer.subscribe`.
+    """Override the callbacks of interest and pass it to :meth:`txntable.Consumer.subscribe`.
 
-    Only what changes hands is told: what a consumer keeps is not touched.  An exception leaves through the call that
-    told it; what was to be given up is told again by the next poll.
+    Callbacks name only the partitions that change hands, not those that a consumer keeps.  An exception propagates
+    through the call in progress; the next poll reports partitions to be revoked again.
     """
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Take note that these are about to be given up: the last chance to commit their offsets."""
+        """Handle partitions that are about to be revoked: the last chance to commit their offsets."""
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Take note that these are read from now on; a seek here takes effect."""
+        """Handle partitions that have been assigned; a seek here takes effect."""
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Take note that these are another's already; by default as :meth:`on_partitions_revoked`, as in Kafka."""
+        """Handle partitions that another member already owns; default: :meth:`on_partitions_revoked`, as in Kafka."""
         self.on_partitions_revoked(partitions)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Transaction(OfOneProcess):
-    """What can be done inside; the block's end commits, an exception aborts."""
+    """The open transaction; the end of the block commits it, an exception aborts it."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -48,15 +48,15 @@ class Transaction(OfOneProcess):
         )
 
     def send_offsets(self, consumer: Consumer) -> None:
-        """Commit with this transaction what a consumer has read; see :meth:`txntable.Producer.send_offsets_of`."""
+        """Commit a consumer's offsets with this transaction; see :meth:`txntable.Producer.send_offsets_of`."""
         self._producer.send_offsets_of(consumer)
 
     def flush(self) -> None:
-        """Upload and append what waits, without deciding about it; see :meth:`txntable.Producer.flush`."""
+        """Upload and append buffered records without deciding the transaction; see :meth:`txntable.Producer.flush`."""
         self._producer.flush()
 
     def prepare(self) -> str:
-        """Make it wait for its token, and return that; see :meth:`txntable.Producer.prepare_transaction`."""
+        """Prepare the transaction and return its token; see :meth:`txntable.Producer.prepare_transaction`."""
         return self._producer.prepare_transaction()
 
     def write(self, topic: str, dataframe: Any, *, distribution_mode: str = "none") -> RecordMetadata:
@@ -69,22 +69,22 @@ class Transaction(OfOneProcess):
         dataframe : pyspark.sql.DataFrame
             The topic's columns by name, in any order; optionally ``_timestamp``.
         distribution_mode : str
-            ``"none"``: no shuffle, each task writes a segment for every partition that its keys lead to.
-            ``"hash"``: shuffled first, a task has whole partitions: few large segments, where a topic has a key.
+            ``"none"``: no shuffle, each task writes a segment for every partition that its keys map to.
+            ``"hash"``: shuffles first, so that a task has whole partitions: few large segments, for keyed topics.
 
         Returns
         -------
         RecordMetadata
-            Knows its offsets once flushed or committed.
+            Has the offsets after a flush or commit.
 
         Raises
         ------
         SchemaMismatchError
             A column is missing, unknown or of another type (before anything runs), or null where it may not be.
         RecordTooLargeError
-            The transaction has too many segments in the topic: abort, and write with ``"hash"`` or in parts.
+            The transaction has too many segments in the topic: abort, and use ``"hash"`` or several transactions.
         MissingKeyError, UnknownTopicOrPartitionError
-            Only abort is possible, as after a failed :meth:`send`; also where Spark's job itself failed.
+            Only abort is possible, as after a failed :meth:`send`; also if the Spark job itself failed.
         InvalidRequestError
             There is no such distribution mode.
         """
@@ -92,7 +92,7 @@ class Transaction(OfOneProcess):
         try:
             metadata: RecordMetadata = write(self._producer, topic, dataframe, distribution_mode)
         except BaseException as error:
-            # A job that failed, or was interrupted: whoever catches it must not commit without its rows.
+            # A job failed or was interrupted: a caller that catches this must not commit without its rows.
             self._producer.spoil(error)
             raise
         return metadata

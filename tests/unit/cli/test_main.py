@@ -252,7 +252,7 @@ def test_alter_is_a_dry_run_until_it_is_told_to_execute_and_says_what_it_means(
 
     for result, executed in ((tried, False), (done, True)):
         assert result.exit_code == 0
-        assert "snapshot_retention_ms: the next compaction goes by it" in result.stderr
+        assert "snapshot_retention_ms: takes effect at the next compaction" in result.stderr
         (row,) = json.loads(result.stdout)
         assert (row["value"], row["new_value"], row["executed"]) == (3_600_000, 60_000, executed)
     refused = call_anywhere("warehouse", "alter", *place, "--set", "vacuum_retention_ms=1")
