@@ -1,6 +1,8 @@
 """A warehouse: where it is, what belongs to it, and the clients that work on it (PROTOCOL.md §1, §2).
 
-Owns the handle that users hold; how a warehouse comes to be is :mod:`txntable.warehouse.warehouse_creation`'s.
+Owns the handle that users hold; how a warehouse comes to be is :mod:`txntable.warehouse.warehouse_creation`'s, what
+makes its clients :mod:`txntable.warehouse.warehouse_clients`'s.  That one is imported when the first client is asked
+for: it leads to all of them, which is half of a program's start.
 """
 
 from __future__ import annotations
@@ -8,26 +10,20 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
-from txntable.admin.admin import Admin
-from txntable.consumer.consumer import Consumer
-from txntable.consumer.consumer_config import ConsumerConfig, ConsumerSettings
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import DamagedDataError, InvalidConfigError, InvalidRequestError, WarehouseAlreadyExistsError
 from txntable.format.isolation import IsolationLevel, level_at
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.warehouse_settings import WarehouseSettings, settings_from
-from txntable.groups.group_client import GroupClient
 from txntable.log.log_view import LogContext
 from txntable.offsets.offset_log import OffsetLog
-from txntable.producer.coordinator_client import CoordinatorClient
-from txntable.producer.partitioner import Partitioner
-from txntable.producer.producer import Producer
 from txntable.producer.producer_config import (
     DEFAULT_BATCH_SIZE,
     DEFAULT_MAX_REQUEST_SIZE,
@@ -38,23 +34,28 @@ from txntable.runtime.environment import Environment, SystemEnvironment
 from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.snapshot import Snapshot, records_of
 from txntable.snapshot.topic_reader import TopicReader
-from txntable.spark.scan.bounded_read import dataframe_reader
 from txntable.spark.scan.offset_bounds import Offsets
 from txntable.spark.scan.views import check_view_names
-from txntable.spark.writing.batch_writer import BatchWriter, Write
-from txntable.spark.writing.transactional_write import write_dataframe
 from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.store_clock import StoreClock
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
-from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
 from txntable.warehouse.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
 from txntable.warehouse.warehouse_reading import SparkReading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from txntable.admin.admin import Admin
+    from txntable.consumer.consumer import Consumer
+    from txntable.consumer.consumer_config import ConsumerSettings
+    from txntable.producer.partitioner import Partitioner
+    from txntable.producer.producer import Producer
+    from txntable.spark.writing.batch_writer import BatchWriter, Write
+    from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+    from txntable.warehouse.warehouse_clients import WarehouseClients
 
 
 @cache
@@ -84,6 +85,11 @@ class Warehouse(OfOneProcess):
 
     def __repr__(self) -> str:
         return f"Warehouse({self.url!r})"
+
+    @cached_property
+    def _clients(self) -> WarehouseClients:
+        made: WarehouseClients = import_module("txntable.warehouse.warehouse_clients").WarehouseClients(self)
+        return made
 
     # -- creating and opening ---------------------------------------------------------------
 
@@ -171,7 +177,7 @@ class Warehouse(OfOneProcess):
 
     def admin(self) -> Admin:
         """Return the admin client."""
-        return Admin(self.completer, self.topic_reader, self.settings())
+        return self._clients.admin()
 
     def producer(  # noqa: PLR0913  Kafka's settings, by name
         self,
@@ -225,7 +231,7 @@ class Warehouse(OfOneProcess):
             transactional_id,
             transaction_timeout_ms,
             enable_idempotence,
-            write_dataframe,
+            self._clients.write_dataframe,
             linger_ms=linger_ms,
             batch_size=batch_size,
             max_request_size=max_request_size,
@@ -233,9 +239,7 @@ class Warehouse(OfOneProcess):
             partitioner_ignore_keys=partitioner_ignore_keys,
             compression_type=compression_type,
         )
-        limit = self.settings().transaction_max_timeout_ms
-        client = CoordinatorClient(self.completer, self.topic_log, limit)
-        return Producer(config, self.context, client)
+        return self._clients.producer(config)
 
     def consumer(self, **settings: Unpack[ConsumerSettings]) -> Consumer:
         """Return a new consumer.
@@ -253,17 +257,11 @@ class Warehouse(OfOneProcess):
         InvalidRequestError
             There is no such isolation level.
         """
-        config = ConsumerConfig(**settings, read_dataframe=dataframe_reader(self.url))
-        groups = GroupClient(self.offsets, self.completer)
-        return Consumer(config, self.topic_reader, self.transactions, groups)
+        return self._clients.consumer(settings)
 
     def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
         """Return a new coordinator job; it takes over the lease in its first round."""
-        if not isinstance(config, CoordinatorConfig | None):
-            raise InvalidConfigError("the coordinator's config must be a CoordinatorConfig", config=shown(config))
-        return TransactionCoordinator(
-            self.transactions, self.offsets, self.topic_log, self.settings, config or CoordinatorConfig()
-        )
+        return self._clients.coordinator(config)
 
     def complete(self) -> int:
         """Abort timed-out transactions, complete and project decided ones; return how many transactions that were."""
@@ -490,7 +488,7 @@ class Warehouse(OfOneProcess):
         """
         # Created now and discarded, so that wrong settings are refused here and not by the first batch.
         self.producer(transactional_id, transaction_timeout_ms=transaction_timeout_ms)
-        return BatchWriter(self, transactional_id, write, transaction_timeout_ms)
+        return self._clients.batch_writer(transactional_id, write, transaction_timeout_ms)
 
 
 def _spec(url: str, storage_options: Mapping[str, str] | None, durability: str) -> StoreSpec:
