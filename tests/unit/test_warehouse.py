@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -343,3 +345,20 @@ def test_creation_that_did_not_reach_the_store_says_so_and_can_be_made_again(sit
 def test_description_of_a_single_name_is_refused(site: Site) -> None:
     with pytest.raises(InvalidRequestError, match="list of topics"):
         admin_of(site).describe_topics("orders")
+
+
+@pytest.mark.parametrize("client", ["", "admin()", "consumer()", "producer()", "coordinator()"])
+def test_warehouse_loads_its_clients_when_the_first_one_is_asked_for(tmp_path: Path, client: str) -> None:
+    script = (
+        "import sys; from txntable import Warehouse\n"
+        "warehouse = Warehouse.create(sys.argv[1])\n"
+        f"warehouse.{client or 'topic_log'}\n"
+        "print(*sys.modules)"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "w")], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    clients = {f"txntable.{room}" for room in ("admin", "consumer", "groups", "producer.producer", "upkeep")}
+    assert clients & set(run.stdout.split()) == (clients if client else set())
