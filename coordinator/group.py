@@ -103,7 +103,7 @@ class GroupRow:
     @property
     def key(self) -> str:
         """The row's key in the offset log."""
-        return group_key(self.group)
+        return encode_key(self.group)
 
     @property
     def subscribed_topics(self) -> frozenset[str]:
@@ -191,11 +191,6 @@ class GroupRow:
 def empty_group(group: str) -> GroupRow:
     """Return the group before its first join: never stored."""
     return GroupRow(group, 0, GroupState.EMPTY, -1)
-
-
-def group_key(group: str) -> str:
-    """Return the key of the row of `group` in the offset log."""
-    return encode_key(group)
 
 
 def members_by_id(members: Iterable[GroupMember]) -> dict[str, GroupMember]:

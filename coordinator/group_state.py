@@ -89,19 +89,3 @@ def check_transition(state: GroupState, operation: GroupOperation, following: Gr
             following=following.value,
         )
     return following
-
-
-def group_state_diagram() -> str:
-    """Return the table as a Mermaid state diagram, one line per pair of states.
-
-    Returns
-    -------
-    str
-        The diagram's source, ending with a newline; operations between the same two states share an arrow.
-    """
-    arrows: dict[tuple[str, str], list[str]] = {}
-    for (state, operation), followings in VALID_TRANSITIONS.items():
-        for following in sorted(followings, key=list(GroupState).index):
-            arrows.setdefault((state.value, following.value), []).append(operation.value)
-    lines = [f"    {source} --> {target}: {', '.join(labels)}" for (source, target), labels in arrows.items()]
-    return "\n".join(["stateDiagram-v2", "    [*] --> EMPTY", *lines, f"    {_S.DEAD.value} --> [*]", ""])

@@ -98,7 +98,7 @@ class TransactionMetadata:
     @property
     def key(self) -> str:
         """The row's key in the transaction log."""
-        return transaction_key(self.transactional_id)
+        return encode_key(self.transactional_id)
 
     def ended(self, epoch: int) -> Ended | None:
         """Return what became of an epoch below the row's; ``None``: it is not known any more."""
@@ -233,11 +233,6 @@ class TransactionMetadata:
 def first_row(transactional_id: str, producer_id: int, timeout_ms: int, position: int) -> TransactionMetadata:
     """Return the first row of an id: EMPTY under epoch 0."""
     return TransactionMetadata(transactional_id, producer_id, 0, timeout_ms, TransactionState.EMPTY, position)
-
-
-def transaction_key(transactional_id: str) -> str:
-    """Return the key of the row of `transactional_id` in the transaction log."""
-    return encode_key(transactional_id)
 
 
 _WHAT = "transactional id"

@@ -164,18 +164,3 @@ def next_state(state: TransactionState, operation: Operation) -> TransactionStat
             operation=operation.value,
         )
     return following
-
-
-def state_diagram() -> str:
-    """Return the table as a Mermaid state diagram, one line per pair of states.
-
-    Returns
-    -------
-    str
-        The diagram's source, ending with a newline; operations between the same two states share an arrow.
-    """
-    arrows: dict[tuple[str, str], list[str]] = {("[*]", _S.EMPTY.value): [_O.INIT.value]}
-    for (state, operation), following in VALID_TRANSITIONS.items():
-        arrows.setdefault((state.value, following.value), []).append(operation.value)
-    lines = [f"    {source} --> {target}: {', '.join(labels)}" for (source, target), labels in arrows.items()]
-    return "\n".join(["stateDiagram-v2", *lines, f"    {_S.DEAD.value} --> [*]", ""])

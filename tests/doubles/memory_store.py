@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import BinaryIO
 
+from tests.doubles.buffered_sink import BufferedSink
 from tests.doubles.manual_environment import ManualEnvironment, StoreTime
 from txntable.format.object_path import check_folder, check_path
 from txntable.storage.object_store import (
@@ -22,7 +23,7 @@ from txntable.storage.object_store import (
     check_whole_size,
     name_is_taken,
 )
-from txntable.storage.object_writer import BufferedSink, open_writer
+from txntable.storage.object_writer import open_writer
 
 
 class MemoryObjects:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
+from tests.doubles.buffered_sink import BufferedSink
 from tests.doubles.fault_plan import (
     ONLY_PUT_IF_ABSENT,
     ONLY_WRITES,
@@ -30,7 +31,7 @@ from tests.doubles.memory_store import MemoryStore
 from txntable.errors import DamagedDataError, InvalidRequestError, StoreUnavailableError, TxnTableError
 from txntable.runtime.environment import Environment
 from txntable.storage.object_store import BEGINNING_BYTES, ObjectMeta, ObjectStore, PutOutcome, StoredObject
-from txntable.storage.object_writer import BufferedSink, open_writer
+from txntable.storage.object_writer import open_writer
 from txntable.storage.retries import Attempts
 
 _T = TypeVar("_T")

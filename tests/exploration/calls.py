@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
 
+from tests.doubles.buffered_sink import BufferedSink
 from tests.doubles.fault_plan import WRITES, Fault, Operation, at
 from tests.doubles.manual_environment import START_MS, ManualEnvironment
 from tests.doubles.memory_store import MemoryObjects, MemoryStore
 from tests.doubles.stepping_store import SteppingStore
 from txntable.errors import StoreUnavailableError
 from txntable.storage.object_store import BEGINNING_BYTES, ObjectMeta, ObjectStore, PutOutcome, StoredObject
-from txntable.storage.object_writer import BufferedSink, open_writer
+from txntable.storage.object_writer import open_writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from txntable.coordinator.group_state import group_state_diagram
-from txntable.coordinator.transaction_state import state_diagram
+from tests.unit.state_diagrams import group_state_diagram, transaction_state_diagram
 from txntable.format.key import key_bytes, partition_of
 from txntable.log.actions import WRITER_FEATURES
 from txntable.partition import offsets
@@ -43,7 +42,7 @@ KEYS: dict[tuple[str, str], list[tuple[object, pa.DataType]]] = {
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PROTOCOL.splitlines()]
 
 
-@pytest.mark.parametrize("diagram", [state_diagram, group_state_diagram])
+@pytest.mark.parametrize("diagram", [transaction_state_diagram, group_state_diagram])
 def test_state_diagram_in_the_protocol_is_the_transition_table(diagram: Callable[[], str]) -> None:
     assert f"```mermaid\n{diagram()}```" in PROTOCOL
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from txntable.admin.admin import Admin
 from txntable.coordinator.producer_ids import leap
-from txntable.coordinator.transaction import transaction_key
 from txntable.coordinator.transaction_shard import expire
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.layout import key_path
@@ -118,7 +117,7 @@ class Restoration(OfOneProcess):
 
     def _forget(self) -> int:
         """Remove the rows of ids that have nothing open or decided; return how many."""
-        paths = [key_path(ID_KIND, transaction_key(row.transactional_id)) for row in self._admin.list_transactions()]
+        paths = [key_path(ID_KIND, row.key) for row in self._admin.list_transactions()]
         return sum(self._forget_part(part) for part in parts_of(paths))
 
     def _forget_part(self, paths: Sequence[str]) -> int:

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from txntable.admin.transaction_admin import TransactionAdmin, check_partition, id_not_found, listed, open_now
-from txntable.admin.transaction_listing import check_integer
 from txntable.coordinator.decision import Decision
 from txntable.coordinator.open_epoch_status import OpenEpochStatus, terminate_epoch
 from txntable.coordinator.producer_ids import allocate_producer_ids
-from txntable.coordinator.row_json import check_name
+from txntable.coordinator.row_json import check_name, check_number
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_shard import terminate
@@ -74,7 +73,7 @@ class AbortTarget:
         if self.transactional_id is not None:
             check_name(self.transactional_id, "a transactional id")
         for name in given - {"transactional_id", "topic"}:
-            check_integer(getattr(self, name), name)
+            check_number(getattr(self, name), name)
 
 
 _TARGETS = (

@@ -17,11 +17,10 @@ from txntable.admin.transaction_listing import (
     ProducerState,
     TransactionDescription,
     TransactionFilter,
-    check_integer,
 )
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.open_epoch_status import OpenEpoch, OpenEpochStatus, open_epoch_status
-from txntable.coordinator.row_json import check_name
+from txntable.coordinator.row_json import check_name, check_number
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.errors import InvalidRequestError, TransactionalIdNotFoundError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
@@ -135,7 +134,7 @@ class TransactionAdmin:
 
     def hanging(self, topic: str | None, partition: int | None, limit_ms: int) -> list[HangingTransaction]:
         """Find transactions that are open for longer than a limit and that nothing will end."""
-        check_integer(limit_ms, "max_transaction_timeout_ms")
+        check_number(limit_ms, "max_transaction_timeout_ms")
         if partition is not None and topic is None:
             raise InvalidRequestError("a partition needs its topic; give the topic too", partition=partition)
         if topic is not None:
@@ -218,7 +217,7 @@ def check_partition(settings: TopicSettings, partition: int) -> None:
     UnknownTopicOrPartitionError
         It has not.
     """
-    if not 0 <= check_integer(partition, "a partition") < settings.partitions:
+    if not 0 <= check_number(partition, "a partition") < settings.partitions:
         raise UnknownTopicOrPartitionError(
             "the topic has no such partition; valid ones are below the number of partitions",
             topic=settings.name,

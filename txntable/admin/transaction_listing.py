@@ -70,9 +70,9 @@ def transaction_filter(
         `pattern` is not a regular expression.
     """
     if duration_ms is not None:
-        check_integer(duration_ms, "duration_ms")
+        check_number(duration_ms, "duration_ms")
     wanted = [_state(state) for state in _collection(states, "states")]
-    ids = [check_integer(producer_id, "a producer id") for producer_id in _collection(producer_ids, "producer_ids")]
+    ids = [check_number(producer_id, "a producer id") for producer_id in _collection(producer_ids, "producer_ids")]
     return TransactionFilter(frozenset(wanted) or None, frozenset(ids) or None, duration_ms, _compiled(pattern))
 
 
@@ -108,17 +108,6 @@ def _compiled(pattern: object) -> re.Pattern[str] | None:
         raise InvalidRegularExpressionError(
             f"the pattern is not a valid regular expression: {error}; correct it", pattern=shown(pattern)
         ) from error
-
-
-def check_integer(value: object, name: str) -> int:
-    """Return `value` when it is an integer that is not negative.
-
-    Raises
-    ------
-    InvalidRequestError
-        It is not.
-    """
-    return check_number(value, name)
 
 
 @dataclass(frozen=True, slots=True)

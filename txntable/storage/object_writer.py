@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -127,32 +126,6 @@ class ObjectWriter(io.RawIOBase):
         blocks, self._blocks, self._buffered = self._blocks, [], 0
         if blocks:
             self._sink.write(blocks[0] if len(blocks) == 1 else b"".join(blocks))
-
-
-class BufferedSink:
-    """A sink that keeps the whole object and hands it over at once, for stores in memory.
-
-    Parameters
-    ----------
-    publish : Callable
-        Gets the object's bytes.
-    """
-
-    def __init__(self, publish: Callable[[bytes], None]) -> None:
-        self._publish = publish
-        self._blocks: list[bytes] = []
-
-    def write(self, block: bytes) -> None:
-        """Keep the next bytes."""
-        self._blocks.append(block)
-
-    def publish(self) -> None:
-        """Hand over."""
-        self._publish(b"".join(self._blocks))
-
-    def discard(self) -> None:
-        """Forget the bytes."""
-        self._blocks.clear()
 
 
 def open_writer(sink: ObjectSink) -> BinaryIO:

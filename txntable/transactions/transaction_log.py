@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from txntable.coordinator.batch_memory import BatchId, BatchMemory, batch_key
 from txntable.coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
 from txntable.coordinator.producer_ids import allocate_producer_ids
-from txntable.coordinator.transaction import TransactionMetadata, transaction_key
+from txntable.coordinator.row_json import encode_key
+from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import UnsupportedFormatError
@@ -164,7 +165,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
             known = self.log.fold.under_way.get(transactional_id)
             if known is not None:
                 return known
-            add = self.find(ID_KIND, transaction_key(transactional_id))
+            add = self.find(ID_KIND, encode_key(transactional_id))
         return None if add is None else id_row_of(add)
 
     def rows(self) -> Iterator[TransactionMetadata]:

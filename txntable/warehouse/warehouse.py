@@ -304,28 +304,17 @@ class Warehouse(OfOneProcess):
     ) -> pa.RecordBatchReader:
         """Return a topic's records without Spark, partition by partition in offset order, read lazily.
 
+        Other parameters and errors as of :meth:`read`.
+
         Parameters
         ----------
-        topic : str
-            The topic's name.
-        isolation_level : str
-            ``"snapshot"``, ``"read_committed"`` or ``"read_uncommitted"``.
-        as_of : int or datetime, optional
-            For a snapshot: a decision position, or a time with a time zone.
         columns : sequence of str, optional
             The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
-        starting_offsets, ending_offsets : mapping or str, optional
-            By partition: the first offset to read, and the offset to stop before; ``"earliest"`` and ``"latest"``
-            are the ends of what can be read.  Default: everything.
 
         Raises
         ------
-        InvalidRequestError
-            The level is unknown, `as_of` is given with a level that has no position, or an offset is not valid.
-        OffsetOutOfRangeError
-            An offset, position or time is out of range.
-        UnknownTopicOrPartitionError, SchemaMismatchError
-            There is no such topic, partition or column.
+        SchemaMismatchError
+            There is no such column.
         """
         offsets = (starting_offsets, ending_offsets)
         level = level_at(isolation_level, as_of)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.state_diagrams import transaction_state_diagram
 from txntable.coordinator.errors import InvalidTxnStateError
 from txntable.coordinator.transaction_state import (
     VALID_TRANSITIONS,
     Operation,
     TransactionState,
     next_state,
-    state_diagram,
 )
 
 # One row per state, one column per operation; "-" is illegal.
@@ -73,7 +73,7 @@ def test_open_states_alone_allow_commit_and_decided_ones_alone_complete(state: T
 
 def test_state_diagram_has_every_transition_of_the_table() -> None:
     arrows = set()
-    for line in state_diagram().splitlines()[2:-1]:
+    for line in transaction_state_diagram().splitlines()[2:-1]:
         states, operations = line.split(": ")
         source, target = states.split(" --> ")
         arrows |= {(source.strip(), operation, target) for operation in operations.split(", ")}
@@ -82,8 +82,8 @@ def test_state_diagram_has_every_transition_of_the_table() -> None:
 
 
 def test_state_diagram_begins_at_empty_and_ends_at_dead() -> None:
-    lines = state_diagram().splitlines()
+    lines = transaction_state_diagram().splitlines()
 
     assert lines[:2] == ["stateDiagram-v2", "    [*] --> EMPTY: INIT"]
     assert lines[-1] == "    DEAD --> [*]"
-    assert state_diagram().endswith("\n")
+    assert transaction_state_diagram().endswith("\n")
