@@ -60,7 +60,7 @@ class WarehouseClients:
     def coordinator(self, config: CoordinatorConfig | None) -> TransactionCoordinator:
         """Return a new coordinator job."""
         if not isinstance(config, CoordinatorConfig | None):
-            raise InvalidConfigError("a coordinator's config is a CoordinatorConfig", config=shown(config))
+            raise InvalidConfigError("the coordinator's config must be a CoordinatorConfig", config=shown(config))
         warehouse = self._warehouse
         return TransactionCoordinator(
             warehouse.transactions,
