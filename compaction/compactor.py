@@ -16,12 +16,12 @@ from txntable.compaction.planner import DEFAULT_MEMORY_BYTES, PlanRules, plan_to
 from txntable.compaction.rewriter import Rewriter, TopicWork, rewriter_here
 from txntable.compaction.spec import RewriteResult, RewriteTask, TopicReport, TopicSpec
 from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.manifest import LONGEST_UPLOAD_MS
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.format.topic_policy import config_number
 from txntable.partition.log_start import decide_retention
 from txntable.partition.rewriting import Rewrite, RewriteRequest
-from txntable.partition.tombstoning import LONGEST_UPLOAD_MS
 from txntable.segments.segment import SegmentPlan
 from txntable.topics.retention import expire_records, trim
 from txntable.topics.topic_log import TopicLog

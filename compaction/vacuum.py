@@ -25,6 +25,7 @@ from txntable.compaction.vacuum_plan import (
 )
 from txntable.compaction.vacuum_report import ShowProgress, Tally, VacuumLine, VacuumReport
 from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.transaction import TransactionMetadata
 from txntable.errors import InvalidRequestError, StorePermissionError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import (
     HEARTBEATS_FOLDER,
@@ -250,10 +251,15 @@ class _Vacuum:
 
 def _statuses(transactions: TransactionLog) -> dict[int, ProducerStatus]:
     transactions.refresh()
-    return {
-        row.producer_id: ProducerStatus(row.producer_epoch, row.state.is_open or row.state.is_decided)
-        for row in transactions.rows()
-    }
+    return {row.producer_id: _status_of(row) for row in transactions.rows()}
+
+
+def _status_of(row: TransactionMetadata) -> ProducerStatus:
+    decision = row.decision
+    if row.state.is_decided and decision is not None:
+        # What a decision carries is named by no partition log before it is completed.
+        return ProducerStatus(decision.epoch, under_way=True)
+    return ProducerStatus(row.producer_epoch, row.state.is_open)
 
 
 def _heartbeats(offsets: OffsetLog) -> set[str]:

@@ -34,7 +34,7 @@ class Reason(Enum):
     LIVE = "a log names it"
     RETAINED = "removed, and not longer ago than the table's retention"
     YOUNG = "younger than seven days"
-    CURRENT_EPOCH = "an upload of an epoch that may still append"
+    CURRENT_EPOCH = "an upload of an epoch that may still append, or of a commit that is not complete"
     TRANSACTION = "a marker of a transaction that may still need it"
     UNKNOWN = "not of this format"
     REMOVED = "removed longer ago than the table's retention"
@@ -71,7 +71,7 @@ class ProducerStatus:
     Attributes
     ----------
     epoch : int
-        Lower ones never append again.
+        Lower ones never append again; of a decision that is not complete, the epoch that it ended.
     under_way : bool
         Whether a transaction is open, or decided and not complete.
     """

@@ -20,6 +20,7 @@ from txntable.coordinator.batch_memory import BatchId
 from txntable.coordinator.decision import Decision, Outcome, decode_decision, encode_decision
 from txntable.coordinator.enrolment import Topics, decode_topics, encode_topics, enrolled_union
 from txntable.coordinator.errors import DamagedDataError, IllegalStateError, InvalidRequestError
+from txntable.coordinator.manifest import NOTHING_CARRIED, Manifest, Segments, decode_segments, encode_segments
 from txntable.coordinator.past_decisions import Ended, PastDecisions
 from txntable.coordinator.row_json import Fields, check_stored_name, decode_row, encode_key, encode_row
 from txntable.coordinator.transaction_state import Operation, TransactionState, next_state
@@ -50,6 +51,8 @@ class TransactionMetadata:
         Consumer groups whose offsets are part of the transaction, ascending.
     started_position : int, optional
         The position of the first enrolment: the timeout counts from its time.
+    manifest : Segments
+        While PREPARE_COMMIT: the segments that are to be appended, by topic id.
     decision : Decision, optional
         The last decision; kept until the next one.
     past : PastDecisions
@@ -78,6 +81,7 @@ class TransactionMetadata:
     topics: Topics = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     started_position: int | None = None
+    manifest: Segments = field(default_factory=dict)
     decision: Decision | None = None
     past: PastDecisions = field(default_factory=PastDecisions)
     prepared_epoch: int | None = None
@@ -134,20 +138,26 @@ class TransactionMetadata:
         )
 
     def prepare_decision(
-        self, operation: Operation, outcome: Outcome, batch_id: BatchId | None, position: int
-    ) -> tuple[TransactionMetadata, Decision]:
-        """Return the row that decides the transaction at `position`, under a raised epoch, and the decision."""
-        decision = Decision(self.producer_epoch, outcome, position, batch_id)
-        decided = self._moved(
+        self, operation: Operation, decision: Decision, manifest: Manifest = NOTHING_CARRIED
+    ) -> TransactionMetadata:
+        """Return the row that takes `decision` at its position, under a raised epoch, with what it carries."""
+        started = decision.position if manifest and self.started_position is None else self.started_position
+        return self._moved(
             operation,
-            position,
+            decision.position,
+            topics=enrolled_union(self.topics, manifest.topics),
+            started_position=started,
+            manifest=manifest.segments,
             producer_epoch=decision.next_epoch,
             decision=decision,
             past=self._past_below(decision.epoch),
             token=None,
             batch_id=None,
         )
-        return decided, decision
+
+    def decided(self, outcome: Outcome, batch_id: BatchId | None, position: int) -> Decision:
+        """Return a decision of the row's epoch."""
+        return Decision(self.producer_epoch, outcome, position, batch_id)
 
     def _past_below(self, epoch: int) -> PastDecisions:
         """Return the past as it is once `epoch` is decided."""
@@ -158,7 +168,7 @@ class TransactionMetadata:
 
     def prepare_complete(self, position: int) -> TransactionMetadata:
         """Return the row of the same decision with nothing owed."""
-        return self._moved(Operation.COMPLETE, position, topics={}, groups=(), started_position=None)
+        return self._moved(Operation.COMPLETE, position, topics={}, groups=(), started_position=None, manifest={})
 
     def prepare_expire(self, position: int) -> TransactionMetadata:
         """Return the dead row: an order to remove the key, never stored itself."""
@@ -195,6 +205,7 @@ class TransactionMetadata:
                 "partitions": encode_topics(self.topics) or None,
                 "groups": list(self.groups) or None,
                 "started_position": self.started_position,
+                "manifest": encode_segments(self.manifest) or None,
                 "decision": None if decision is None else encode_decision(decision),
                 "past": str(self.past) or None,
                 "prepared_epoch": self.prepared_epoch,
@@ -216,12 +227,13 @@ class TransactionMetadata:
             It is of a format that this version does not know.
         """
         fields = decode_row(text, _WHAT, _REQUIRED, _OPTIONAL)
-        decision, past = fields.pop("decision"), fields.pop("past")
+        decision, past, manifest = fields.pop("decision"), fields.pop("past"), fields.pop("manifest")
         try:
             return cls(
                 state=_decode_state(fields.pop("state")),
                 topics=decode_topics(fields.pop("partitions") or {}, _WHAT),
                 groups=_decode_groups(fields.pop("groups") or []),
+                manifest=decode_segments(manifest or {}, _WHAT),
                 decision=None if decision is None else decode_decision(decision, _WHAT),
                 past=PastDecisions.parse(past or ""),
                 **fields,
@@ -248,6 +260,7 @@ _OPTIONAL: Fields = {
     "partitions": dict,
     "groups": list,
     "started_position": int,
+    "manifest": dict,
     "decision": dict,
     "past": str,
     "prepared_epoch": int,
@@ -276,6 +289,12 @@ def _invariants(row: TransactionMetadata) -> dict[str, bool]:
         "only a transaction under way has partitions or groups": busy or not enrolled,
         "an ongoing transaction has partitions or groups": enrolled or state is not TransactionState.ONGOING,
         "a transaction under way, and no other, has a started position": busy == (row.started_position is not None),
+        "only a transaction that is to be committed has a manifest": not row.manifest
+        or state is TransactionState.PREPARE_COMMIT,
+        "what a manifest appends is of enrolled partitions": all(
+            topic_id in row.topics and row.topics[topic_id].partitions.issuperset(one.partition for one in segments)
+            for topic_id, segments in row.manifest.items()
+        ),
         "a prepared transaction, and no other, has a token": (state is TransactionState.PREPARED) == bool(row.token),
         "only a prepared transaction has a batch id of its own": row.batch_id is None or row.token is not None,
         "a decision is of an epoch below the row's": decision is None or 0 <= decision.epoch < row.producer_epoch,

@@ -15,6 +15,7 @@ from txntable.coordinator.batch_memory import BatchId, BatchMemory, BatchRow, ch
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.errors import InvalidRequestError, InvalidTransactionTimeoutError
+from txntable.coordinator.manifest import NOTHING_CARRIED, Manifest
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction import TransactionMetadata
 
@@ -164,13 +165,15 @@ class EndRequest:
         What the log remembers of `batch_id` at the version that `position` follows.
     decided_at_ms : int, optional
         The store's time of the commit, milliseconds since 1970: how long a batch name is kept counts from it.
+    manifest : Manifest
+        What a commit carries; a prepared transaction has appended everything.
     repeated : bool
         Whether the same was asked before, and its outcome is not known: then "fenced" may be no answer.
 
     Raises
     ------
     InvalidRequestError
-        `batch_id` is none.
+        `batch_id` is none; or something is carried by an abort, or beside a token.
     """
 
     producer_id: int
@@ -181,11 +184,16 @@ class EndRequest:
     batch_id: BatchId | None = None
     memory: BatchMemory = field(default_factory=BatchMemory)
     decided_at_ms: int | None = None
+    manifest: Manifest = NOTHING_CARRIED
     repeated: bool = False
 
     def __post_init__(self) -> None:
         if self.batch_id is not None:
             check_batch_id(self.batch_id)
+        if self.manifest and (self.outcome is Outcome.ABORT or self.token is not None):
+            raise InvalidRequestError(
+                "only a commit without a token carries segments: append them before", producer_id=self.producer_id
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,10 @@ from txntable.coordinator.errors import (
     InvalidTxnStateError,
     ProducerFencedError,
     RecordTooLargeError,
+    TransactionAbortableError,
 )
 from txntable.coordinator.late_end import answer_late, owned_or_answered
+from txntable.coordinator.manifest import LONGEST_UPLOAD_MS
 from txntable.coordinator.transaction import LARGEST_ROW_BYTES, TransactionMetadata, first_row
 from txntable.coordinator.transaction_guard import owned_row, refused, require_complete
 from txntable.coordinator.transaction_request import (
@@ -219,6 +221,8 @@ def end(row: TransactionMetadata | None, request: EndRequest) -> Transition[Deci
         The previous transaction is not complete: complete it, then call again.
     BatchAlreadyCommittedError, BatchOutOfOrderError
         The batch id may not be committed: abort.
+    TransactionAbortableError
+        What it carries was uploaded too long ago: abort, and write it again.
     InvalidRequestError
         The prepared transaction carries another batch id: see :func:`carried_batch`.
     """
@@ -275,28 +279,49 @@ def _take_over_prepared(row: TransactionMetadata, request: InitRequest) -> Trans
 
 
 def _decide(row: TransactionMetadata, request: EndRequest) -> Transition[Decision | PastDecision]:
+    _check_uploads(row, request)
     batch_id = carried_batch(row, ProducerIdentity(request.producer_id, request.epoch), request.batch_id)
-    operation = Operation.COMMIT if request.outcome is Outcome.COMMIT else Operation.ABORT
-    committed_batch = batch_id if operation is Operation.COMMIT else None
-    if committed_batch is not None and not row.state.is_open:
-        operation = Operation.COMMIT_EMPTY_BATCH
-    following, decision = row.prepare_decision(operation, request.outcome, batch_id, request.position)
-    if committed_batch is None:
+    decision = row.decided(request.outcome, batch_id, request.position)
+    following = row.prepare_decision(_end_operation(row, request, batch_id), decision, request.manifest)
+    if batch_id is None or request.outcome is Outcome.ABORT:
         return Transition(following, decision)
     # The memory was read for the request's batch id: for another it would prove nothing.
-    if committed_batch != request.batch_id:
+    if batch_id != request.batch_id:
         raise InvalidRequestError(
             "the prepared transaction carries a batch id: commit it with that one",
             batch_id=shown(request.batch_id),
-            carried=shown(committed_batch),
+            carried=shown(batch_id),
         )
-    check_batch(request.memory.last_integer, request.memory.name_known, committed_batch)
+    check_batch(request.memory.last_integer, request.memory.name_known, batch_id)
     remembered = BatchRow(
         row.transactional_id,
-        committed_batch,
+        batch_id,
         row.producer_id,
         decision.epoch,
         decision.position,
         request.decided_at_ms,
     )
     return Transition(following, decision, batch_row=remembered)
+
+
+def _end_operation(row: TransactionMetadata, request: EndRequest, batch_id: BatchId | None) -> Operation:
+    if request.outcome is Outcome.ABORT:
+        return Operation.ABORT
+    if row.state.is_open:
+        return Operation.COMMIT
+    if request.manifest:
+        return Operation.COMMIT_MANIFEST
+    return Operation.COMMIT if batch_id is None else Operation.COMMIT_EMPTY_BATCH
+
+
+def _check_uploads(row: TransactionMetadata, request: EndRequest) -> None:
+    """Refuse uploads that vacuum may take: once this is decided nothing can be refused any more."""
+    oldest_ms, now_ms = request.manifest.oldest_upload_ms, request.decided_at_ms
+    if oldest_ms is not None and now_ms is not None and now_ms - oldest_ms > LONGEST_UPLOAD_MS:
+        raise TransactionAbortableError(
+            "the transaction's uploads began too long ago for their files to be safe from vacuum; abort and write"
+            " them again",
+            transactional_id=row.transactional_id,
+            uploaded_at_ms=oldest_ms,
+            longest_ms=LONGEST_UPLOAD_MS,
+        )

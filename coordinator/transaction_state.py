@@ -21,7 +21,7 @@ class TransactionState(Enum):
     """The id is known and has no transaction.
 
     received INIT => EMPTY; ENROL => ONGOING; PREPARE => PREPARED; ABORT => COMPLETE_ABORT;
-    COMMIT_EMPTY_BATCH => COMPLETE_COMMIT; EXPIRE => DEAD.
+    COMMIT_MANIFEST => PREPARE_COMMIT; COMMIT_EMPTY_BATCH => COMPLETE_COMMIT; EXPIRE => DEAD.
     """
     ONGOING = "ONGOING"
     """Something is enrolled.
@@ -84,6 +84,8 @@ class Operation(Enum):
     """Two-phase commit: a token is stored, and only its holder decides."""
     COMMIT = "COMMIT"
     """The producer commits."""
+    COMMIT_MANIFEST = "COMMIT_MANIFEST"
+    """The producer commits what enrolled nothing before: the decision itself carries all of it."""
     ABORT = "ABORT"
     """The producer aborts; where no transaction is open, this only raises the epoch."""
     TIME_OUT = "TIME_OUT"
@@ -106,6 +108,7 @@ VALID_TRANSITIONS: Mapping[tuple[TransactionState, Operation], TransactionState]
     (_S.EMPTY, _O.ENROL): _S.ONGOING,
     (_S.EMPTY, _O.PREPARE): _S.PREPARED,
     (_S.EMPTY, _O.ABORT): _S.COMPLETE_ABORT,
+    (_S.EMPTY, _O.COMMIT_MANIFEST): _S.PREPARE_COMMIT,
     (_S.EMPTY, _O.COMMIT_EMPTY_BATCH): _S.COMPLETE_COMMIT,
     (_S.EMPTY, _O.EXPIRE): _S.DEAD,
     (_S.ONGOING, _O.FENCE): _S.PREPARE_ABORT,
@@ -123,12 +126,14 @@ VALID_TRANSITIONS: Mapping[tuple[TransactionState, Operation], TransactionState]
     (_S.COMPLETE_COMMIT, _O.ENROL): _S.ONGOING,
     (_S.COMPLETE_COMMIT, _O.PREPARE): _S.PREPARED,
     (_S.COMPLETE_COMMIT, _O.ABORT): _S.COMPLETE_ABORT,
+    (_S.COMPLETE_COMMIT, _O.COMMIT_MANIFEST): _S.PREPARE_COMMIT,
     (_S.COMPLETE_COMMIT, _O.COMMIT_EMPTY_BATCH): _S.COMPLETE_COMMIT,
     (_S.COMPLETE_COMMIT, _O.EXPIRE): _S.DEAD,
     (_S.COMPLETE_ABORT, _O.INIT): _S.EMPTY,
     (_S.COMPLETE_ABORT, _O.ENROL): _S.ONGOING,
     (_S.COMPLETE_ABORT, _O.PREPARE): _S.PREPARED,
     (_S.COMPLETE_ABORT, _O.ABORT): _S.COMPLETE_ABORT,
+    (_S.COMPLETE_ABORT, _O.COMMIT_MANIFEST): _S.PREPARE_COMMIT,
     (_S.COMPLETE_ABORT, _O.COMMIT_EMPTY_BATCH): _S.COMPLETE_COMMIT,
     (_S.COMPLETE_ABORT, _O.EXPIRE): _S.DEAD,
 }

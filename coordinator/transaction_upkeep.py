@@ -30,8 +30,8 @@ def abort_open(row: TransactionMetadata, operation: Operation, position: int) ->
     InvalidTxnStateError
         There is no transaction that `operation` may abort.
     """
-    following, decision = row.prepare_decision(operation, Outcome.ABORT, row.batch_id, position)
-    return Transition(following, decision)
+    decision = row.decided(Outcome.ABORT, row.batch_id, position)
+    return Transition(row.prepare_decision(operation, decision), decision)
 
 
 def time_out(row: TransactionMetadata, elapsed_ms: int | None, position: int) -> Transition[Decision | None]:

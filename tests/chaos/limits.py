@@ -77,6 +77,7 @@ def shortened(limits: Limits) -> Iterator[None]:
             ("txntable.upkeep.coordinator_round.SMALLEST_RETENTION_MS", limits.day_ms),
             ("txntable.segments.topic_metadata.SEGMENTS_RETENTION_MS", limits.segments_ms),
             ("txntable.partition.tombstoning.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
+            ("txntable.coordinator.transaction_shard.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
             ("txntable.compaction.compactor.LONGEST_UPLOAD_MS", limits.segments_ms // 2),
             ("txntable.compaction.vacuum.SMALLEST_AGE_MS", limits.unnamed_ms),
             ("txntable.log.checkpoint.SMALLEST_INTERVAL", limits.checkpoint_entries),

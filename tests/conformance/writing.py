@@ -138,4 +138,4 @@ class Writer:
     def _end(self, step: Mapping[str, Any]) -> object:
         producer_id, epoch = step["producer"]
         who = ProducerIdentity(producer_id, epoch, step["token"])
-        return self._client.end(step["id"], who, Outcome[step["outcome"]], step["batch_id"], repeated=False)
+        return self._client.end(step["id"], who, Ending(Outcome[step["outcome"]], step["batch_id"]))

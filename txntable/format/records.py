@@ -105,7 +105,7 @@ class RecordMetadata:
         Why records of this send will never be delivered; ``None``: they wait, or are delivered.
     """
 
-    __slots__ = ("_on_delivery", "_ranges", "_waiting", "error", "timestamp_ms", "topic")
+    __slots__ = ("_has_unknown", "_on_delivery", "_ranges", "_waiting", "error", "timestamp_ms", "topic")
 
     def __init__(
         self,
@@ -120,6 +120,7 @@ class RecordMetadata:
         self._on_delivery = on_delivery
         self._waiting = records
         self._ranges: tuple[OffsetRange, ...] = ()
+        self._has_unknown = False
 
     def __repr__(self) -> str:
         return f"RecordMetadata(topic={self.topic!r}, ranges={self._ranges!r}, error={self.error!r})"
@@ -133,6 +134,13 @@ class RecordMetadata:
         self._ranges = (*self._ranges, delivered)
         if self._waiting is not None:
             self._waiting -= delivered.last_offset - delivered.base_offset + 1
+        return not self._waiting
+
+    def deliver_somewhere(self, records: int) -> bool:
+        """Take that records of this send are committed at offsets that are not known; return whether that was all."""
+        self._has_unknown = True
+        if self._waiting is not None:
+            self._waiting -= records
         return not self._waiting
 
     def fail(self, error: TxnTableError) -> bool:
@@ -153,8 +161,8 @@ class RecordMetadata:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether all records of the send have their offsets."""
-        return self.error is None and bool(self._ranges) and not self._waiting
+        """Whether all records of the send have their offsets, and these are known here."""
+        return self.error is None and bool(self._ranges) and not self._waiting and not self._has_unknown
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
@@ -163,12 +171,17 @@ class RecordMetadata:
         Raises
         ------
         IllegalStateError
-            Not flushed yet: call ``flush`` or commit.  Or there were no records.
+            Not flushed yet: call ``flush`` or commit.  Or there were no records, or the offsets are not known here.
         TxnTableError
             :attr:`error`: send the records again.
         """
         if self.error is not None:
             raise self.error
+        if self._has_unknown:
+            raise IllegalStateError(
+                "the records are committed, and the store could not be reached to learn their offsets: read the topic",
+                topic=self.topic,
+            )
         if self._waiting == 0 and not self._ranges:
             raise IllegalStateError("there were no records to send, hence no offsets", topic=self.topic)
         if not self.is_delivered:

@@ -31,8 +31,8 @@ LARGEST_COMMIT_BYTES = 32 * 1024 * 1024
 # A projection of a decision is one commit of P: it must stay one that a store takes and readers bear.
 LARGEST_TRANSACTION_SEGMENTS = 50_000
 LARGEST_TRANSACTION_BYTES = 128 * 1024 * 1024
-# Of an action beside its statistics: path, partition values, tag.
-_ACTION_BYTES = 800
+ACTION_BYTES = 800
+"""Of an action beside its statistics: path, partition values, tag; about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class _Appending:
 
 def action_bytes(segment: StagedSegment) -> int:
     """Return how large the action that registers a segment is, about, in bytes."""
-    return _ACTION_BYTES + len(segment.stats)
+    return ACTION_BYTES + len(segment.stats)
 
 
 def split_for_commits(segments: Sequence[SequencedSegment]) -> list[tuple[SequencedSegment, ...]]:

@@ -1,7 +1,7 @@
-"""Deciding the markers that a topic is owed (PROTOCOL.md §6.4).
+"""Deciding what a topic is owed: the segments that decisions carry, and markers (PROTOCOL.md §6.4).
 
-``decided_through`` alone says whether a marker is owed.  Whoever knows the transaction log up to
-`known_through` writes, in decision order, the markers of *all* decisions above it, and raises it.
+``decided_through`` alone says whether a decision is owed.  Whoever knows the transaction log up to
+`known_through` writes, in decision order, what *all* decisions above it carry, each with its marker, and raises it.
 Pure.
 """
 
@@ -11,9 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from txntable.coordinator.lease import NEVER_CLAIMED
+from txntable.coordinator.manifest import ManifestSegment
 from txntable.format.layout import marker_path
 from txntable.log.actions import Action, Txn
 from txntable.log.table_state import TableState
+from txntable.partition.append import ACTION_BYTES, LARGEST_COMMIT_BYTES, LARGEST_COMMIT_SEGMENTS
+from txntable.partition.batch import ProducerEpoch
+from txntable.partition.manifest import carried_add
 from txntable.partition.markers import Control, Marker, marker_add
 from txntable.partition.offsets import (
     DECIDED_THROUGH,
@@ -42,6 +46,8 @@ class OwedMarker:
         Its in-commit time.
     partitions : frozenset of int
         Enrolled here.
+    segments : sequence of ManifestSegment
+        What it carries for the topic.
     coordinator_epoch : int
         Of the lease, as the completer knows it; 0: nobody has claimed it yet.
     """
@@ -52,13 +58,14 @@ class OwedMarker:
     position: int
     decided_at_ms: int
     partitions: frozenset[int]
+    segments: Sequence[ManifestSegment] = ()
     coordinator_epoch: int = NEVER_CLAIMED
 
 
 def decide_markers(
     logs: PartitionLogs, table: TableState, topic_id: str, decided: Sequence[OwedMarker], known_through: int
 ) -> list[Action]:
-    """Decide the marker rows of one commit of S.
+    """Decide the rows of one commit of S: what each decision carries, and its marker.
 
     Parameters
     ----------
@@ -70,33 +77,79 @@ def decide_markers(
         Every decision at or below `known_through` that is not COMPLETE and enrolled the topic.
     known_through : int
         T's version on which `decided` was read.
+
+    Returns
+    -------
+    list
+        As many decisions, in their order, as one commit takes; nothing is left out in between.
     """
-    settings = logs.settings
-    through = decided_through(table.numbers, topic_id)
-    if settings is None or settings.deleted or settings.topic_id != topic_id or known_through <= through:
-        return []
-    owed = sorted((m for m in decided if m.position > through), key=lambda m: m.position)
+    owed = still_owed(logs, table, topic_id, decided)
     if not owed:
         return []
-    offsets: dict[int, int] = {}
-    actions: list[Action] = []
+    writing = _Writing(table, topic_id)
     for one in owed:
-        taken: dict[int, int] = {}
-        for partition in sorted(one.partitions):
-            taken[partition] = offsets.get(partition, next_offset(table.numbers, topic_id, partition))
-            offsets[partition] = taken[partition] + 1
-        path = marker_path(topic_id, one.producer_id, one.ends)
+        if writing.is_full(one):
+            # Whoever goes on from here finds the rest owed.
+            known_through = writing.through
+            break
+        writing.take(one)
+    return writing.actions(known_through)
+
+
+def still_owed(
+    logs: PartitionLogs, table: TableState, topic_id: str, decided: Sequence[OwedMarker]
+) -> list[OwedMarker]:
+    """Return those of `decided` that the topic lacks, in decision order."""
+    settings = logs.settings
+    if settings is None or settings.deleted or settings.topic_id != topic_id:
+        return []
+    through = decided_through(table.numbers, topic_id)
+    return sorted((one for one in decided if one.position > through), key=lambda one: one.position)
+
+
+class _Writing:
+    """The rows of one commit, as far as they are decided: offsets follow one another."""
+
+    def __init__(self, table: TableState, topic_id: str) -> None:
+        self._table, self._topic_id = table, topic_id
+        self._next: dict[int, int] = {}
+        self._rows: list[Action] = []
+        self._bytes = 0
+        self.through = 0
+
+    def is_full(self, one: OwedMarker) -> bool:
+        rows, size = len(self._rows) + len(one.segments), self._bytes + _bytes_of(one)
+        return bool(self._rows) and (rows >= LARGEST_COMMIT_SEGMENTS or size > LARGEST_COMMIT_BYTES)
+
+    def take(self, one: OwedMarker) -> None:
+        producer = ProducerEpoch(one.producer_id, one.ends)
+        for segment in one.segments:
+            base = self._take_offsets(segment.partition, segment.records)
+            self._rows.append(carried_add(self._topic_id, producer, segment, base, one.decided_at_ms))
         marker = Marker(
-            path,
-            one.producer_id,
-            one.ends,
-            one.control,
-            one.position,
-            one.decided_at_ms,
-            one.coordinator_epoch,
-            taken,
+            path=marker_path(self._topic_id, one.producer_id, one.ends),
+            producer_id=one.producer_id,
+            ends=one.ends,
+            control=one.control,
+            position=one.position,
+            decided_at_ms=one.decided_at_ms,
+            coordinator_epoch=one.coordinator_epoch,
+            offsets={partition: self._take_offsets(partition, 1) for partition in sorted(one.partitions)},
         )
-        actions.append(marker_add(topic_id, marker, one.decided_at_ms))
-    actions.extend(Txn(per_partition(NEXT_OFFSET, topic_id, p), offset) for p, offset in sorted(offsets.items()))
-    actions.append(Txn(per_topic(DECIDED_THROUGH, topic_id), known_through))
-    return actions
+        self._rows.append(marker_add(self._topic_id, marker, one.decided_at_ms))
+        self._bytes += _bytes_of(one)
+        self.through = one.position
+
+    def _take_offsets(self, partition: int, count: int) -> int:
+        known = self._next.get(partition)
+        base = next_offset(self._table.numbers, self._topic_id, partition) if known is None else known
+        self._next[partition] = base + count
+        return base
+
+    def actions(self, known_through: int) -> list[Action]:
+        ends = [Txn(per_partition(NEXT_OFFSET, self._topic_id, p), offset) for p, offset in sorted(self._next.items())]
+        return [*self._rows, *ends, Txn(per_topic(DECIDED_THROUGH, self._topic_id), known_through)]
+
+
+def _bytes_of(one: OwedMarker) -> int:
+    return sum(ACTION_BYTES + len(segment.stats) for segment in one.segments)

@@ -116,6 +116,6 @@ def decide_abort_marker(
         hanging.position,
         hanging.decided_at_ms,
         frozenset(transaction.first_offsets),
-        hanging.coordinator_epoch,
+        coordinator_epoch=hanging.coordinator_epoch,
     )
     return decide_markers(logs, table, topic_id, [*decided, ended], known_through)

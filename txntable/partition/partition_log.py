@@ -186,7 +186,7 @@ class PartitionLogs:
                 case Add():
                     self._sort_add(action, batches, markers, touched)
         self._apply_states(states)
-        # A commit holds batches of producers or markers, never both; settled and merged rows are nobody's batches.
+        # A batch before the marker of an earlier epoch, which then changes nothing: as in the order of their offsets.
         for batch in sorted(batches, key=lambda b: (b.partition, b.base_offset)):
             self._apply_batch(batch)
         for marker in sorted(markers, key=lambda m: m.position):

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from txntable.coordinator.manifest import LONGEST_UPLOAD_MS
 from txntable.errors import TransactionAbortableError
 from txntable.log.actions import Remove
 from txntable.log.table_state import TableState
 from txntable.segments.segment import StagedSegment
-from txntable.segments.topic_metadata import SEGMENTS_RETENTION_MS
 
 LARGEST_TOMBSTONING = 10_000
-# The other half is there for clocks that differ.
-LONGEST_UPLOAD_MS = SEGMENTS_RETENTION_MS // 2
 
 
 def decide_tombstoning(table: TableState, names: Iterable[str], now_ms: int) -> list[Remove]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from txntable.coordinator.manifest import Manifest
 from txntable.errors import RecordTooLargeError
 from txntable.format.records import Delivery, OffsetRange, RecordMetadata
 from txntable.format.topic import TopicSettings
@@ -22,6 +23,7 @@ from txntable.partition.append import (
     split_for_commits,
 )
 from txntable.partition.batch import ProducerEpoch
+from txntable.partition.manifest import manifest_of
 from txntable.segments.segment import StagedSegment, stamps_records
 from txntable.topics.topic_log import TopicLog, Verify
 
@@ -51,6 +53,11 @@ class Staged:
     deliveries: list[tuple[Delivery, ...]] = field(default_factory=list)
 
     @property
+    def topic_id(self) -> str:
+        """Of the topic as it was known when the segments were written."""
+        return self.settings.topic_id
+
+    @property
     def partitions(self) -> frozenset[int]:
         """The partitions that the segments are of."""
         return frozenset(item.segment.partition for item in self.segments)
@@ -78,6 +85,8 @@ class Appender:
         self._registered: dict[str, tuple[int, int]] = {}
         # Sends whose records have all been appended, and whose callers have not been told.
         self._delivered: list[RecordMetadata] = []
+        # What decisions have carried, and whose offsets are not told yet.
+        self._decided: list[Staged] = []
 
     def restart(self, producer: ProducerEpoch | None) -> None:
         """Forget what is staged, and number from 0 under `producer`."""
@@ -141,6 +150,45 @@ class Appender:
         first = self._sequences.get((topic_id, segment.partition), 0)
         self._sequences[topic_id, segment.partition] = first + segment.records
         return first
+
+    def manifest(self) -> Manifest | None:
+        """Return what is staged as a decision can carry it; ``None``: it is too large for one, or has no producer."""
+        if self.producer is None:
+            return None
+        names = {topic_id: staged.settings.name for topic_id, staged in self.staged.items()}
+        return manifest_of(self.producer, names, {topic_id: one.segments for topic_id, one in self.staged.items()})
+
+    def check_all(self) -> None:
+        """Return if all topics take what is staged, by readings asked for now; raises as :meth:`append_all`."""
+        for topic_id, staged in self.staged.items():
+            request = AppendRequest(topic_id, self.producer, self.transactional, tuple(staged.segments))
+            staged.topic.check_append(request)
+
+    def decided(self) -> None:
+        """Take note that a decision has carried all that is staged: its offsets are to be told."""
+        self._decided.extend(self.staged.values())
+        self.staged = {}
+
+    def deliver_decided(self) -> bool:
+        """Tell the offsets of what decisions have carried, as far as views know them; return whether all are told."""
+        waiting, self._decided = self._decided, []
+        for staged in waiting:
+            offsets = [staged.topic.base_offset(item.segment.path) for item in staged.segments]
+            known = [offset for offset in offsets if offset is not None]
+            if len(known) < len(offsets):
+                self._decided.append(staged)
+            else:
+                self._deliver(staged, tuple(staged.segments), tuple(known))
+        self._announce()
+        return not self._decided
+
+    def give_up_offsets(self) -> None:
+        """Tell whom it concerns that records are committed, and their offsets not known."""
+        waiting, self._decided = self._decided, []
+        for one in (one for staged in waiting for deliveries in staged.deliveries for one in deliveries):
+            if one.metadata.deliver_somewhere(one.records):
+                self._delivered.append(one.metadata)
+        self._announce()
 
     def append_all(self, verify_for: VerifyFor) -> None:
         """Append everything that is staged, commit by commit; what is durable is staged no more.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from txntable.coordinator.batch_memory import BatchId, BatchMemory, check_batch_id
@@ -16,6 +16,7 @@ from txntable.coordinator.decision import Decision, Outcome, PastDecision
 from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.group import GroupRow
 from txntable.coordinator.group_request import OffsetLogTransition
+from txntable.coordinator.manifest import NOTHING_CARRIED, Manifest
 from txntable.coordinator.offset_request import OffsetTransaction
 from txntable.coordinator.offset_shard import Refused
 from txntable.coordinator.offset_shard import commit as commit_offsets
@@ -60,6 +61,28 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_MS = 60_000
 _COMPLETION_ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a producer asks for its transaction to be ended.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        Commit or abort.
+    batch_id : str or int, optional
+        What the producer knows of it.
+    manifest : Manifest
+        The segments that a commit appends.
+    repeated : bool
+        Whether it was asked before, and the outcome is not known.
+    """
+
+    outcome: Outcome
+    batch_id: BatchId | None = None
+    manifest: Manifest = NOTHING_CARRIED
+    repeated: bool = False
 
 
 class CoordinatorClient:
@@ -145,7 +168,7 @@ class CoordinatorClient:
     def enrol(
         self, transactional_id: str, producer: ProducerEpoch, staged: Mapping[str, Staged], groups: tuple[str, ...] = ()
     ) -> None:
-        """Enrol the partitions that are about to be appended to, and the groups whose offsets are.
+        """Enrol the partitions that are about to be appended to before the decision, and groups whose offsets are.
 
         The logs' states are read before: so the enrolment's own put counts as the reading of T that
         an append's first attempt needs.
@@ -250,7 +273,7 @@ class CoordinatorClient:
         outcome = compare_token(row, token, holder)
         owner = ProducerIdentity(row.producer_id, row.producer_epoch, token)
         if outcome is Outcome.COMMIT and owner != replace(holder, token=token):
-            self.end(transactional_id, owner, outcome, None, repeated=False)
+            self.end(transactional_id, owner, Ending(outcome))
             self.try_complete(transactional_id)
             return None
         return outcome
@@ -259,10 +282,7 @@ class CoordinatorClient:
         self,
         transactional_id: str,
         producer: ProducerIdentity,
-        outcome: Outcome,
-        batch_id: BatchId | None,
-        *,
-        repeated: bool,
+        ending: Ending,
     ) -> Decision | PastDecision:
         """Decide the transaction: the put of this request *is* the transaction.
 
@@ -272,12 +292,8 @@ class CoordinatorClient:
             The id.
         producer : ProducerIdentity
             Who asks, with the token of a prepared transaction.
-        outcome : Outcome
-            Commit or abort.
-        batch_id : str or int, optional
-            What the caller knows of it.
-        repeated : bool
-            Whether it was asked before, and the outcome is not known.
+        ending : Ending
+            How it is to end.
 
         Raises
         ------
@@ -286,25 +302,26 @@ class CoordinatorClient:
         TxnTableError
             As :func:`txntable.coordinator.transaction_shard.end`.
         """
-        decided_at_ms = self._transactions.context.clock.now_ms()
+        decided_at_ms, commits = self._transactions.context.clock.now_ms(), ending.outcome is Outcome.COMMIT
 
         def request(row: TransactionMetadata | None, position: int) -> Transition[Decision | PastDecision]:
             # After a restart only the row of a prepared transaction knows its batch id.
-            carried = carried_batch(row, producer, batch_id) if outcome is Outcome.COMMIT else None
+            carried = carried_batch(row, producer, ending.batch_id) if commits else None
             asked = EndRequest(
                 producer.producer_id,
                 producer.producer_epoch,
-                outcome,
+                ending.outcome,
                 position,
-                producer.token,
-                carried,
-                self._transactions.memory(transactional_id, carried),
-                decided_at_ms,
-                repeated,
+                token=producer.token,
+                batch_id=carried,
+                memory=self._transactions.memory(transactional_id, carried),
+                decided_at_ms=decided_at_ms,
+                manifest=ending.manifest,
+                repeated=ending.repeated,
             )
             return end(row, asked)
 
-        return self._request(outcome.value, transactional_id, request)
+        return self._request(ending.outcome.value, transactional_id, request)
 
     def try_complete(self, transactional_id: str) -> None:
         """Complete one's own decision; what fails here is left to others."""

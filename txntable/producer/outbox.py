@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from txntable.coordinator.manifest import Manifest
 from txntable.errors import TransactionAbortedError, TxnTableError
 from txntable.format.records import Delivery, RecordMetadata, fail_all
 from txntable.format.topic import TopicSettings
@@ -172,6 +173,27 @@ class Outbox:
     def append(self, verify_for: VerifyFor) -> None:
         """Append all segments; see :meth:`txntable.producer.appender.Appender.append_all`."""
         self._appender.append_all(verify_for)
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """What is staged as a decision can carry it; ``None``: it is too large for one."""
+        return self._appender.manifest()
+
+    def check_staged(self) -> None:
+        """Return if all topics take what is staged; see :meth:`txntable.producer.appender.Appender.check_all`."""
+        self._appender.check_all()
+
+    def decided(self) -> None:
+        """Take note that a decision has carried what is staged: only its offsets are still to be told."""
+        self._appender.decided()
+
+    def deliver_decided(self) -> bool:
+        """Tell the offsets that decided records have got; return whether all are known."""
+        return self._appender.deliver_decided()
+
+    def give_up_offsets(self) -> None:
+        """Tell that records are committed whose offsets are not known."""
+        self._appender.give_up_offsets()
 
     def append_and_publish(self) -> None:
         """Append all segments outside of a transaction, and project their topics.

@@ -18,6 +18,7 @@ import pyarrow as pa
 from txntable.coordinator.batch_memory import BatchId, check_batch, check_batch_id
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.manifest import NOTHING_CARRIED
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
 from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
@@ -27,7 +28,7 @@ from txntable.log.log_view import LogContext
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.client_state import Call, ClientState
-from txntable.producer.coordinator_client import CoordinatorClient
+from txntable.producer.coordinator_client import CoordinatorClient, Ending
 from txntable.producer.producer_config import ProducerConfig, check_identity
 from txntable.producer.record_sender import KafkaRecord, RecordSender
 from txntable.producer.transaction import Transaction
@@ -134,8 +135,8 @@ class Producer(OfOneProcess):
         timestamp_ms : int, optional
             ms since 1970; default: the store's time.
         on_delivery : callable, optional
-            (metadata, error or None) -> None; called once: when the records are appended (in a transaction: before
-            it is decided), or will never be appended.  Exceptions that it raises are logged.
+            (metadata, error or None) -> None; called once: when the records are appended (in a transaction: by a
+            flush, or by its commit), or will never be appended.  Exceptions that it raises are logged.
 
         Returns
         -------
@@ -292,6 +293,7 @@ class Producer(OfOneProcess):
             # Who prepared what was taken over has its epoch, too, and learns of its decision: only one may go on.
             self._take(transactional_id, keep_prepared=False)
             self._took_over = False
+        self._tell_offsets(transactional_id)
         self._batch_id, self._token, self._sender.enrolled = batch_id, None, False
         self._outbox.restart(self._outbox.producer)
         self._status.reach(ClientState.IN_TRANSACTION)
@@ -322,7 +324,7 @@ class Producer(OfOneProcess):
     ) -> None:
         """Commit a consumer group's offsets as part of the transaction: they count if and when it commits.
 
-        Buffered records are sent with them.  A later call for the same partition replaces the earlier one.
+        A later call for the same partition replaces the earlier one.
 
         Parameters
         ----------
@@ -374,7 +376,7 @@ class Producer(OfOneProcess):
 
     def _send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
         if offsets.offsets:
-            self._status.guard(lambda: self._sender.flush_with(offsets, transactional_id))
+            self._status.guard(lambda: self._sender.send_offsets(offsets, transactional_id))
 
     @in_turn
     def commit_transaction(self) -> None:
@@ -393,9 +395,9 @@ class Producer(OfOneProcess):
         """
         self._transactional_id(Call.COMMIT)
         self._status.check(Call.COMMIT)
-        if not self._outbox.is_empty:
+        if not self._outbox.is_empty and self._status.state is ClientState.IN_TRANSACTION:
             # Still in the transaction: an append of unknown outcome leads to abort, never to a commit asked again.
-            self._status.guard(self._sender.send_waiting)
+            self._status.guard(self._sender.carry_waiting)
         self._status.enter(Call.COMMIT)
         self._end(Outcome.COMMIT)
 
@@ -485,18 +487,31 @@ class Producer(OfOneProcess):
 
     def _end(self, outcome: Outcome) -> None:
         transactional_id, producer = self._transactional_id(Call.COMMIT), self._sender.require_producer()
-        batch_id = self._batch_id if outcome is Outcome.COMMIT else None
-        if self._sender.enrolled or self._token is not None or batch_id is not None:
+        ending = self._ending(outcome)
+        if self._sender.enrolled or self._token is not None or ending.batch_id is not None or ending.manifest:
+            # Once it was tried, an abort has to take the slot that the try may still take.
+            self._sender.enrolled = True
             identity = ProducerIdentity(producer.producer_id, producer.epoch, self._token)
-            repeated = self._status.unsure
-            ended = self._status.guard(
-                lambda: self._coordinator.end(transactional_id, identity, outcome, batch_id, repeated=repeated)
-            )
+            ended = self._status.guard(lambda: self._coordinator.end(transactional_id, identity, ending))
             producer = ProducerEpoch(producer.producer_id, ended.next_epoch)
             # Decided: from here on nothing that fails may look like a failed commit.
+            if ending.manifest:
+                self._outbox.decided()
             self._coordinator.try_complete(transactional_id)
+            self._outbox.deliver_decided()
         self._outbox.restart(producer)
         self._status.reach(ClientState.READY)
+
+    def _ending(self, outcome: Outcome) -> Ending:
+        if outcome is Outcome.ABORT:
+            return Ending(outcome, repeated=self._status.unsure)
+        return Ending(outcome, self._batch_id, self._outbox.manifest or NOTHING_CARRIED, self._status.unsure)
+
+    def _tell_offsets(self, transactional_id: str) -> None:
+        """Complete what an earlier commit has left to others, if its records' offsets are not told yet."""
+        if not self._outbox.deliver_decided():
+            self._coordinator.try_complete(transactional_id)
+            self._outbox.deliver_decided()
 
     @contextmanager
     def transaction(self, batch_id: BatchId | None = None) -> Iterator[Transaction]:
@@ -537,6 +552,9 @@ class Producer(OfOneProcess):
             self.abort_transaction()
         elif self._status.state is ClientState.READY and not self._outbox.is_empty:
             self._sender.guarded(self._sender.send_waiting)
+        if self.config.transactional_id is not None:
+            self._tell_offsets(self.config.transactional_id)
+            self._outbox.give_up_offsets()
         self._sender.shut()
         self._sender.raise_lingering()
 

@@ -72,7 +72,7 @@ class RecordSender:
     outbox : Outbox
         What was taken and is not handed on.
     enrolled : bool
-        Whether the transaction log may know of the open transaction.
+        Whether the transaction log may know of the open transaction, or of its end.
     linger : Linger or None
         Flushes in the background.
     """
@@ -191,13 +191,19 @@ class RecordSender:
             self._coordinator.enrol(transactional_id, producer, self.outbox.staged)
             self.outbox.append(self._coordinator.verifier(transactional_id, producer))
 
-    def flush_with(self, offsets: GroupCommit, transactional_id: str) -> None:
-        """Upload and append what waits, and a group's offsets with it: one enrolment for all."""
+    def carry_waiting(self) -> None:
+        """Upload what waits for the decision to carry; what it cannot carry is appended.  The caller guards it."""
         self.outbox.upload()
+        if self.outbox.manifest is None:
+            self.send_waiting()
+        else:
+            self.outbox.check_staged()
+
+    def send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
+        """Append a group's offsets as pending ones of the transaction; records go on waiting."""
         producer = self.require_producer()
         self.enrolled = True
-        self._coordinator.enrol(transactional_id, producer, self.outbox.staged, (offsets.group,))
-        self.outbox.append(self._coordinator.verifier(transactional_id, producer))
+        self._coordinator.enrol(transactional_id, producer, {}, (offsets.group,))
         transaction = OffsetTransaction(transactional_id, producer.producer_id, producer.epoch)
         self._coordinator.send_offsets(transaction, offsets)
 

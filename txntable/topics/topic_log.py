@@ -18,7 +18,7 @@ from txntable.log.log_view import LogContext
 from txntable.log.outcome import CommitOutcome, Committed, Unknown
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings
-from txntable.partition.completion import OwedMarker, decide_markers
+from txntable.partition.completion import OwedMarker, decide_markers, still_owed
 from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.offsets import REFLECTS
 from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker
@@ -100,8 +100,28 @@ class TopicLog:
         known(self.segments.commit("APPEND", decide), self.segments.root)
         return offsets
 
+    def check_append(self, request: AppendRequest) -> None:
+        """Return if the topic takes segments, on a reading that is asked for now; writes nothing.
+
+        What this refuses is refused before a decision carries the segments; what changes after it is taken.  Raises
+        as :meth:`append` does.
+        """
+        with self.segments.lock:
+            self.segments.refresh()
+            decide_append(self.segments.fold, self.segments.table, request, self.context.clock.now_ms())
+
+    def base_offset(self, path: str) -> int | None:
+        """Return the base offset of an appended segment as far as the view knows it; ``None``: it does not.
+
+        One that was merged or removed since is known for as long as its tombstone is.
+        """
+        table = self.segments.table
+        row = table.files.get(path) or table.tombstones.get(path)
+        base = None if row is None else row.partition_values.get("_base_offset")
+        return None if base is None else int(base)
+
     def write_markers(self, topic_id: str, decided: Sequence[OwedMarker], known_through: int) -> None:
-        """Write the markers that the topic is owed; whoever calls it second writes nothing.
+        """Append what decisions carry for the topic, and write their markers; who calls it second writes nothing.
 
         Raises
         ------
@@ -117,9 +137,14 @@ class TopicLog:
             return self._with_constant_files(table, actions)
 
         outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
+        while isinstance(outcome, Committed) and self._is_owed(topic_id, decided):
+            outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
         if not isinstance(outcome, Committed):
             # Who wrote them projects them, too: the projection that follows here is to see that one.
             self.public.refresh()
+
+    def _is_owed(self, topic_id: str, decided: Sequence[OwedMarker]) -> bool:
+        return bool(still_owed(self.segments.fold, self.segments.table, topic_id, decided))
 
     def write_abort_marker(
         self, topic_id: str, hanging: HangingEpoch, decided: Sequence[OwedMarker], known_through: int

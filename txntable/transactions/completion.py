@@ -266,5 +266,6 @@ def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int, coordinat
         position=decision.position,
         decided_at_ms=decided_at_ms,
         partitions=row.topics[topic_id].partitions,
+        segments=row.manifest.get(topic_id, ()),
         coordinator_epoch=coordinator_epoch,
     )

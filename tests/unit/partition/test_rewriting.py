@@ -17,6 +17,7 @@ from tests.unit.partition.rewriting_site import (
     removed,
     settled_site,
 )
+from txntable.coordinator.manifest import LONGEST_UPLOAD_MS
 from txntable.log.actions import Add, Remove, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_of
@@ -29,7 +30,6 @@ from txntable.partition.rewriting import (
     decide_rewrite,
     decided_of,
 )
-from txntable.partition.tombstoning import LONGEST_UPLOAD_MS
 from txntable.segments.segment import MergedSegment
 from txntable.topics.topic_creation import decide_deletion
 

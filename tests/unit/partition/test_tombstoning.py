@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.partition.history import TOPIC_ID, History, data_rows, new_history, refusal
+from txntable.coordinator.manifest import LONGEST_UPLOAD_MS
 from txntable.log.actions import Remove
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.removal import Removal, decide_removal
-from txntable.partition.tombstoning import LONGEST_UPLOAD_MS, decide_tombstoning, was_tombstoned
+from txntable.partition.tombstoning import decide_tombstoning, was_tombstoned
 from txntable.segments.segment import StagedSegment
 
 ANN = ProducerEpoch(7, 0)
