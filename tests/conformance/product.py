@@ -43,7 +43,7 @@ from txntable.partition.batch import ProducerEpoch
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
-from txntable.producer.coordinator_client import CoordinatorClient
+from txntable.producer.coordinator_client import CoordinatorClient, Ending
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.segments.segment_columns import segment_columns
 from txntable.segments.segment_writer import SegmentWriter
@@ -56,6 +56,7 @@ from txntable.transactions.transaction_log import TransactionLog, TransactionLog
 __all__ = [
     "Completer",
     "CoordinatorClient",
+    "Ending",
     "EnrolRequest",
     "EnrolledTopic",
     "GroupCommit",

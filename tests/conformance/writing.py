@@ -17,6 +17,7 @@ from tests.conformance.product import (
     AppendRequest,
     Completer,
     CoordinatorClient,
+    Ending,
     EnrolledTopic,
     EnrolRequest,
     GroupCommit,

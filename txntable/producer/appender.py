@@ -159,7 +159,7 @@ class Appender:
         return manifest_of(self.producer, names, {topic_id: one.segments for topic_id, one in self.staged.items()})
 
     def check_all(self) -> None:
-        """Return if all topics take what is staged, by readings asked for now; raises as :meth:`append_all`."""
+        """Return if all topics take what is staged, by their views as they are; raises as :meth:`append_all`."""
         for topic_id, staged in self.staged.items():
             request = AppendRequest(topic_id, self.producer, self.transactional, tuple(staged.segments))
             staged.topic.check_append(request)

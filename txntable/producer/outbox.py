@@ -7,6 +7,8 @@ stage has it: a call after a failure goes on where the failed one stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
 
 from txntable.coordinator.manifest import Manifest
 from txntable.errors import TransactionAbortedError, TxnTableError
@@ -18,9 +20,11 @@ from txntable.producer.accumulator import RecordAccumulator
 from txntable.producer.appender import Appender, Staged, VerifyFor
 from txntable.producer.partitioner import StickyPartition, TopicPartitioner
 from txntable.producer.producer_config import ProducerConfig
-from txntable.producer.segment_upload import upload_batches
+from txntable.producer.segment_upload import upload_batch
+from txntable.producer.waiting_batch import WaitingBatch
 from txntable.runtime.environment import Instant
 from txntable.segments.segment import SegmentPlan, StagedSegment
+from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog
 
 
@@ -144,31 +148,79 @@ class Outbox:
         metadata.expect(sum(segment.records for segment in segments))
         self._appender.stage(topic, settings, segments, [(Delivery(metadata, one.records),) for one in segments])
 
-    def upload(self, *, only_full: bool = False) -> None:
+    def upload(self, *, only_full: bool = False, beside: Sequence[Callable[[], object]] = ()) -> None:
         """Upload rows that wait.
 
         Parameters
         ----------
         only_full : bool
             Whether what is not worth a segment yet goes on waiting.
+        beside : sequence of callable
+            What is to be done at the same time.
 
         Raises
         ------
         StoreUnavailableError
             Call again: what was not uploaded still waits.
         """
-        for name, accumulator in list(self._accumulators.items()):
-            if only_full and not accumulator.is_full:
-                continue
-            self._staged_since = self._staged_since or accumulator.waiting_since
-            topic, settings = self.topic_log(name), accumulator.settings
-            batches = accumulator.close_batches(only_full=only_full)
-            for batch, segment in upload_batches(self._context, self.plan(topic, settings), batches):
-                self._appender.stage(topic, settings, [segment], [tuple(batch.deliveries)])
-                accumulator.forget(batch)
-            if accumulator.waiting_since is None:
-                # The next record finds the topic as it is then.
-                del self._accumulators[name]
+        waiting = [
+            (name, accumulator, batch)
+            for name, accumulator in self._accumulators.items()
+            if accumulator.is_full or not only_full
+            for batch in accumulator.close_batches(only_full=only_full)
+        ]
+        uploaded: dict[WaitingBatch, StagedSegment] = {}
+        uploads: list[Callable[[], object]] = [partial(self._upload, uploaded, *one) for one in waiting]
+        try:
+            side_by_side(self._context.store, [*uploads, *beside])
+        finally:
+            # What follows a batch that failed is uploaded again after it: a partition's sequences have no holes.
+            for name, accumulator, batch in takewhile(lambda one: one[2] in uploaded, waiting):
+                self._stage_uploaded(name, accumulator, batch, uploaded[batch])
+
+    def _upload(
+        self,
+        uploaded: dict[WaitingBatch, StagedSegment],
+        name: str,
+        accumulator: RecordAccumulator,
+        batch: WaitingBatch,
+    ) -> None:
+        plan = self.plan(self.topic_log(name), accumulator.settings)
+        uploaded[batch] = upload_batch(self._context, plan, batch)
+
+    def _stage_uploaded(
+        self, name: str, accumulator: RecordAccumulator, batch: WaitingBatch, segment: StagedSegment
+    ) -> None:
+        self._staged_since = self._staged_since or accumulator.waiting_since
+        self._appender.stage(self.topic_log(name), accumulator.settings, [segment], [tuple(batch.deliveries)])
+        accumulator.forget(batch)
+        if accumulator.waiting_since is None:
+            # The next record finds the topic as it is then.
+            del self._accumulators[name]
+
+    def carry(self, producer: ProducerEpoch) -> bool:
+        """Make all that waits ready for a decision to carry it; return whether it can.
+
+        Uploads, readings of the topics' partition logs that are asked for now, and the files of the markers to come
+        are on their way together.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Call again: what was not uploaded still waits.
+        TxnTableError
+            A topic refuses: see :meth:`txntable.topics.topic_log.TopicLog.check_append`.
+        """
+        staged = self._appender.staged
+        topics = {one.settings.topic_id: self.topic_log(name) for name, one in self._accumulators.items()}
+        topics.update((topic_id, one.topic) for topic_id, one in staged.items())
+        readings = [topic.segments.refresh for topic in topics.values()]
+        markers = [partial(topic.prepare_marker, topic_id, producer) for topic_id, topic in topics.items()]
+        self.upload(beside=[*readings, *markers])
+        if self.manifest is None:
+            return False
+        self._appender.check_all()
+        return True
 
     def append(self, verify_for: VerifyFor) -> None:
         """Append all segments; see :meth:`txntable.producer.appender.Appender.append_all`."""
@@ -178,10 +230,6 @@ class Outbox:
     def manifest(self) -> Manifest | None:
         """What is staged as a decision can carry it; ``None``: it is too large for one."""
         return self._appender.manifest()
-
-    def check_staged(self) -> None:
-        """Return if all topics take what is staged; see :meth:`txntable.producer.appender.Appender.check_all`."""
-        self._appender.check_all()
 
     def decided(self) -> None:
         """Take note that a decision has carried what is staged: only its offsets are still to be told."""

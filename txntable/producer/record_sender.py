@@ -193,11 +193,8 @@ class RecordSender:
 
     def carry_waiting(self) -> None:
         """Upload what waits for the decision to carry; what it cannot carry is appended.  The caller guards it."""
-        self.outbox.upload()
-        if self.outbox.manifest is None:
+        if not self.outbox.carry(self.require_producer()):
             self.send_waiting()
-        else:
-            self.outbox.check_staged()
 
     def send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
         """Append a group's offsets as pending ones of the transaction; records go on waiting."""

@@ -6,10 +6,11 @@ P.  Decisions are pure and live in ``txntable.partition``; here they are made du
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
-from txntable.format.layout import check_topic_name, public_root, segments_root
+from txntable.format.layout import check_topic_name, marker_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add
 from txntable.log.constant_file import CONSTANT_FILE
@@ -18,6 +19,7 @@ from txntable.log.log_view import LogContext
 from txntable.log.outcome import CommitOutcome, Committed, Unknown
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings
+from txntable.partition.batch import ProducerEpoch
 from txntable.partition.completion import OwedMarker, decide_markers, still_owed
 from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.offsets import REFLECTS
@@ -25,6 +27,7 @@ from txntable.partition.open_transactions import HangingEpoch, decide_abort_mark
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
 from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
+from txntable.storage.side_by_side import side_by_side
 
 Verify = Callable[[DeltaLog[PartitionLogs]], None]
 
@@ -100,14 +103,23 @@ class TopicLog:
         known(self.segments.commit("APPEND", decide), self.segments.root)
         return offsets
 
+    def prepare_marker(self, topic_id: str, producer: ProducerEpoch) -> None:
+        """Put the file of the marker that a decision with segments for this topic will have.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Call again.
+        """
+        self._put_constant_file(marker_path(topic_id, producer.producer_id, producer.epoch))
+
     def check_append(self, request: AppendRequest) -> None:
-        """Return if the topic takes segments, on a reading that is asked for now; writes nothing.
+        """Return if the topic takes segments, by the view as it is; writes nothing.
 
         What this refuses is refused before a decision carries the segments; what changes after it is taken.  Raises
         as :meth:`append` does.
         """
         with self.segments.lock:
-            self.segments.refresh()
             decide_append(self.segments.fold, self.segments.table, request, self.context.clock.now_ms())
 
     def base_offset(self, path: str) -> int | None:
@@ -134,8 +146,10 @@ class TopicLog:
 
         def decide(table: TableState) -> Sequence[Action]:
             actions = decide_markers(self.segments.fold, table, topic_id, decided, known_through)
-            return self._with_constant_files(table, actions)
+            return self._with_constant_files(table, actions, there)
 
+        # Who decides what carries segments has put the marker's file beside them.
+        there = frozenset(marker_path(topic_id, one.producer_id, one.ends) for one in decided if one.segments)
         outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
         while isinstance(outcome, Committed) and self._is_owed(topic_id, decided):
             outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
@@ -177,13 +191,17 @@ class TopicLog:
         for log in (self.segments, self.public):
             known(log.fence(), log.root)
 
-    def _with_constant_files(self, table: TableState, actions: Sequence[Action]) -> Sequence[Action]:
-        """Write the files of rows that are not live yet, before the commit that names them."""
-        for action in actions:
-            constant = isinstance(action, Add) and action.partition_values["_control"] is not None
-            if isinstance(action, Add) and constant and action.path not in table.files:
-                self.context.store.put(f"{self.segments.root}/{action.path}", CONSTANT_FILE)
+    def _with_constant_files(
+        self, table: TableState, actions: Sequence[Action], there: Collection[str] = ()
+    ) -> Sequence[Action]:
+        """Write the files of rows that are not live yet, but for those that are `there`, before what names them."""
+        named = [one.path for one in actions if isinstance(one, Add) and one.partition_values["_control"] is not None]
+        missing = [path for path in named if path not in table.files and path not in there]
+        side_by_side(self.context.store, [partial(self._put_constant_file, path) for path in missing])
         return actions
+
+    def _put_constant_file(self, path: str) -> None:
+        self.context.store.put(f"{self.segments.root}/{path}", CONSTANT_FILE)
 
     def expire_producers(self, expiration_ms: int) -> int:
         """Let the partitions forget producers that are idle; return how many (a producer counts in each partition).

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.transaction import TransactionMetadata
@@ -23,6 +24,7 @@ from txntable.offsets.offset_log import OffsetLog
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
 from txntable.partition.open_transactions import HangingEpoch
+from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog, known
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import id_columns
@@ -107,9 +109,12 @@ class Completer:
         int
             How many transactions the same work completed; 0: others were first.
         """
-        brought = [self.bring_through(self._topic_log(topic.name), topic_id) for topic_id, topic in row.topics.items()]
+        steps: list[Callable[[], int]] = [
+            partial(self.bring_through, self._topic_log(topic.name), topic_id) for topic_id, topic in row.topics.items()
+        ]
         if row.groups:
-            brought.append(self.settle_offsets())
+            steps.append(self.settle_offsets)
+        brought = side_by_side(self._context.store, steps)
         return self._record(row, min(brought, default=row.position))
 
     def _record(self, completed: TransactionMetadata, through: int) -> int:
