@@ -64,11 +64,16 @@ class Counted:
 
     @property
     def rounds_to_decision(self) -> int:
-        """How many requests, one after the other, lie between the last upload and the answer to the decision."""
+        """How many requests follow one another from the last upload to the answer to the decision.
+
+        Readings of partition logs and markers' files are on their way beside the upload, here one after the other: the
+        store in memory takes one request at a time.
+        """
         last_upload = max(index for index, step in enumerate(self.steps) if step.operation is Operation.WRITE)
         puts = [index for index, step in enumerate(self.steps) if _enters_transaction_log(step)]
         # After the decision only COMPLETE is written there.
-        return puts[-2] - last_upload
+        between = self.steps[last_upload + 1 : puts[-2] + 1]
+        return sum(not _is_beside_an_upload(step) for step in between)
 
 
 def requests_of(steps: Sequence[Step]) -> Counter[str]:
@@ -76,6 +81,11 @@ def requests_of(steps: Sequence[Step]) -> Counter[str]:
     kinds = {Operation.PUT_IF_ABSENT: "PUT", Operation.WRITE: "PUT"}
     made = Counter(kinds.get(step.operation, step.operation.name) for step in steps)
     return made + Counter(GET=sum(step.looks_beside for step in steps))
+
+
+def _is_beside_an_upload(step: Step) -> bool:
+    reads = step.operation is Operation.GET and "/_segments/_delta_log/" in step.path
+    return reads or (step.operation is Operation.PUT and "/_segments/markers/" in step.path)
 
 
 def _enters_transaction_log(step: Step) -> bool:

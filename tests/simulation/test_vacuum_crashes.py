@@ -140,8 +140,9 @@ def test_append_of_an_upload_that_was_tombstoned_meanwhile_is_refused_and_nothin
 
 
 def committed_and_not_complete() -> Site:
+    """A half is in the topic's log, the other in the decision alone."""
     site = prepared()
-    die_at(site, transfer, SEGMENTS_LOG, 3)
+    die_at(site, transfer, SEGMENTS_LOG, 2)
     return site
 
 
@@ -171,6 +172,19 @@ def test_marker_that_is_owed_keeps_its_file_wherever_its_completion_falls_into_a
         recover(shared)
         check_whole(shared)
         assert marker in data_files(shared)
+
+
+@pytest.mark.usefixtures("ageless")
+def test_segments_that_a_decision_carries_are_kept_wherever_its_completion_falls_into_a_vacuum() -> None:
+    """No log of a topic names them: only the row of a decision that is not complete."""
+    site = committed_and_not_complete()
+    segments = [path for path in data_files(site) if "/_segments/p" in path]
+
+    for shared in falling_into(site, tidy_up, Warehouse.complete):
+        recover(shared)
+        check_whole(shared)
+        assert set(segments) <= set(data_files(shared))
+        assert len(published(shared.open(), "debit")) == 6, "all records of both flushes"
 
 
 def test_projection_that_sleeps_at_its_put_publishes_nothing_that_was_deleted_meanwhile() -> None:

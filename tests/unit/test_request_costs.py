@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from benchmarks.request_costs import DOCUMENT, TABLES, dollars
 from benchmarks.requests import Counted, Place, groups, openings, producers, readers, steady_transactions, transact
-from tests.doubles.fault_plan import Operation
+from tests.doubles.fault_plan import Operation, Step
 from txntable.log.delta_log import DeltaLog
 
 TRANSACTIONS = {counted.operation: counted for counted in steady_transactions()}
@@ -22,10 +23,12 @@ LOGS_BESIDE_TOPICS, LOGS_OF_A_TOPIC = 2, 2
 
 
 @pytest.mark.parametrize("operation", ONE_TOPIC)
-def test_steady_transaction_of_one_topic_makes_eleven_calls_at_most_beside_its_segments(operation: str) -> None:
+def test_steady_transaction_of_one_topic_makes_five_puts_at_most_beside_its_segments(operation: str) -> None:
+    """The marker's file, the decision, the partition log, the public table, COMPLETE."""
     counted = TRANSACTIONS[operation]
 
-    assert len(counted.steps) - counted.segments <= 11
+    assert counted.requests["PUT"] - counted.segments <= 5
+    assert len(counted.steps) - counted.segments <= 7
 
 
 @pytest.mark.parametrize("operation", TRANSACTIONS)
@@ -37,20 +40,38 @@ def test_commit_to_a_log_costs_one_small_get_beside_it_and_no_round_trip(operati
 
 
 @pytest.mark.parametrize("operation", ONE_TOPIC)
-def test_steady_transaction_is_decided_three_round_trips_after_its_upload(operation: str) -> None:
-    assert TRANSACTIONS[operation].rounds_to_decision == 3
+def test_steady_transaction_is_decided_one_round_trip_after_its_upload(operation: str) -> None:
+    assert TRANSACTIONS[operation].rounds_to_decision == 1
 
 
 def test_rounds_to_the_decision_count_what_stands_between_the_upload_and_the_commit() -> None:
     steps = TRANSACTIONS["transaction, 1 partition"].steps
     paths = [step.path for step in steps[1:5]]
 
-    assert [re.sub(r"p00000/.*|/\d{20}\.json", "", path) for path in paths] == [
+    assert [re.sub(r"p00000/.*|/\d{20}\.json|[^/]*\.parquet", "", path) for path in paths] == [
         "topics/t0/_segments/",
-        "system/transaction_log/_delta_log",
         "topics/t0/_segments/_delta_log",
+        "topics/t0/_segments/markers/",
         "system/transaction_log/_delta_log",
     ]
+
+
+def test_upload_reading_and_marker_of_a_commit_are_on_their_way_together() -> None:
+    place = Place()
+    producer = place.producer()
+    producer.begin_transaction()
+    producer.send("t0", row={"account": 1, "note": "x"})
+    met: list[str] = []
+    together = threading.Barrier(3, lambda: met.append("upload, reading, marker"))
+
+    def meet(step: Step) -> None:
+        if re.search(r"/p00000/|/_segments/_delta_log/|/markers/", step.path) and not met:
+            together.wait(30)
+
+    place.store.parallel_writes, place.store.on_step = 16, meet
+    producer.commit_transaction()
+
+    assert met == ["upload, reading, marker"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +106,7 @@ def test_cold_open_asks_for_no_more_than_twice_the_entries_above_the_checkpoints
 
     counted = place.count("open", place.open_everything)
 
-    assert entries > 5 * transactions
+    assert entries > 4 * transactions
     assert counted.total <= 1 + 5 * len(logs) + 2 * entries
     assert counted.requests["LIST"] == 0
 

@@ -28,6 +28,8 @@ ALLOWED = {
     ("jobs/command.py", "import_module"),
     # Names of the package, when they are first asked for, by a table of its own.
     ("txntable/__init__.py", "import_module"),
+    # Its clients, when the first of them is asked for.
+    ("txntable/warehouse/warehouse.py", "import_module"),
     # The clients of remote stores, which a local folder does not need.
     ("txntable/storage/open.py", "import_module"),
     # The user's own function, which the user's own file of settings names: never a warehouse.

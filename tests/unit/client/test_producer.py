@@ -15,6 +15,7 @@ from txntable.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
     ProducerFencedError,
+    StoreUnavailableError,
     TransactionAbortableError,
 )
 
@@ -205,8 +206,7 @@ def test_commit_of_unknown_outcome_can_only_be_asked_again_and_then_tells(site: 
     assert producer.state == "READY"
 
 
-@pytest.mark.parametrize("call", ["flush", "commit_transaction"])
-def test_append_of_unknown_outcome_allows_only_abort(site: Site, call: str) -> None:
+def test_append_of_unknown_outcome_allows_only_abort(site: Site) -> None:
     warehouse = site.open()
     producer = started(warehouse)
     producer.begin_transaction()
@@ -214,13 +214,31 @@ def test_append_of_unknown_outcome_allows_only_abort(site: Site, call: str) -> N
     store_of(warehouse).plan = unreachable("u/_segments/_delta_log")
 
     with pytest.raises(TransactionAbortableError):
-        getattr(producer, call)()
+        producer.flush()
     store_of(warehouse).plan = ()
     with pytest.raises(TransactionAbortableError, match="COMMIT_STATE_UNKNOWN"):
         producer.commit_transaction()
     producer.abort_transaction()
 
     assert accounts(site, "u") == []
+
+
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+def test_commit_that_cannot_read_a_topic_decides_nothing_and_may_be_asked_again_or_aborted(
+    site: Site, end: str
+) -> None:
+    warehouse = site.open()
+    producer = started(warehouse)
+    producer.begin_transaction()
+    producer.send("u", row=row("x"))
+    store_of(warehouse).plan = unreachable("u/_segments/_delta_log")
+
+    with pytest.raises(StoreUnavailableError):
+        producer.commit_transaction()
+    store_of(warehouse).plan = ()
+    getattr(producer, end)()
+
+    assert accounts(site, "u") == (["x"] if end == "commit_transaction" else [])
 
 
 # -- batch ids ----------------------------------------------------------------------------------

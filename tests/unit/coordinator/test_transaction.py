@@ -79,7 +79,7 @@ def test_row_is_damage_when_a_field_contradicts_the_format(a_row: RowBuilder, fi
         TransactionMetadata.from_json(json.dumps(stored))
 
 
-@pytest.mark.parametrize("change", [{"v": 2}, {"manifest": []}, {"decision": {"epoch": 4, "reason": "x"}}])
+@pytest.mark.parametrize("change", [{"v": 2}, {"leader": []}, {"decision": {"epoch": 4, "reason": "x"}}])
 def test_row_is_refused_when_of_a_newer_format(a_row: RowBuilder, change: dict[str, object]) -> None:
     stored = {**json.loads(a_row(S.PREPARE_COMMIT).to_json()), **change}
 

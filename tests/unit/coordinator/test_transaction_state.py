@@ -14,7 +14,7 @@ from txntable.coordinator.transaction_state import (
 )
 
 # One row per state, one column per operation; "-" is illegal.
-_COLUMNS = "INIT  FENCE ENROL PREPARE  COMMIT ABORT TIME_OUT COMPLETE EXPIRE COMMIT_EMPTY_BATCH"
+_COLUMNS = "INIT  FENCE ENROL PREPARE  COMMIT ABORT TIME_OUT COMPLETE EXPIRE COMMIT_EMPTY_BATCH COMMIT_MANIFEST"
 _SHORT = {
     "E": TransactionState.EMPTY,
     "O": TransactionState.ONGOING,
@@ -26,14 +26,14 @@ _SHORT = {
     "D": TransactionState.DEAD,
 }
 _GRID = """
-    EMPTY            E  -   O  P   -   CA  -   -   D  CC
-    ONGOING          -  pa  O  P   pc  pa  pa  -   -  -
-    PREPARED         -  pa  -  -   pc  pa  -   -   -  -
-    PREPARE_COMMIT   -  -   -  -   -   -   -   CC  -  -
-    PREPARE_ABORT    -  -   -  -   -   -   -   CA  -  -
-    COMPLETE_COMMIT  E  -   O  P   -   CA  -   -   D  CC
-    COMPLETE_ABORT   E  -   O  P   -   CA  -   -   D  CC
-    DEAD             -  -   -  -   -   -   -   -   -  -
+    EMPTY            E  -   O  P   -   CA  -   -   D  CC  pc
+    ONGOING          -  pa  O  P   pc  pa  pa  -   -  -  -
+    PREPARED         -  pa  -  -   pc  pa  -   -   -  -  -
+    PREPARE_COMMIT   -  -   -  -   -   -   -   CC  -  -  -
+    PREPARE_ABORT    -  -   -  -   -   -   -   CA  -  -  -
+    COMPLETE_COMMIT  E  -   O  P   -   CA  -   -   D  CC  pc
+    COMPLETE_ABORT   E  -   O  P   -   CA  -   -   D  CC  pc
+    DEAD             -  -   -  -   -   -   -   -   -  -  -
 """
 _CELLS = [
     (TransactionState[line.split()[0]], Operation[operation], _SHORT.get(cell))

@@ -99,6 +99,8 @@ def test_a_batch_writer_goes_on_after_a_batch_that_failed(warehouse: Warehouse) 
 def test_a_batch_that_can_not_be_committed_is_aborted_at_once(warehouse: Warehouse) -> None:
     def write(transaction: Any, name: str) -> None:
         send_one(transaction, name)
+        transaction.flush()
+        send_one(transaction, name)
         warehouse.admin().delete_topic("orders")
 
     writer: Any = warehouse.batch_writer("etl", write)
