@@ -50,6 +50,10 @@ class Outbox:
         self._partitioners: dict[str, TopicPartitioner] = {}
         self._unpublished: dict[str, TopicLog] = {}
         self._staged_since: Instant | None = None
+        # Names of topics: of the last transaction, of this one, and read for it before their first record.
+        self._used: frozenset[str] = frozenset()
+        self._using: set[str] = set()
+        self._read_ahead: set[str] = set()
 
     @property
     def producer(self) -> ProducerEpoch | None:
@@ -91,6 +95,7 @@ class Outbox:
         self._accumulators = {}
         self._appender.restart(producer)
         self._staged_since = None
+        self._used, self._using, self._read_ahead = frozenset(self._using or self._used), set(), set()
         if dropped:
             fail_all(
                 dropped,
@@ -118,12 +123,23 @@ class Outbox:
         """
         if topic not in self._accumulators:
             self._accumulators[topic] = RecordAccumulator(
-                self.topic_log(topic).settings(),
+                self._settings(topic),
                 self._config,
                 self._partitioner(topic),
                 self._context.environment.instant,
             )
         return self._accumulators[topic]
+
+    def _settings(self, topic: str) -> TopicSettings:
+        """Return a topic's settings as they are now; with the first topic, those of the last transaction are read."""
+        if topic in self._read_ahead:
+            self._read_ahead.discard(topic)
+        else:
+            names = {topic} if self._using else {topic, *self._used}
+            side_by_side(self._context.store, [self.topic_log(name).segments.refresh for name in sorted(names)])
+            self._read_ahead |= names - {topic}
+        self._using.add(topic)
+        return self.topic_log(topic).known_settings()
 
     def _partitioner(self, topic: str) -> TopicPartitioner:
         if topic not in self._partitioners:

@@ -66,7 +66,11 @@ class TopicLog:
         """
         with self.segments.lock:
             self.segments.refresh()
-            return live_settings(self.segments.fold)
+            return self.known_settings()
+
+    def known_settings(self) -> TopicSettings:
+        """Return the settings of the topic as the view knows them; raises as :meth:`settings`."""
+        return live_settings(self.segments.fold)
 
     def append(self, request: AppendRequest, verify: Verify) -> tuple[int, ...]:
         """Register segments and so give them their offsets.

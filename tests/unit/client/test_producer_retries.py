@@ -150,8 +150,9 @@ def test_empty_run_commits_when_the_last_transaction_was_left_to_others(site: Si
     producer = started(warehouse)
     producer.begin_transaction()
     send(producer, "ann")
-    plan(warehouse, on(Operation.PUT, "markers/", Fault.FAIL_BEFORE))
+    plan(warehouse, on(PUT, "topics/t/_segments/_delta_log", Fault.FAIL_BEFORE, occurrence=None))
     producer.commit_transaction()
+    plan(warehouse)
     assert accounts(site) == []
 
     producer.begin_transaction(batch_id="monday")
