@@ -259,10 +259,18 @@ def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
+# By a producer, or by whoever completes a decision that carries segments.
+_APPENDING = ("APPEND", "MARKERS", "ABORT HANGING")
+
+
 def _batches(topic: str, table: Table) -> Iterator[Batch]:
     for version, (entry, actions) in enumerate(zip(table.entries, table.commits, strict=True)):
-        for add in (action["add"] for action in actions if "add" in action and entry.operation == "APPEND"):
-            values, tag = add["partitionValues"], json.loads(add["tags"]["txntable"])
+        appended = actions if entry.operation in _APPENDING else ()
+        for add in (action["add"] for action in appended if "add" in action):
+            values = add["partitionValues"]
+            if values["_control"] is not None:
+                continue
+            tag = json.loads(add["tags"]["txntable"])
             yield Batch(
                 (topic, int(values["_partition"])),
                 add["path"].split("/")[1].split("-")[0],

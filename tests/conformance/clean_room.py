@@ -35,6 +35,7 @@ MAX_ENTRY, MAX_LINE, MAX_HEAD = 256 << 20, 64 << 20, 1024
 GUARD_MS = 300_000
 DEADLINE_S = 120.0
 DAY_MS = 86_400_000
+LONGEST_UPLOAD_MS = 36 * 3_600_000
 ENGINE = "clean-room/1"
 CONSTANT_FILE = base64.b64decode(
     "UEFSMRUAFRQVFCwVAhUAFQYVBhwAAAACAAAAAgEBAAAAFQQZLDUAGAZzY2hlbWEVAgAVAiUCGAlfY29uc3RhbnQAFgIZHBkcJgAcFQIZ"
@@ -599,6 +600,41 @@ def is_enrolled(value: Any) -> None:
         fields(what, table(name=is_topic, partitions=is_ranges), "partitions", True)
 
 
+def is_digest(value: Any) -> None:
+    need(type(value) is str and re.fullmatch(r"[a-z0-9]{1,32}:[0-9a-f]{8,256}", value), "no digest")
+
+
+MANIFEST_SEGMENT = table(
+    name=is_hex32,
+    partition=is_integer(0, 99_999),
+    first_sequence=FROM_0,
+    records=FROM_1,
+    size=FROM_1,
+    first_timestamp=ANY,
+    max_timestamp=ANY,
+    uploaded_at=ANY,
+    digest=is_digest,
+    stats=is_text,
+    partition_count_=FROM_1,
+)
+
+
+def is_manifest(value: Any) -> None:
+    is_object(value)
+    ascending(value, "manifest")
+    for topic_id, segments in value.items():
+        is_hex32(topic_id)
+        need(type(segments) is list and segments, "a topic of a manifest has no segment")
+        for segment in segments:
+            fields(segment, MANIFEST_SEGMENT, "segment", True)
+        names = [s["name"] for s in segments]
+        need(len(set(names)) == len(names), "two segments of a manifest have one name")
+        for a, b in zip(segments, segments[1:], strict=False):
+            need(a["partition"] <= b["partition"], "partitions of a manifest do not ascend")
+            follows = b["first_sequence"] == a["first_sequence"] + a["records"]
+            need(a["partition"] != b["partition"] or follows, "a manifest leaves out sequences")
+
+
 def is_names(value: Any) -> None:
     is_texts(value)
     for name in value:
@@ -640,6 +676,7 @@ ID_ROW = table(
     partitions_=is_enrolled,
     groups_=is_names,
     started_position_=ANY,
+    manifest_=is_manifest,
     decision_=is_decision,
     past_=is_past,
     prepared_epoch_=ANY,
@@ -779,6 +816,10 @@ def check_id_row(row: Json) -> None:
     under_way = state in ("ONGOING", "PREPARED", "PREPARE_COMMIT", "PREPARE_ABORT")
     need(("started_position" in row) == under_way, "started_position")
     need(under_way or not ("partitions" in row or "groups" in row), "only a transaction under way has partitions")
+    need("manifest" not in row or state == "PREPARE_COMMIT", "only what is to be committed has a manifest")
+    enrolled = {i: parse_ranges(what["partitions"]) for i, what in row.get("partitions", {}).items()}
+    carried = [(i, s["partition"]) for i, segments in row.get("manifest", {}).items() for s in segments]
+    need(all(p in enrolled.get(i, ()) for i, p in carried), "a manifest names what is not enrolled")
     need(state != "ONGOING" or "partitions" in row or "groups" in row, "ONGOING has partitions or groups")
     need(("token" in row) == (state == "PREPARED"), "token")
     need(state != "PREPARED" or row.get("prepared_epoch") == epoch, "prepared_epoch")
@@ -2054,6 +2095,8 @@ def end(
     memory: Memory,
     token: str | None,
     repeated: bool,
+    manifest: Json | None = None,
+    now: int = 0,
 ) -> Json | None:
     """The row that ends a transaction; null where it has ended so. §6.3, a late end."""
     fenced = "PRODUCER_FENCED" if row and row["producer_id"] == who[0] else "INVALID_PRODUCER_ID_MAPPING"
@@ -2080,14 +2123,27 @@ def end(
         return decided_row(row, outcome, slot, carried, to)
     if state == "PREPARED" and batch != carried:
         raise Refused("INVALID_REQUEST", "prepared with another batch id")
-    if state not in ("ONGOING", "PREPARED") and carried is None:
+    if manifest and any(now - s["uploaded_at"] > LONGEST_UPLOAD_MS for some in manifest.values() for s in some):
+        raise Refused("TRANSACTION_ABORTABLE", "an upload is too old")
+    if state not in ("ONGOING", "PREPARED") and carried is None and not manifest:
         raise Refused("INVALID_TXN_STATE", "nothing to commit")
     if isinstance(carried, str) and memory.name_known:
         raise Refused("BATCH_ALREADY_COMMITTED", carried)
     if isinstance(carried, int) and memory.last_integer is not None and carried <= memory.last_integer:
         raise Refused("BATCH_ALREADY_COMMITTED" if carried == memory.last_integer else "BATCH_OUT_OF_ORDER")
-    to = "PREPARE_COMMIT" if state in ("ONGOING", "PREPARED") else "COMPLETE_COMMIT"
+    to = "PREPARE_COMMIT" if state in ("ONGOING", "PREPARED") or manifest else "COMPLETE_COMMIT"
     return decided_row(row, outcome, slot, carried, to)
+
+
+def carrying_row(row: Json, manifest: Json, names: dict[str, str]) -> Json:
+    """A decided row with what it carries."""
+    enrolled = dict(row.get("partitions", {}))
+    for topic_id, segments in manifest.items():
+        known = parse_ranges(enrolled[topic_id]["partitions"]) if topic_id in enrolled else ()
+        both = {*known, *(s["partition"] for s in segments)}
+        enrolled[topic_id] = {"name": names[topic_id], "partitions": format_ranges(both)}
+    started = row.get("started_position", row["position"])
+    return id_row(row, partitions=dict(sorted(enrolled.items())), started_position=started, manifest=manifest)
 
 
 def _late(
@@ -2131,6 +2187,24 @@ def settle(rows: list[Json], decisions: Decisions, slot: int) -> tuple[list[Json
 # --- The warehouse: topics, records, transactions -------------------------------------------------------------------
 
 Change = Callable[[State, "Json | None"], "Json | None"]
+
+
+def carried_add(s: State, numbers: dict[str, int], row: Json, segment: Json, at: int) -> Action:
+    """The row of S of a segment that a decision carries; its offsets go on from `numbers`."""
+    who, partition = (row["producer_id"], row["decision"]["epoch"]), segment["partition"]
+    number_ = f"next_offset/{s.topic_id}/{partition}"
+    base = numbers.get(number_, s.numbers.get(number_, 0))
+    numbers[number_] = base + segment["records"]
+    placed = (partition, base, base + segment["records"] - 1, *who)
+    texts: dict[str, str | None] = dict(zip(S_COLUMNS, map(str, placed), strict=False))
+    tag: Json = {"v": 1, "records": segment["records"], "first_timestamp": segment["first_timestamp"]}
+    tag |= {"max_timestamp": segment["max_timestamp"], "digest": segment["digest"], "transactional": True}
+    tag |= {"first_sequence": segment["first_sequence"]}
+    tag |= {name: segment[name] for name in ("partition_count", "uploaded_at") if name in segment}
+    add: Json = {"path": segment_path(s.topic_id, partition, who, segment["name"])}
+    add |= {"partitionValues": texts | {"_control": None, "_marker": None}, "size": segment["size"]}
+    add |= {"modificationTime": at, "dataChange": True, "stats": segment["stats"], "tags": {"txntable": spell(tag)}}
+    return "add", add
 
 
 class Warehouse:
@@ -2191,7 +2265,7 @@ class Warehouse:
                 new = state.rows("id").get(key)
                 if new and new["state"] == row["state"] and new["decision"] == row["decision"]:
                     to = row["state"].replace("PREPARE", "COMPLETE")
-                    gone = dict.fromkeys(("partitions", "groups", "started_position"))
+                    gone = dict.fromkeys(("partitions", "groups", "started_position", "manifest"))
                     new = id_row(new, state=to, position=state.version + 1, **gone)
                     actions.append(self._keyed(self.t, "id", new, now))
                     done.append(new["transactional_id"])
@@ -2213,24 +2287,31 @@ class Warehouse:
                 return None
             actions: list[Action] = []
             numbers: dict[str, int] = {}
+            known = t.version
             for row in todo:
                 decision, offsets = row["decision"], {}
+                at = t.times.get(decision["position"], t.times[min(t.times)])
+                carried = row.get("manifest", {}).get(topic_id, [])
+                if actions and len(actions) + len(carried) >= 10_000:
+                    break
+                known = decision["position"] if row is not todo[-1] else t.version
+                actions.extend(carried_add(s, numbers, row, segment, at) for segment in carried)
                 for p in parse_ranges(row["partitions"][topic_id]["partitions"]):
                     number_ = f"next_offset/{topic_id}/{p}"
                     offsets[str(p)] = numbers.get(number_, s.numbers.get(number_, 0))
                     numbers[number_] = offsets[str(p)] + 1
-                at = t.times.get(decision["position"], t.times[min(t.times)])
                 marker = {"v": 1, "ends": decision["epoch"], "position": decision["position"], "decided_at": at}
                 marker |= {"coordinator_epoch": lease["coordinator_epoch"] if lease else 0, "offsets": offsets}
                 values: dict[str, str | None] = dict.fromkeys(S_COLUMNS)
                 values |= {"_producer_id": str(row["producer_id"]), "_producer_epoch": str(decision["epoch"] + 1)}
                 values |= {"_control": decision["outcome"], "_marker": spell(marker)}
                 path = marker_path(topic_id, row["producer_id"], decision["epoch"])
-                actions.append(self._constant(log, path, values, at))
-            numbers[f"decided_through/{topic_id}"] = t.version
+                actions.append(self._constant(log, path, values, at, there=bool(carried)))
+            numbers[f"decided_through/{topic_id}"] = known
             return actions + [("txn", {"appId": n, "version": v}) for n, v in numbers.items()]
 
-        log.commit("MARKERS", decide)
+        while log.commit("MARKERS", decide):
+            pass
         if log.state.topic_id == topic_id:
             self.project(name)
 
@@ -2254,9 +2335,9 @@ class Warehouse:
 
         self.o.commit("SETTLE", decide)
 
-    def _constant(self, log: Log, path: str, values: dict[str, str | None], at: int) -> Action:
+    def _constant(self, log: Log, path: str, values: dict[str, str | None], at: int, there: bool = False) -> Action:
         """An `add` of the constant file, which is there before."""
-        if path not in log.state.files:
+        if path not in log.state.files and not there:
             self.store.put(f"{log.root}/{path}", CONSTANT_FILE)
         add = {"path": path, "partitionValues": values, "size": len(CONSTANT_FILE), "modificationTime": at}
         return "add", {**add, "dataChange": True, "stats": CONSTANT_STATS}
@@ -2354,6 +2435,7 @@ class TransactionalProducer:
         self.timeout_ms = timeout_ms
         self.who = (-1, -1)
         self.sequences: dict[tuple[str, int], int] = {}
+        self.carried: dict[tuple[str, str], list[tuple[Segment, Json]]] = {}
 
     def init(self) -> tuple[int, int]:
         """§6.3: what is decided is completed, what is ongoing aborted; then a new epoch. A prepared one stays."""
@@ -2378,6 +2460,7 @@ class TransactionalProducer:
             row = self.w.change_id("INIT", self.id, change)
             if row["state"] == "EMPTY":
                 self.who, self.sequences = (row["producer_id"], row["producer_epoch"]), {}
+                self.carried = {}
                 return self.who
 
     def _mine(self, row: Json | None, fenced: str = "PRODUCER_FENCED") -> Json:
@@ -2425,8 +2508,13 @@ class TransactionalProducer:
         if not ok(row):
             raise Refused("TRANSACTION_ABORTABLE", "not enrolled")
 
-    def append(self, topic: str, values: list[Json], partition: int | None = None, enrol: bool = True) -> list[Json]:
-        """Records, by their keys or into one partition. Their partitions and base offsets."""
+    def append(
+        self, topic: str, values: list[Json], partition: int | None = None, enrol: bool = True, carry: bool = False
+    ) -> list[Json]:
+        """Records, by their keys or into one partition. Their partitions and base offsets.
+
+        With `carry` they are uploaded, and the commit's decision appends them: their offsets are not known before.
+        """
         s = self.w.topic(topic)
         if (p := self.w.log("P", topic).state).version < 0 or p.numbers.get("reflects", -1) < s.version:
             self.w.project(topic)
@@ -2449,7 +2537,7 @@ class TransactionalProducer:
             raise Refused("UNKNOWN_TOPIC_OR_PARTITION", f"{topic}: {sorted(by_partition)}")
         if not by_partition:
             return []
-        if enrol:
+        if enrol and not carry:
             self.enrol(topic, by_partition)
         adds: dict[str, tuple[Segment, Json, Json]] = {}
         compression = s.properties.get("txntable.config.compression.type", "producer")
@@ -2466,6 +2554,8 @@ class TransactionalProducer:
             tag |= ({"partition_count": mapped} if mapped else {}) | {"uploaded_at": now}
             add = {"path": path, "size": len(data), "dataChange": True, "stats": statistics(columns, rows, stamps)}
             adds[name] = (segment, add, {"txntable": spell(tag)})
+        if carry:
+            return self._carry(topic, s, adds)
         answer: list[Json] = []
 
         def decide(state: State, now: int) -> list[Action] | None:
@@ -2495,6 +2585,27 @@ class TransactionalProducer:
         for segment, _, _ in adds.values():
             self.sequences[s.topic_id, segment.partition] = (segment.first_sequence or 0) + segment.records
         return answer
+
+    def _carry(self, topic: str, s: State, adds: dict[str, tuple[Segment, Json, Json]]) -> list[Json]:
+        """Keep what was uploaded for the decision; S is asked for its refusals then."""
+        for segment, add, tags in adds.values():
+            tag = load_json(tags["txntable"])
+            told = {**tag, **segment._asdict(), "size": add["size"], "stats": add["stats"]}
+            kept = {f.name: told[f.name] for f in MANIFEST_SEGMENT if told.get(f.name) is not None}
+            self.carried.setdefault((topic, s.topic_id), []).append((segment, kept))
+            self.sequences[s.topic_id, segment.partition] = (segment.first_sequence or 0) + segment.records
+        return [{"partition": g.partition, "base_offset": None, "records": g.records} for g, _, _ in adds.values()]
+
+    def _manifest(self) -> Json | None:
+        """§6.3: what the decision carries, once each S has been asked what it would refuse, and the markers' files."""
+        manifest: Json = {}
+        for (topic, topic_id), kept in self.carried.items():
+            state = self.w.log("S", topic).state
+            decide_append(state, topic_id, self.who, True, [segment for segment, _ in kept], self.w.store.now())
+            self.w.store.put(f"{log_folder('S', topic)}/{marker_path(topic_id, *self.who)}", CONSTANT_FILE)
+            found = sorted((told for _, told in kept), key=lambda g: (g["partition"], g["first_sequence"]))
+            manifest[topic_id] = found
+        return dict(sorted(manifest.items())) or None
 
     def _sequence(self, s: State, partition: int) -> int:
         known = s.producers().get((partition, self.who[0]))
@@ -2544,6 +2655,8 @@ class TransactionalProducer:
     def decide(self, outcome: str, batch: BatchId = None, token: str | None = None) -> None:
         """COMMIT or ABORT."""
         asked = [False]
+        manifest = self._manifest() if outcome == "COMMIT" else None
+        names = {topic_id: topic for topic, topic_id in self.carried}
 
         def change(state: State, row: Json | None) -> Json | None:
             key = (self.id, batch) if isinstance(batch, str) else (self.id,)
@@ -2551,14 +2664,16 @@ class TransactionalProducer:
             by = (known["producer_id"], known["epoch"]) if known else None
             last = known["batch_id"] if known and isinstance(batch, int) else None
             memory = Memory(last, bool(known) and isinstance(batch, str), by)
-            return end(row, self.who, outcome, state.version + 1, batch, memory, token, asked[0])
+            now, slot = self.w.store.now(), state.version + 1
+            new = end(row, self.who, outcome, slot, batch, memory, token, asked[0], manifest, now)
+            return carrying_row(new, manifest, names) if new and manifest else new
 
         try:
             self.w.change_id(outcome, self.id, change)
         except Unknown:
             asked[0] = True
             self.w.change_id(outcome, self.id, change)
-        self.who, self.sequences = (self.who[0], self.who[1] + 1), {}
+        self.who, self.sequences, self.carried = (self.who[0], self.who[1] + 1), {}, {}
 
 
 # --- The command line -----------------------------------------------------------------------------------------------
@@ -2583,11 +2698,13 @@ def transact(w: Warehouse, args: argparse.Namespace) -> None:
     who, placed = producer.who, []
     try:
         if args.values is not None:
-            placed = producer.append(args.topic, json.loads(args.values), args.partition)
+            placed = producer.append(args.topic, json.loads(args.values), args.partition, carry=args.carry)
         if args.group:
             sent = {int(k): int(v) for k, v in json.loads(args.offsets).items()}
             producer.send_offsets(args.group, args.topic, sent)
-        if args.end != "leave":
+        if args.end == "decide":
+            producer.decide("COMMIT", args.batch)
+        elif args.end != "leave":
             producer.finish(args.end.upper(), args.batch)
     except Refused:
         with contextlib.suppress(Refused):  # it is another's already, or is given up
@@ -2618,7 +2735,8 @@ def arguments() -> argparse.ArgumentParser:
     write.add_argument("--topic")
     write.add_argument("--partition", type=int, help="left out: by the keys")
     write.add_argument("--values", help="a JSON array of objects")
-    write.add_argument("--end", choices=["commit", "abort", "leave"], default="commit")
+    write.add_argument("--end", choices=["commit", "abort", "leave", "decide"], default="commit")
+    write.add_argument("--carry", action="store_true", help="the commit's decision appends the records")
     write.add_argument("--batch", help="a batch name")
     write.add_argument("--group")
     write.add_argument("--offsets", help='{"<partition>": <offset>} of the topic, for the group')

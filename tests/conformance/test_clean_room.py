@@ -17,6 +17,7 @@ import pytest
 
 from tests.conformance.check_vectors import check_vectors
 from txntable import ProducerFencedError, Warehouse
+from txntable.transactions.completion import Completer
 
 HERE = Path(__file__).parent
 SCHEMA = pa.schema([("account", pa.string()), ("amount", pa.int64())])
@@ -80,6 +81,31 @@ def test_each_reads_what_the_other_committed(warehouse: Warehouse) -> None:
     assert amounts(warehouse) == expected
     assert amounts_read(warehouse) == expected
     assert amounts_read(warehouse, "snapshot") == expected
+
+
+def test_what_a_decision_of_the_clean_room_carries_is_appended_by_the_product_and_once(warehouse: Warehouse) -> None:
+    transact(warehouse, "ann", 5, "--carry", "--end", "decide")
+    transact(warehouse, "cat", 9, "--carry", "--end", "decide")
+
+    expected = sorted([("ann", 5), ("cash", -5), ("cat", 9), ("cash", -9)])
+    assert amounts(warehouse) == expected
+    told(warehouse, "complete")
+    assert amounts_read(warehouse) == amounts_read(warehouse, "snapshot") == amounts(warehouse) == expected
+
+
+def test_what_a_decision_of_the_product_carries_is_appended_by_the_clean_room_and_once(warehouse: Warehouse) -> None:
+    with pytest.MonkeyPatch.context() as patch, warehouse.producer("ours") as producer:
+        producer.init_transactions()
+        patch.setattr(Completer, "complete", lambda completer, transactional_id: 0)
+        with producer.transaction() as txn:
+            txn.send("money", row={"account": "ben", "amount": 7}, partition=1)
+            txn.send("money", row={"account": "ann", "amount": 5}, partition=0)
+
+    (completed,) = told(warehouse, "complete")
+
+    assert completed == {"completed": ["ours"]}
+    assert amounts_read(warehouse) == [("ann", 5), ("ben", 7)]
+    assert amounts(warehouse) == [("ann", 5), ("ben", 7)]
 
 
 def test_what_one_aborts_the_other_does_not_show(warehouse: Warehouse) -> None:
@@ -150,7 +176,10 @@ def test_writers_of_both_kinds_at_once_lose_and_double_nothing(warehouse: Wareho
     """Two processes of the clean room and a producer of ours take the same slots of the same logs."""
     command = [sys.executable, "-P", str(HERE / "clean_room.py"), "-w", warehouse.url.removeprefix("file://")]
     values = {name: json.dumps([{"account": name, "amount": 1}]) for name in ("one", "two")}
-    arguments = {name: ["transact", name, "--topic", "money", "--partition", "0", "--values"] for name in values}
+    carries: dict[str, list[str]] = {"one": [], "two": ["--carry"]}
+    arguments = {
+        name: ["transact", name, *carries[name], "--topic", "money", "--partition", "0", "--values"] for name in values
+    }
     rounds = 4
     with warehouse.producer("ours") as producer:
         producer.init_transactions()

@@ -200,6 +200,9 @@ class Topics:
             mapped = tag.get("partition_count")
             if entry.info["operation"] == "APPEND" and mapped is not None:
                 assert mapped == self._partitions[entry.root], f"mapped to {mapped} partitions: {add['path']}"
+            if entry.info["operation"] == "MARKERS" and mapped is not None:
+                # What a decision carries is taken where it was mapped, also when the topic has grown since.
+                assert mapped <= self._partitions[entry.root], f"mapped to {mapped} partitions: {add['path']}"
 
 
 @dataclass

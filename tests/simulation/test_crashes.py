@@ -147,7 +147,7 @@ def test_transaction_killed_after_its_decision_is_committed() -> None:
     decided = [
         committed
         for crashed, where in kills(prepared(), transfer)
-        if "MARKERS" in where or "markers/" in where
+        if "MARKERS" in where
         for committed in [(recover(crashed), committed_transfers(crashed, where))[1]]
     ]
     assert decided
@@ -330,7 +330,7 @@ def site_with_work_for_the_coordinator() -> Site:
     send(producer, "open")
     producer.flush()
     site.advance_ms(TIMEOUT_MS + 1)
-    left = site.open(on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None))
+    left = site.open(on(Operation.PUT_IF_ABSENT, "debit/_delta_log", Fault.FAIL_BEFORE, occurrence=None))
     transfer(left)
     dying = site.open(on(Operation.PUT_IF_ABSENT, "audit/_delta_log", Fault.FAIL_BEFORE, occurrence=None))
     plain = dying.producer()

@@ -19,6 +19,8 @@ from tests.simulation.raw_history import Entry, Rule
 from tests.simulation.turns import ManySite
 
 _SEGMENTS = "/_segments"
+# By a producer, or by who completes what a decision carries.
+_APPENDING = ("APPEND", "MARKERS")
 _BY_AGE_OR_OFFSET = ("RETENTION", "DELETE RECORDS")
 
 
@@ -107,8 +109,10 @@ def latest_of_keys(site: ManySite, topic: str) -> dict[bytes, Latest]:
     }
     found: dict[bytes, Latest] = {}
     for entry in entries:
-        for add in entry.each("add") if entry.info["operation"] == "APPEND" else ():
+        for add in entry.each("add") if entry.info["operation"] in _APPENDING else ():
             values = add["partitionValues"]
+            if values["_control"] is not None:
+                continue
             ended = values["_producer_id"], int(values["_producer_epoch"] or 0)
             if not _tag(add).get("transactional") or ended in committed:
                 for key, record in _records(site, entry, add):
