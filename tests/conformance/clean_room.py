@@ -989,10 +989,6 @@ def is_batches(value: Any) -> None:
         need(ok and type(batch[4]) is str, "four integers and a name")
 
 
-def is_digest(value: Any) -> None:
-    need(type(value) is str and re.fullmatch(r"[a-z0-9]{1,32}:[0-9a-f]{8,256}", value), "no digest")
-
-
 def is_producers(value: Any) -> None:
     need(type(value) is list, "an array")
     ids = [p["id"] for p in value if fields(p, PRODUCER, "producer")]
