@@ -314,6 +314,4 @@ class TopicReader:
         """Return the records of a view, partition by partition in offset order, read as they are asked for."""
         reader = self.reader_of(view, columns)
         planned = list(view.plan(*offsets))
-        return pa.RecordBatchReader.from_batches(
-            reader.schema, (batch for segment in planned for batch in reader.read(segment))
-        )
+        return pa.RecordBatchReader.from_batches(reader.schema, reader.read_all(planned))
