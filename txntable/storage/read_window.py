@@ -140,7 +140,9 @@ class _UnderWay:
         begun = [request for request in requests if not request.cancel()]
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=False, cancel_futures=True)
-            wait(begun, PATIENCE_S)
+            # A store that does not answer holds nobody up for long: the thread then ends after its request.
+            if not wait(begun, PATIENCE_S).not_done:
+                self._own_pool.shutdown()
 
 
 def _ask_once(reader: ObjectReader) -> None:
