@@ -22,6 +22,7 @@ from benchmarks import (
     pipeline,
     planning,
     scan,
+    small_segments,
     streaming,
     transactions,
     write,
@@ -41,6 +42,7 @@ ALL = {
     "flat_cost": flat_cost.measure,
     "compaction": compaction.measure,
     "history": history.measure,
+    "small_segments": small_segments.measure,
 }
 
 

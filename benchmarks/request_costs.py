@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.limits import limits
 from benchmarks.requests import DAY_MS, HOUR_MS, KINDS, SECTIONS, Counted, Place, requests_of, transact
+from benchmarks.small_segments import counted_reads
 from tests.doubles.fault_plan import Step
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
@@ -213,6 +214,13 @@ def rounds_table() -> str:
     return "\n".join(lines)
 
 
+def reads_table() -> str:
+    """Return the table of round trips of reads."""
+    lines = _header(["Read of 150 small segments of a partition", "round trips, the first", "the next one"])
+    lines += [_row([read.name, read.cold, read.warm]) for read in counted_reads()]
+    return "\n".join(lines)
+
+
 def rates_table() -> str:
     """Return the table of a million transactions."""
     heads = ["Transactions of", "PUT", "GET", "HEAD", "LIST", "$ a million", "kB of log", "$ a month for the logs"]
@@ -251,6 +259,7 @@ def _row(cells: Sequence[object]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "operations": operations_table,
     "round trips": rounds_table,
+    "reads": reads_table,
     "transactions": rates_table,
     "idle days": days_table,
     "limits": limits_table,

@@ -121,9 +121,9 @@ class LatestRecords:
         """Yield the key columns, and for each record its number: how many came before it in all sources."""
         assert self._keys is not None
         number = 0
-        for source in self._sources:
+        for source, batches in self._keys.read_each(self._sources):
             first = number
-            for batch in self._keys.read(source):
+            for batch in batches:
                 numbers = pa.array(np.arange(number, number + batch.num_rows, dtype=np.int64))
                 number += batch.num_rows
                 yield pa.Table.from_batches([batch]), numbers

@@ -221,6 +221,23 @@ def test_handles_and_whatever_they_gave_are_refused(warehouse: Warehouse) -> Non
         assert_all_refused(in_children(_calling(call), 1))
 
 
+def test_inherited_read_waits_for_no_thread_and_the_parent_reads_on() -> None:
+    """What was under way at the fork is answered to the parent alone."""
+    remote = Warehouse.create("memory://warehouse")
+    remote.admin().create_topic("t", partitions=1)
+    sent = [f"{number}".encode() for number in range(100)]
+    with remote.producer() as producer:
+        for value in sent:
+            producer.send("t", value)
+            producer.flush()
+    reader = remote.read_arrow("t")
+    first = reader.read_next_batch()
+
+    assert_all_refused(in_children(_calling(reader.read_all), 1))
+
+    assert first["value"].to_pylist() + reader.read_all()["value"].to_pylist() == sent
+
+
 def test_child_that_opens_the_warehouse_itself_writes_what_it_is_told(warehouse: Warehouse) -> None:
     def send(number: int) -> str:
         own = Warehouse.open(warehouse.url, durability="page-cache")

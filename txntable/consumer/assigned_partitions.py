@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.fetcher import Fetcher
 from txntable.consumer.followed_topic import FollowedTopic
+from txntable.consumer.partition_fetch import Ahead
 from txntable.consumer.readings import Readings
 from txntable.consumer.subscription import Subscription
 from txntable.coordinator.row_json import check_number
@@ -71,13 +71,8 @@ class AssignedPartitions:
         self.readings = Readings()
         self.iterated: deque[ConsumerRecord] = deque()
         self.followed_at: Instant = self.environment.instant()
-        self._ahead = self._executor()
+        self._ahead = Ahead.of(transactions.context.store, wanted=config.prefetch)
         self.fetcher = Fetcher(config, self.environment, self.subscription, self.topics, self._ahead)
-
-    def _executor(self) -> ThreadPoolExecutor | None:
-        parallel = self._transactions.context.store.parallel_writes
-        wanted = parallel > 1 if self.config.prefetch is None else self.config.prefetch
-        return ThreadPoolExecutor(parallel, "txntable-prefetch") if wanted else None
 
     # -- which partitions -------------------------------------------------------------------
 
@@ -209,4 +204,4 @@ class AssignedPartitions:
         """Read nothing ahead any more."""
         self.fetcher.drop_all()
         if self._ahead is not None:
-            self._ahead.shutdown(wait=False, cancel_futures=True)
+            self._ahead.shut()

@@ -89,12 +89,13 @@ class ConsumerConfig:
     fetch_max_bytes : int
         Bytes buffered in memory for all partitions; at least one partition is always read.
     max_partition_fetch_bytes : int
-        Bytes of records decoded at once from one partition; at least one record always is.
+        Bytes of records decoded at once from one partition; at least one record always is.  Of its segments, at most
+        four times as many bytes are prefetched.
     consumer_timeout_ms : int or None
         How long iteration waits for a record before it ends, in ms; ``None``: forever.
     prefetch : bool or None
-        Whether a thread prefetches the next records; ``None``: if the store is remote, or otherwise benefits
-        from it.
+        Whether threads prefetch the next records and segments; ``None``: if the store is remote, or otherwise
+        benefits from it.
     group_id : str or None
         The consumer group: offsets can be committed, and members share the partitions that they subscribe to.
     group_instance_id : str or None

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -24,7 +23,7 @@ import pyarrow as pa
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.fetch_position import FetchPosition, beginning
 from txntable.consumer.followed_topic import FollowedTopic
-from txntable.consumer.partition_fetch import PartitionFetch, next_fetch
+from txntable.consumer.partition_fetch import Ahead, PartitionFetch, next_fetch
 from txntable.consumer.subscription import Subscription
 from txntable.errors import OffsetOutOfRangeError, TxnTableError
 from txntable.format.records import TopicPartition
@@ -75,7 +74,7 @@ class Fetcher:
         The positions; moved here.
     topics : Mapping[str, FollowedTopic]
         The views that are read; one for each topic of the subscription.
-    ahead : Executor, optional
+    ahead : Ahead, optional
         Reads the next batches meanwhile; ``None``: nothing is read before it is asked for.
     """
 
@@ -85,7 +84,7 @@ class Fetcher:
         environment: Environment,
         subscription: Subscription,
         topics: Mapping[str, FollowedTopic],
-        ahead: Executor | None,
+        ahead: Ahead | None,
     ) -> None:
         self._config, self._environment = config, environment
         self._subscription, self._topics = subscription, topics
@@ -227,13 +226,13 @@ class Fetcher:
         topic, number, batch_bytes = self._topics[partition.topic], partition.partition, self._batch_bytes
         if not self._has_room(2 * batch_bytes):
             return None
-        opened = next_fetch(topic, number, start, batch_bytes)
+        opened = next_fetch(topic, number, start, batch_bytes, self._ahead)
         if opened is None:
             collected.moved[partition] = max(start, topic.bounds(number).end)
             return None
         if not self._has_room(opened.reserved_bytes):
             return None
-        opened.begin(self._ahead)
+        opened.begin()
         self._fetches[partition] = opened
         return opened
 

@@ -7,9 +7,11 @@ failed, or was interrupted, cannot go on: it is thrown away, and another one beg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -17,12 +19,49 @@ from txntable.consumer.followed_topic import FollowedTopic
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_reader import DEFAULT_BATCH_ROWS, SegmentReader, offsets_of
 from txntable.segments.segment_writer import ROW_GROUP_BYTES
+from txntable.storage.object_reader import first_bytes_of
+from txntable.storage.object_store import ObjectStore
+from txntable.storage.read_window import ReadWindow
 
 # A fetch ends here, so that a partition with many segments does not keep its place in memory for ever.
 RUN_SEGMENTS = 32
 RUN_BYTES = 64 * 1024 * 1024
+# Of segments that are fetched ahead, for each byte of records that is decoded at once: files are compressed.
+_AHEAD = 4
 # How much larger records are taken to be in memory than in a compressed file.
 _EXPANSION = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What works for a consumer while it does something else.
+
+    Attributes
+    ----------
+    decoding : Executor
+        Decodes the next batch of each partition.
+    fetching : Executor or None
+        Makes the requests that the decoding waits for; another one, so that it never waits for itself.  ``None``: a
+        store that does not gain from it.
+    """
+
+    decoding: Executor
+    fetching: Executor | None
+
+    @classmethod
+    def of(cls, store: ObjectStore, *, wanted: bool | None) -> Ahead | None:
+        """Return threads for a store; ``None``: nothing is read before it is asked for."""
+        if not (store.parallel_writes > 1 if wanted is None else wanted):
+            return None
+        decoding = ThreadPoolExecutor(store.parallel_writes, "txntable-prefetch")
+        parallel = store.parallel_reads
+        return cls(decoding, ThreadPoolExecutor(parallel, "txntable-fetch") if parallel > 1 else None)
+
+    def shut(self) -> None:
+        """Begin nothing any more."""
+        for pool in (self.decoding, self.fetching):
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 class PartitionFetch:
@@ -38,13 +77,16 @@ class PartitionFetch:
         Where the position is when all of them were taken.
     batch_bytes : int
         About how many bytes of records are decoded at once.
+    ahead : Ahead, optional
+        Reads the next batches meanwhile; ``None``: nothing is read before it is asked for.
 
     Attributes
     ----------
     through : int
         As given.
     reserved_bytes : int
-        What it takes of memory: a row group of a file, the batch that is taken, and the one after it.
+        What it takes of memory: a row group of a file, the batch that is taken, the one after it, and what is fetched
+        ahead.
     batches : int
         How many were decoded so far.
     """
@@ -55,25 +97,32 @@ class PartitionFetch:
         reader: SegmentReader,
         through: int,
         batch_bytes: int,
+        ahead: Ahead | None,
     ) -> None:
         self.through = through
         self.reserved_bytes = 2 * batch_bytes + max(min(segment.size, ROW_GROUP_BYTES) for segment in segments)
         self.batches = 0
         self._last_offset = segments[-1].last_offset
-        self._records = _read(segments, reader, batch_bytes)
-        self._ahead: Executor | None = None
+        self._ahead = ahead
+        window: ReadWindow | None = None
+        if ahead is not None and ahead.fetching is not None:
+            rest = sum(first_bytes_of(segment.size) for segment in segments[1:])
+            self.reserved_bytes += min(rest, _AHEAD * batch_bytes)
+            window = ReadWindow(_AHEAD * batch_bytes, ahead.fetching)
+        self._records = reader.read_all(segments, partial(rows_at_once, batch_bytes=batch_bytes), window)
         self._batch: pa.RecordBatch | None = None
         self._coming: Future[pa.RecordBatch | None] | None = None
 
-    def begin(self, ahead: Executor | None) -> None:
-        """Decode the first batch, and each one after the one that is taken, in `ahead`; ``None``: when asked."""
-        self._ahead = ahead
+    def begin(self) -> None:
+        """Decode the first batch, and each one after the one that is taken, ahead of its time, where that is wanted."""
         self._coming = self._submitted()
 
     def _submitted(self) -> Future[pa.RecordBatch | None] | None:
+        if self._ahead is None:
+            return None
         # In the context of the call that asks: it has no more time than that to try again.
         context = copy_context()
-        return None if self._ahead is None else self._ahead.submit(lambda: context.run(self._decode_next))
+        return self._ahead.decoding.submit(lambda: context.run(self._decode_next))
 
     def _decode_next(self) -> pa.RecordBatch | None:
         return next(self._records, None)
@@ -106,7 +155,9 @@ class PartitionFetch:
         return batch
 
 
-def next_fetch(topic: FollowedTopic, partition: int, start: int, batch_bytes: int) -> PartitionFetch | None:
+def next_fetch(
+    topic: FollowedTopic, partition: int, start: int, batch_bytes: int, ahead: Ahead | None
+) -> PartitionFetch | None:
     """Return the fetch that begins at an offset; ``None``: there is no record from there to the bound of the view.
 
     Parameters
@@ -117,7 +168,7 @@ def next_fetch(topic: FollowedTopic, partition: int, start: int, batch_bytes: in
         From 0.
     start : int
         Within the bounds of the partition.
-    batch_bytes : int
+    batch_bytes, ahead
         See :class:`PartitionFetch`.
     """
     columns, end = topic.view.columns, topic.bounds(partition).end
@@ -132,12 +183,7 @@ def next_fetch(topic: FollowedTopic, partition: int, start: int, batch_bytes: in
     if not segments:
         return None
     through = end if len(segments) == len(rows) else segments[-1].last_offset + 1
-    return PartitionFetch(segments, topic.segments, through, batch_bytes)
-
-
-def _read(segments: Sequence[PlannedSegment], reader: SegmentReader, batch_bytes: int) -> Iterator[pa.RecordBatch]:
-    for segment in segments:
-        yield from reader.read(segment, rows_at_once(segment, batch_bytes))
+    return PartitionFetch(segments, topic.segments, through, batch_bytes, ahead)
 
 
 def rows_at_once(segment: PlannedSegment, batch_bytes: int) -> int:

@@ -7,8 +7,9 @@ or cannot be read is an error that names it: never silently fewer rows.  Must no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import tee
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_digest import check_digest, digest_of
 from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
 from txntable.storage.object_store import ObjectStore
+from txntable.storage.read_window import ReadWindow, readers_ahead
 
 PARTITION_COLUMN, OFFSET_COLUMN, COMMIT_COLUMN = "_partition", "_offset", "_commit"
 RECORD_COLUMNS = (
@@ -39,6 +41,7 @@ RECORD_COLUMNS = (
     pa.field(COMMIT_COLUMN, pa.int64()),
 )
 DEFAULT_BATCH_ROWS = 64 * 1024
+_WINDOW = ReadWindow()
 # What every segment has beside the topic's columns.
 _RECORDS_OWN = (
     pa.field(OFFSET_DELTA_COLUMN, pa.int64(), nullable=False),
@@ -56,10 +59,15 @@ _UNREADABLE = (
 
 
 Overtaken = Callable[[PlannedSegment], TxnTableError | None]
+RowsOf = Callable[[PlannedSegment], int]
 
 
 def _never(_: PlannedSegment) -> None:
     return None
+
+
+def _default_rows(_: PlannedSegment) -> int:
+    return DEFAULT_BATCH_ROWS
 
 
 class SegmentReader:
@@ -133,10 +141,44 @@ class SegmentReader:
         TxnTableError
             What `overtaken` returned.
         """
+        return self._read(segment, ObjectReader(self._store, self._path(segment), segment.size), batch_rows)
+
+    def read_each(
+        self, segments: Iterable[PlannedSegment], rows: RowsOf = _default_rows, window: ReadWindow | None = _WINDOW
+    ) -> Generator[tuple[PlannedSegment, Iterator[pa.RecordBatch]], None, None]:
+        """Yield segments in their order, each with its batches, which are read before the next segment is asked for.
+
+        Parameters
+        ----------
+        segments : iterable of PlannedSegment
+            Which.
+        rows : callable
+            Of a segment, the most rows of a batch.
+        window : ReadWindow, optional
+            What is fetched ahead meanwhile; ``None``: nothing.  Errors are those of :meth:`read`, in their place.
+        """
+        asked, opened = tee(segments)
+        objects = ((self._path(segment), segment.size) for segment in asked)
+        with closing(readers_ahead(self._store, objects, window)) as places:
+            for segment, place in zip(opened, places, strict=True):
+                yield segment, self._read(segment, place, rows(segment))
+
+    def read_all(
+        self, segments: Iterable[PlannedSegment], rows: RowsOf = _default_rows, window: ReadWindow | None = _WINDOW
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted records of segments, one segment after the other; see :meth:`read_each`."""
+        with closing(self.read_each(segments, rows, window)) as each:
+            for _, batches in each:
+                yield from batches
+
+    def _path(self, segment: PlannedSegment) -> str:
+        return f"{self._root}/{segment.path}"
+
+    def _read(self, segment: PlannedSegment, place: ObjectReader, batch_rows: int) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._batches(segment, batch_rows)
+            yield from self._batches(segment, place, batch_rows)
         except DamagedDataError as error:
-            gone = self._store.head(f"{self._root}/{segment.path}") is None
+            gone = self._store.head(self._path(segment)) is None
             raise (self._overtaken(segment) if gone else None) or _damaged(segment, error.message) from error
         except _UNREADABLE as error:
             raise _damaged(segment, str(error).partition("\n")[0].lower()) from error
@@ -151,12 +193,11 @@ class SegmentReader:
         """
         if segment.size > WHOLE_BYTES:
             try:
-                check_file(self._store, f"{self._root}/{segment.path}", segment.size, segment.digest)
+                check_file(self._store, self._path(segment), segment.size, segment.digest)
             except DamagedDataError as error:
                 raise _damaged(segment, error.message) from error
 
-    def _batches(self, segment: PlannedSegment, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        place = ObjectReader(self._store, f"{self._root}/{segment.path}", segment.size)
+    def _batches(self, segment: PlannedSegment, place: ObjectReader, batch_rows: int) -> Iterator[pa.RecordBatch]:
         # Of a small one threads and read-ahead cost more than the decoding.
         small = segment.size <= WHOLE_BYTES
         source = pa.BufferReader(_checked(place.read(), segment)) if small else place

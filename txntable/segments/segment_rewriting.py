@@ -8,6 +8,7 @@ registers them.  Must not know why segments are rewritten, nor of Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -75,13 +76,14 @@ def rewrite_segments(
     reader = SegmentReader(store, plan.segments.root, settings, names)
     outputs = _Outputs(store, plan)
     try:
-        for source in sources:
-            # What was replaced would be the truth once it was written again, under a digest of its own.
-            reader.check(source)
-            for batch in reader.read(source):
-                chosen = batch if choose is None else choose(source, batch)
-                if chosen.num_rows:
-                    outputs.write(source.partition, chosen)
+        with closing(reader.read_each(sources)) as each:
+            for source, batches in each:
+                # What was replaced would be the truth once it was written again, under a digest of its own.
+                reader.check(source)
+                for batch in batches:
+                    chosen = batch if choose is None else choose(source, batch)
+                    if chosen.num_rows:
+                        outputs.write(source.partition, chosen)
         return outputs.close()
     finally:
         outputs.abort()

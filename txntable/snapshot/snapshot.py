@@ -90,7 +90,7 @@ class Snapshot(OfOneProcess):
             decided = transactions.log.fold.decided()
         wanted = head if as_of is None else _position(transactions, head, as_of)
         try:
-            completer.complete_decided()
+            completer.complete_rows(decided)
         except StorePermissionError:
             # Who may not complete reads what others have published whole.
             wanted = min(wanted, published_position(transactions, head))

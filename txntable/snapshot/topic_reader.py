@@ -84,10 +84,11 @@ class TopicReader:
         StoreUnavailableError, CommitStateUnknownError
             Call again.
         """
-        topic_id = self.topic.settings().topic_id
         self._transactions.refresh()
+        # After T: what it says is decided has all its segments there.
+        topic_id = self.topic.settings().topic_id
         self._bring_through(topic_id)
-        self.topic.catch_up()
+        self.topic.publish()
 
     def follow(self) -> None:
         """Read what is new: T and the public table, a request each; publish what is decided and not published.
@@ -313,6 +314,4 @@ class TopicReader:
         """Return the records of a view, partition by partition in offset order, read as they are asked for."""
         reader = self.reader_of(view, columns)
         planned = list(view.plan(*offsets))
-        return pa.RecordBatchReader.from_batches(
-            reader.schema, (batch for segment in planned for batch in reader.read(segment))
-        )
+        return pa.RecordBatchReader.from_batches(reader.schema, reader.read_all(planned))

@@ -91,6 +91,7 @@ class RemoteStore(ObjectStore):
     """
 
     parallel_writes = 16
+    parallel_reads = 32
 
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec

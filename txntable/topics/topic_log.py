@@ -304,7 +304,7 @@ class TopicLog:
             known(self.public.commit("PROJECT", decide), self.public.root)
 
     def catch_up(self) -> bool:
-        """Project when the public table is behind; a writer may have died in between.
+        """Read the partition logs, and project when the public table is behind; a writer may have died in between.
 
         Returns
         -------
@@ -317,7 +317,13 @@ class TopicLog:
             There is no such topic.
         """
         with self.segments.lock:
-            segments = self.segments.refresh()
+            self.segments.refresh()
+            return self.publish()
+
+    def publish(self) -> bool:
+        """Do the same for who has just read the partition logs."""
+        with self.segments.lock:
+            segments = self.segments.ensure_fresh()
             if segments.version is None:
                 raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=self.name)
             public = self.public.refresh()

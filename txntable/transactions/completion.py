@@ -7,7 +7,7 @@ every enrolled group are settled, and only then the row says COMPLETE.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -93,8 +93,11 @@ class Completer:
 
     def complete_decided(self) -> int:
         """Complete everything that is decided as of now; return how many transactions that were."""
-        decided = self.transactions.look(self.transactions.log.fold.decided)
-        return sum(self.complete_row(row) for row in decided)
+        return self.complete_rows(self.transactions.look(self.transactions.log.fold.decided))
+
+    def complete_rows(self, rows: Iterable[TransactionMetadata]) -> int:
+        """Complete these decided transactions; see :meth:`complete_row`."""
+        return sum(self.complete_row(row) for row in rows)
 
     def complete_row(self, row: TransactionMetadata) -> int:
         """Complete one decided transaction; raises as :meth:`complete`.

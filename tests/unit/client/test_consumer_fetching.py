@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
@@ -70,14 +72,14 @@ def test_records_decoded_at_once_follow_from_what_they_take(
 def test_partition_is_decoded_piece_by_piece(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     send(site.open().producer(), *(f"{number:06d}" for number in range(2_000)))
     decoded: list[int] = []
-    read = SegmentReader.read
+    read_all = SegmentReader.read_all
 
-    def counted(reader: SegmentReader, planned: PlannedSegment, rows: int):
-        for batch in read(reader, planned, rows):
+    def counted(*asked: Any):
+        for batch in read_all(*asked):
             decoded.append(batch.num_rows)
             yield batch
 
-    monkeypatch.setattr(SegmentReader, "read", counted)
+    monkeypatch.setattr(SegmentReader, "read_all", counted)
     consumer = consumer_at(site.open(), max_partition_fetch_bytes=8 * 1024)
 
     assert len(values(consumer.poll(max_records=10))) == 10

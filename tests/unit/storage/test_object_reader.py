@@ -136,7 +136,7 @@ def test_ranges_that_are_held_cost_one_request_where_they_are_near_and_none_afte
 
 
 def test_ranges_of_a_store_that_answers_in_parallel_are_asked_for_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MemoryStore, "parallel_writes", 16)
+    monkeypatch.setattr(MemoryStore, "parallel_reads", 16)
     store = MemoryStore()
     store.put("o", LARGE)
     reader = ObjectReader(store, "o", len(LARGE))

@@ -103,9 +103,7 @@ class PinnedRead:
         DamagedDataError
             A segment is gone or cannot be read; the message names it.
         """
-        reader = self._reader()
-        for segment in segments:
-            yield from reader.read(segment)
+        return self._reader().read_all(segments)
 
     def _reader(self) -> SegmentReader:
         return SegmentReader(opened(self.store), self.root, self.settings, self.columns)
