@@ -126,7 +126,7 @@ def test_closed_producer_leaves_its_prepared_transaction_to_its_heir(site: Site)
 
 
 def test_exception_in_the_block_leaves_the_transaction_prepared(site: Site) -> None:
-    """Whether the outside database committed is not known where its commit failed."""
+    """Whether the external database committed is not known where its commit failed."""
     producer = started(site.open())
     tokens = []
 
