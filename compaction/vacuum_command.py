@@ -13,19 +13,11 @@ import typer
 from rich.text import Text
 
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import Rows, error_console, note, tell
+from txntable.cli.output import Rows, camel_headers, error_console, note, tell
 from txntable.compaction.vacuum import vacuum as run_vacuum
 from txntable.compaction.vacuum_report import ShowProgress, VacuumProgress, VacuumReport
 
-HEADERS = {
-    "topic": "Topic",
-    "action": "Action",
-    "reason": "Reason",
-    "objects": "Objects",
-    "bytes": "Bytes",
-    "example": "Example",
-    "executed": "Executed",
-}
+HEADERS = camel_headers("topic action reason objects bytes example executed")
 
 
 def vacuum(

@@ -1,4 +1,4 @@
-"""Tokens of prepared transactions: what an outside database stores to say which one it committed (PROTOCOL.md §6.3).
+"""Tokens of prepared transactions: what an external database stores to say which one it committed (PROTOCOL.md §6.3).
 
 Owns the token's spelling, and what a holder of a token may conclude from the row that it finds
 after a restart (KIP-939's ``completeTransaction``, with a token that is durable here).
@@ -70,14 +70,14 @@ def _id_digits(transactional_id: str) -> str:
 
 
 def compare_token(row: TransactionMetadata, token: str | None, holder: ProducerIdentity) -> Outcome | None:
-    """Return how a prepared transaction is to be ended, given the token that the outside database committed.
+    """Return how a prepared transaction is to be ended, given the token that the external database committed.
 
     Parameters
     ----------
     row : TransactionMetadata
         The row of the id, with nothing decided and incomplete.
     token : str, optional
-        The last token that the outside database committed; ``None``: none ever.
+        The last token that the external database committed; ``None``: none ever.
     holder : ProducerIdentity
         Who asks, since its init.
 
@@ -85,7 +85,7 @@ def compare_token(row: TransactionMetadata, token: str | None, holder: ProducerI
     -------
     Outcome, optional
         COMMIT when it is the prepared transaction's, ABORT when it is that of an earlier one, which was committed:
-        the outside database did not commit.  ``None``: nothing is prepared, and nothing contradicts the token; or
+        the external database did not commit.  ``None``: nothing is prepared, and nothing contradicts the token; or
         what is prepared is another process's, which has taken the id since: that process ends it.
 
     Raises
@@ -93,7 +93,7 @@ def compare_token(row: TransactionMetadata, token: str | None, holder: ProducerI
     InvalidRequestError
         It is no token, or of another transactional id.
     InvalidTxnStateError
-        The transaction of the token was aborted although the outside database committed, or never
+        The transaction of the token was aborted although the external database committed, or never
         was: the two differ, and someone has to look.
     TransactionOutcomeUnknownError
         Nobody knows how it ended: of a producer id that the id has no more (it expired, or the warehouse was
@@ -126,7 +126,7 @@ def _require_earlier(row: TransactionMetadata, named: PreparedToken) -> None:
         raise TransactionOutcomeUnknownError(
             "the token is of a transaction that ended so long ago, or before a restore, that nobody knows how:"
             " look whether its records are there, write them again by hand if not, then delete the token"
-            " in the outside database",
+            " in the external database",
             **facts,
         )
     if ended is Ended.ABORTED:
@@ -137,5 +137,5 @@ def _require_earlier(row: TransactionMetadata, named: PreparedToken) -> None:
         )
     if ended is not Ended.COMMITTED:
         raise InvalidTxnStateError(
-            "the transaction of the token is not prepared: check the warehouse and the outside database", **facts
+            "the transaction of the token is not prepared: check the warehouse and the external database", **facts
         )

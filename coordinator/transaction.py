@@ -58,7 +58,7 @@ class TransactionMetadata:
     past : PastDecisions
         How the epochs before that of the last decision ended, as far as it is kept.
     prepared_epoch : int, optional
-        The newest epoch that was ever prepared: its token may be in an outside database.
+        The newest epoch that was ever prepared: its token may be in an external database.
     token : str, optional
         While PREPARED: who holds it decides.
     batch_id : str or int, optional

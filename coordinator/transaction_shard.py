@@ -187,7 +187,7 @@ def prepare(row: TransactionMetadata | None, request: PrepareRequest) -> Transit
     if row.token == request.token:
         return Transition(None, identity)
     if request.batch_id is not None:
-        # Later would be too late: from here on the outside database may commit.
+        # Later would be too late: from here on the external database may commit.
         check_batch(request.memory.last_integer, request.memory.name_known, request.batch_id)
     return Transition(row.prepare_token(request.token, request.batch_id, request.position), identity)
 

@@ -1,4 +1,4 @@
-"""Two-phase commit with an outside database, a file of SQLite: what it committed is here, and nothing else.
+"""Two-phase commit with an external database, a file of SQLite: what it committed is here, and nothing else.
 
 The database lets only the process commit for an owner that took it last, as a database must for which several
 processes may run.
@@ -20,11 +20,11 @@ from txntable.errors import TxnTableError
 _PATIENCE_S = 120
 
 
-class Outside:
-    """The outside database."""
+class ExternalDatabase:
+    """The external database."""
 
     def __init__(self, site: Site) -> None:
-        self._path = Path(site.folder) / "outside.sqlite"
+        self._path = Path(site.folder) / "external.sqlite"
         with self.changing() as database:
             database.execute("CREATE TABLE IF NOT EXISTS owners (owner TEXT PRIMARY KEY, taken INT, token TEXT)")
             database.execute("CREATE TABLE IF NOT EXISTS sales (txn TEXT PRIMARY KEY, token TEXT)")
@@ -73,11 +73,11 @@ class Outside:
 
 
 class Merchant(Teller):
-    """Sells: an order is here exactly when the outside database committed it."""
+    """Sells: an order is here exactly when the external database committed it."""
 
     def __init__(self, life: Life, who: str) -> None:
         super().__init__(life, MERCHANTS[len(who) % 2])
-        self.outside, self.taken = Outside(life.site), 0
+        self.database, self.taken = ExternalDatabase(life.site), 0
 
     def turn(self) -> None:
         if self.producer is None:
@@ -90,9 +90,9 @@ class Merchant(Teller):
         producer = RecordedProducer(self.life, owner)
         producer.init(keep_prepared=True)
         # Not before init: whoever takes the prepared transaction over must know that no one commits it any more.
-        taken = self.outside.take(owner)
-        token = self.outside.last_token(owner)
-        producer.complete(token, None if token is None else self.outside.sale(token), commit=True)
+        taken = self.database.take(owner)
+        token = self.database.last_token(owner)
+        producer.complete(token, None if token is None else self.database.sale(token), commit=True)
         return producer, taken
 
     def order(self, producer: RecordedProducer) -> bool:
@@ -105,7 +105,7 @@ class Merchant(Teller):
         if self.chance.random() < 0.1:
             return False
         assert producer.txn is not None
-        done = self.chance.random() < 0.75 and self.outside.commit(
+        done = self.chance.random() < 0.75 and self.database.commit(
             self.transactional_id, self.taken, token, producer.txn
         )
         self.life.rest(self.chance.choice([0, 20, 300]))
@@ -120,7 +120,7 @@ class Merchant(Teller):
         return True
 
     def recover(self, error: TxnTableError) -> None:
-        """Begin as a new producer: the outside database knows."""
+        """Begin as a new producer: the external database knows."""
         self.producer = None
 
 
@@ -130,12 +130,12 @@ def is_last(read: Read) -> bool:
 
 
 def disagreements(site: Site, history: Sequence[Operation]) -> set[str]:
-    """Return the transactions that are visible here and not committed in the outside database, or the other way."""
+    """Return the transactions that are visible here and not committed in the external database, or the other way."""
     calls = [operation.call for operation in history]
     seen = {record.value for call in calls if isinstance(call, Read) and is_last(call) for record in call.records}
     sends = [call for call in calls if isinstance(call, Send) and call.txn is not None]
     visible = {str(send.txn) for send in sends if seen.intersection(write.value for write in send.writes)}
-    return visible ^ Outside(site).sales()
+    return visible ^ ExternalDatabase(site).sales()
 
 
 def settle(life: Life) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.chaos.arena import PATIENCE_MS, Arena
 from tests.chaos.exchange import disagreements
-from tests.chaos.exchange import settle as settle_outside
+from tests.chaos.exchange import settle as settle_orders
 from tests.chaos.life import Life
 from tests.chaos.maintenance import Compacting, vacuumed
 from tests.chaos.premises import MERCHANTS, PARTITIONS, Site
@@ -48,7 +48,7 @@ class Judgement:
     repeated_batches : dict of str to int
         Batches that were committed more than once, and how often.
     disagreements : set of str
-        Transactions that an outside database has ended otherwise.
+        Transactions that an external database has ended otherwise.
     """
 
     history: Sequence[Operation]
@@ -97,7 +97,7 @@ def settle(life: Life) -> None:
     """Let a coordinator end and complete all that killed processes have left."""
     began = life.environment.instant()
     if tuple(life.scenario.ids) == MERCHANTS:
-        life.insist(partial(settle_outside, life))
+        life.insist(partial(settle_orders, life))
     while True:
         with life.recorder.calling(Maintain("coordinate")):
             life.warehouse.coordinator().run_once()

@@ -162,7 +162,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         pauses_ms=(20, 300, 4_000),
     ),
     "exchange": Scenario(
-        "prepared transactions, and an outside database that decides them",
+        "prepared transactions, and an external database that decides them",
         {
             "merchant": ("one", "four", "three", "five"),
             "reader": ("one",),

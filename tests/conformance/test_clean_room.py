@@ -155,7 +155,7 @@ def test_clean_room_fences_a_producer_of_ours_that_left_its_transaction_open(war
 
 
 def test_clean_room_leaves_a_prepared_transaction_of_ours_to_its_token(warehouse: Warehouse) -> None:
-    """An outside database may have committed with it: who ends it by an init makes the two sides differ."""
+    """An external database may have committed with it: who ends it by an init makes the two sides differ."""
     producer = warehouse.producer("ann")
     producer.init_transactions()
     producer.begin_transaction()

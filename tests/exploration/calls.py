@@ -1,8 +1,8 @@
 """Storage calls as values: what a process asks for, what it is answered, and the store between two calls.
 
-A process under exploration has a :class:`Door` in place of a store: it hands each call over as a :class:`Call` and goes
-on with the :class:`Answer` that it gets.  Its clocks and ids come from nowhere else, so that what it does is a function
-of its answers.  A :class:`Content` never changes: a write makes a new one.
+A process under exploration has an :class:`AskingStore` in place of a store: it hands each call over as a :class:`Call`
+and goes on with the :class:`Answer` that it gets.  Its clocks and ids come from nowhere else, so that what it does is a
+function of its answers.  A :class:`Content` never changes: a write makes a new one.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class StillEnvironment(ManualEnvironment):
         self._drawn = 0
 
 
-class Door(ObjectStore):
+class AskingStore(ObjectStore):
     """The store as a process sees it."""
 
     def __init__(self, ask: Ask, environment: StillEnvironment) -> None:

@@ -9,7 +9,7 @@ from tests.exploration.process_tree import Actor, Code
 from tests.exploration.program import Bound, End, Program
 from tests.exploration.transactions import TOPICS, base, committing, write
 from tests.simulation.site import Site
-from tests.unit.client.group_members import joined
+from tests.unit.admin.group_members import joined
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import FatalError, RetriableError, TxnTableError
 from txntable.format.records import TopicPartition

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.doubles.stepping_store import ProcessKilled
-from tests.exploration.calls import READY, Answer, Call, Door, StillEnvironment
+from tests.exploration.calls import READY, Answer, AskingStore, Call, StillEnvironment
 from txntable.warehouse.warehouse import Warehouse, open_on
 
 MOST_CALLS = 600
@@ -59,7 +59,7 @@ class Actor:
     def __init__(self, run: _Run, seed: int) -> None:
         self._run = run
         self.environment = StillEnvironment(seed=seed)
-        self.store = Door(run.ask, self.environment)
+        self.store = AskingStore(run.ask, self.environment)
 
     def open(self) -> Warehouse:
         """Open the warehouse."""

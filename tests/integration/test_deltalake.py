@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder, TableFeatures, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from tests.simulation.site import TWO_COLUMNS, published
-from tests.unit.client.group_members import joined
+from tests.unit.admin.group_members import joined
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
 from txntable.format.records import TopicPartition
 from txntable.format.schema import DEEPEST_TYPE

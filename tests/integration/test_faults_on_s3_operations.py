@@ -38,7 +38,7 @@ from tests.simulation.test_crashes import (
 from tests.simulation.test_group_crashes import GROUP, IN, abort_copy, copy, site_with_input
 from tests.simulation.test_retention_crashes import delete_records, expire, site_with_old_records
 from tests.simulation.test_vacuum import tidy_up, untidy
-from tests.unit.topics import TOPIC
+from tests.unit.reading import TOPIC
 from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError, RetriableError, TopicAlreadyExistsError, TxnTableError
 from txntable.format.layout import commit_path, last_checkpoint_path

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from tests.kafka.behaviour import Behaviour
 
-ABORT = "unit/client/test_transaction_abort.py"
-CALLS = "unit/client/test_producer_calls.py"
-CLIENT_STATE = "unit/client/test_client_state.py"
+ABORT = "unit/admin/test_transaction_abort.py"
+CALLS = "unit/producer/test_producer_calls.py"
+CLIENT_STATE = "unit/producer/test_client_state.py"
 COMPLETION = "unit/test_completion.py"
-DELETION = "unit/client/test_delete_records.py"
-DELIVERY = "unit/client/test_delivery.py"
-FENCE = "unit/client/test_fence_producers.py"
-FENCING = "unit/client/test_producer_fencing.py"
-PRODUCER = "unit/client/test_producer.py"
+DELETION = "unit/admin/test_delete_records.py"
+DELIVERY = "unit/producer/test_delivery.py"
+FENCE = "unit/admin/test_fence_producers.py"
+FENCING = "unit/producer/test_producer_fencing.py"
+PRODUCER = "unit/producer/test_producer.py"
 PRODUCER_STATE = "unit/partition/test_producer_state.py"
-RECORD_SIZE = "unit/client/test_record_size.py"
-RETRIES = "unit/client/test_transaction_retries.py"
+RECORD_SIZE = "unit/producer/test_record_size.py"
+RETRIES = "unit/producer/test_transaction_retries.py"
 SEQUENCES = "unit/partition/test_sequences.py"
 SHARD = "unit/coordinator/test_transaction_shard.py"
-TIMEOUTS = "unit/client/test_producer_timeouts.py"
-TWO_PHASE = "unit/client/test_two_phase.py"
+TIMEOUTS = "unit/producer/test_producer_timeouts.py"
+TWO_PHASE = "unit/producer/test_two_phase.py"
 WAREHOUSE = "unit/test_warehouse.py"
 
 RETRY_MATRIX = ["test_end_answers_as_the_retry_matrix_says"]
@@ -258,7 +258,7 @@ ANSWERS = (
                 "test_call_leads_where_the_grid_says_or_is_illegal",
                 "test_fatal_failure_is_repeated_for_ever",
             ],
-            "unit/client/test_producer_retries.py": [
+            "unit/producer/test_producer_retries.py": [
                 "test_transaction_holds_every_record_when_an_upload_failed_once",
                 "test_send_is_refused_while_the_commit_is_unknown",
             ],

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from tests.kafka.behaviour import Behaviour
 
-CALLS = "unit/client/test_producer_calls.py"
-CLIENT_STATE = "unit/client/test_client_state.py"
+CALLS = "unit/producer/test_producer_calls.py"
+CLIENT_STATE = "unit/producer/test_client_state.py"
 CRASHES = "simulation/test_crashes.py"
 EPOCHS = "unit/coordinator/test_epochs.py"
 EXPIRATION = "unit/partition/test_expiration.py"
-EXPIRY = "unit/client/test_coordinator_expiry.py"
-FENCE = "unit/client/test_fence_producers.py"
-FENCING = "unit/client/test_producer_fencing.py"
-OFFSETS = "unit/client/test_transactional_offsets.py"
+EXPIRY = "unit/upkeep/test_coordinator_expiry.py"
+FENCE = "unit/admin/test_fence_producers.py"
+FENCING = "unit/producer/test_producer_fencing.py"
+OFFSETS = "unit/producer/test_transactional_offsets.py"
 PARTITION_LOG = "unit/partition/test_partition_log.py"
-PRODUCER = "unit/client/test_producer.py"
-RETRIES = "unit/client/test_transaction_retries.py"
+PRODUCER = "unit/producer/test_producer.py"
+RETRIES = "unit/producer/test_transaction_retries.py"
 SHARD = "unit/coordinator/test_transaction_shard.py"
-TIMEOUTS = "unit/client/test_producer_timeouts.py"
-UNREACHABLE = "unit/client/test_producer_retries.py"
+TIMEOUTS = "unit/producer/test_producer_timeouts.py"
+UNREACHABLE = "unit/producer/test_producer_retries.py"
 VERIFICATION = "unit/coordinator/test_verification.py"
 
 BEHAVIOURS = (
@@ -31,7 +31,7 @@ BEHAVIOURS = (
             SHARD: ["test_enrol_refuses_another_epoch_as_data_or_as_offsets"],
             VERIFICATION: ["test_append_is_refused_when_its_epoch_is_another"],
             OFFSETS: ["test_offsets_of_a_fenced_producer_are_refused_and_never_pending"],
-            "unit/client/test_offset_commits.py": ["test_newer_producer_fences_who_sends_offsets"],
+            "unit/consumer/test_offset_commits.py": ["test_newer_producer_fences_who_sends_offsets"],
         },
     ),
     Behaviour(

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from tests.kafka.behaviour import Behaviour
 
-ADMIN = "unit/client/test_transaction_admin.py"
+ADMIN = "unit/admin/test_transaction_admin.py"
 COMPLETION = "unit/test_completion.py"
 CRASHES = "simulation/test_crashes.py"
 EPOCHS = "unit/coordinator/test_epochs.py"
-FENCE = "unit/client/test_fence_producers.py"
-FENCING = "unit/client/test_producer_fencing.py"
+FENCE = "unit/admin/test_fence_producers.py"
+FENCING = "unit/producer/test_producer_fencing.py"
 IDS = "unit/coordinator/test_producer_ids.py"
-PRODUCER = "unit/client/test_producer.py"
-RETRIES = "unit/client/test_transaction_retries.py"
+PRODUCER = "unit/producer/test_producer.py"
+RETRIES = "unit/producer/test_transaction_retries.py"
 SHARD = "unit/coordinator/test_transaction_shard.py"
 VERIFICATION = "unit/coordinator/test_verification.py"
 

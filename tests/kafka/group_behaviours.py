@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tests.kafka.behaviour import Behaviour
 
-ADMIN = "unit/client/test_group_admin.py"
-COMMITS = "unit/client/test_offset_commits.py"
+ADMIN = "unit/admin/test_group_admin.py"
+COMMITS = "unit/consumer/test_offset_commits.py"
 COPIES = "integration/test_copy.py"
 WORLDS = "simulation/test_campaign.py"
 CRASHES = "simulation/test_group_crashes.py"
-EXPIRY = "unit/client/test_offset_expiry.py"
+EXPIRY = "unit/upkeep/test_offset_expiry.py"
 FENCING = "unit/coordinator/test_group_fencing.py"
-OFFSETS = "unit/client/test_transactional_offsets.py"
-OWNERSHIP = "unit/client/test_group_ownership.py"
+OFFSETS = "unit/producer/test_transactional_offsets.py"
+OWNERSHIP = "unit/consumer/test_group_ownership.py"
 PIPELINES = "spark/test_pipeline_kills.py"
 SHARD = "unit/coordinator/test_offset_shard.py"
 SNAPSHOTS = "unit/test_committed_offsets.py"
@@ -48,7 +48,7 @@ BEHAVIOURS = (
                 "test_offset_of_an_open_transaction_is_not_listed_and_waited_for_only_when_stable_is_required",
             ],
             COMMITS: ["test_committed_waits_for_an_open_transaction_and_says_so_when_it_does_not_end"],
-            "unit/client/test_group_positions.py": [
+            "unit/consumer/test_group_positions.py": [
                 "test_poll_does_not_wait_for_a_transaction_with_offsets_and_reads_the_other_partitions"
             ],
         },

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from tests.kafka.behaviour import Behaviour
 
-CALLS = "unit/client/test_producer_calls.py"
+CALLS = "unit/producer/test_producer_calls.py"
 COMMIT = "unit/log/test_commit.py"
-DELETION = "unit/client/test_delete_records.py"
-DELIVERY = "unit/client/test_delivery.py"
+DELETION = "unit/admin/test_delete_records.py"
+DELIVERY = "unit/producer/test_delivery.py"
 EXPIRATION = "unit/partition/test_expiration.py"
-EXPIRY = "unit/client/test_coordinator_expiry.py"
-HANGING = "unit/client/test_transaction_admin.py"
-JOB = "unit/client/test_coordinator_job.py"
+EXPIRY = "unit/upkeep/test_coordinator_expiry.py"
+HANGING = "unit/admin/test_transaction_admin.py"
+JOB = "unit/upkeep/test_coordinator_job.py"
 LOG_START = "unit/partition/test_log_start.py"
 LOG_STATE = "unit/log/test_state.py"
 PARTITION_LOG = "unit/partition/test_partition_log.py"
-PRODUCER = "unit/client/test_producer.py"
+PRODUCER = "unit/producer/test_producer.py"
 PRODUCER_STATE = "unit/partition/test_producer_state.py"
-RETENTION = "unit/client/test_retention.py"
-RETRIES = "unit/client/test_producer_retries.py"
+RETENTION = "unit/topics/test_retention.py"
+RETRIES = "unit/producer/test_producer_retries.py"
 ROWS = "unit/partition/test_rows_of_segments.py"
 SEQUENCES = "unit/partition/test_sequences.py"
 SHARD = "unit/coordinator/test_transaction_shard.py"
 STABLE_OFFSET = "unit/partition/test_last_stable_offset.py"
-TRANSACTION_RETRIES = "unit/client/test_transaction_retries.py"
+TRANSACTION_RETRIES = "unit/producer/test_transaction_retries.py"
 VERIFICATION = "unit/coordinator/test_verification.py"
 WAREHOUSE = "unit/test_warehouse.py"
 
@@ -278,7 +278,7 @@ BEHAVIOURS = (
         "A stale epoch met with data is an error that the producer recovers from by aborting.",
         {
             PRODUCER: ["test_zombie_is_refused_by_what_it_does_first"],
-            "unit/client/test_producer_timeouts.py": ["test_late_producer_whose_send_was_refused_aborts_and_goes_on"],
+            "unit/producer/test_producer_timeouts.py": ["test_late_producer_whose_send_was_refused_aborts_and_goes_on"],
         },
     ),
 )

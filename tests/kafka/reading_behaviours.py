@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from tests.kafka.behaviour import Behaviour
 
-CONSUMER = "unit/client/test_consumer.py"
-MACHINE = "unit/client/test_consumer_machine.py"
-OFFSETS = "unit/client/test_consumer_offsets.py"
-RETRIES = "unit/client/test_transaction_retries.py"
+CONSUMER = "unit/consumer/test_consumer.py"
+MACHINE = "unit/consumer/test_consumer_machine.py"
+OFFSETS = "unit/consumer/test_consumer_offsets.py"
+RETRIES = "unit/producer/test_transaction_retries.py"
 STABLE_OFFSET = "unit/partition/test_last_stable_offset.py"
 VIEW = "unit/partition/test_topic_view.py"
 
@@ -46,7 +46,7 @@ BEHAVIOURS = (
             "unit/partition/test_log_start.py": [
                 "test_open_transaction_does_not_block_retention_and_the_stable_offset_is_the_log_start"
             ],
-            "unit/client/test_delete_records.py": ["test_stable_offset_is_never_below_the_log_start"],
+            "unit/admin/test_delete_records.py": ["test_stable_offset_is_never_below_the_log_start"],
         },
     ),
     Behaviour(
@@ -104,7 +104,7 @@ BEHAVIOURS = (
                 "test_latest_is_the_default_and_begins_at_the_last_stable_offset",
                 "test_ends_are_the_last_stable_offset_or_the_high_watermark_by_level",
             ],
-            "unit/client/test_consumer_calls.py": ["test_waiting_poll_returns_as_soon_as_there_is_something"],
+            "unit/consumer/test_consumer_calls.py": ["test_waiting_poll_returns_as_soon_as_there_is_something"],
         },
     ),
     Behaviour(

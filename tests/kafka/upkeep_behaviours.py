@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from tests.kafka.behaviour import Behaviour
 
-ADMIN = "unit/client/test_transaction_admin.py"
-CALLS = "unit/client/test_producer_calls.py"
+ADMIN = "unit/admin/test_transaction_admin.py"
+CALLS = "unit/producer/test_producer_calls.py"
 COMMIT = "unit/log/test_commit.py"
 COMMIT_ERRORS = "unit/log/test_commit_errors.py"
 CRASHES = "simulation/test_crashes.py"
-EXPIRY = "unit/client/test_coordinator_expiry.py"
-FENCING = "unit/client/test_producer_fencing.py"
+EXPIRY = "unit/upkeep/test_coordinator_expiry.py"
+FENCING = "unit/producer/test_producer_fencing.py"
 WORLDS = "simulation/test_campaign.py"
-JOB = "unit/client/test_coordinator_job.py"
+JOB = "unit/upkeep/test_coordinator_job.py"
 LOG_STATE = "unit/log/test_state.py"
 MACHINE = "unit/coordinator/test_transaction_machine.py"
 PARTITION_LOG = "unit/partition/test_partition_log.py"
-PRODUCER = "unit/client/test_producer.py"
-RETRIES = "unit/client/test_transaction_retries.py"
+PRODUCER = "unit/producer/test_producer.py"
+RETRIES = "unit/producer/test_transaction_retries.py"
 ROW = "unit/coordinator/test_transaction.py"
 STATES = "unit/coordinator/test_transaction_state.py"
-TIMEOUTS = "unit/client/test_producer_timeouts.py"
+TIMEOUTS = "unit/producer/test_producer_timeouts.py"
 UPKEEP = "unit/coordinator/test_transaction_upkeep.py"
 
 BEHAVIOURS = (

@@ -231,7 +231,7 @@ TRANSACTION_MUTANTS = (
     ),
     Mutant(
         "outside-token-not-compared",
-        "what is prepared is committed whatever token the outside database has",
+        "what is prepared is committed whatever token the external database has",
         "6.3 two-phase commit",
         (
             Edit(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tests.simulation.actor import Actor
 from tests.simulation.bank import Auditor, Founder, Teller
 from tests.simulation.copying import Copier, Loner, Reader, Source
-from tests.simulation.exchange import Merchant, Outside
+from tests.simulation.exchange import ExternalDatabase, Merchant
 from tests.simulation.inspector import Inspector
 from tests.simulation.journal import Journal
 from tests.simulation.keyed import Eraser, Follower, Keeper
@@ -24,7 +24,7 @@ class Stage:
     """What the processes of one run share outside of the warehouse."""
 
     journal: Journal
-    outside: Outside = field(default_factory=Outside)
+    database: ExternalDatabase = field(default_factory=ExternalDatabase)
     schedule: Schedule = field(default_factory=Schedule)
 
 
@@ -32,7 +32,7 @@ Role = Callable[[Process, Stage, tuple[str, ...]], Actor]
 
 
 def _merchant(process: Process, stage: Stage, topics: tuple[str, ...]) -> Actor:
-    return Merchant(process, stage.journal, topics, stage.outside)
+    return Merchant(process, stage.journal, topics, stage.database)
 
 
 def _pipeline(process: Process, stage: Stage, topics: tuple[str, ...]) -> Actor:

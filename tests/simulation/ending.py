@@ -16,7 +16,7 @@ from tests.checker.evidence import Evidence
 from tests.checker.gathering import Stored, gather
 from tests.checker.operations import FetchOffsets, Init, Level, Poll, Read, Topics
 from tests.simulation.actor import DAY_MS
-from tests.simulation.exchange import Outside
+from tests.simulation.exchange import ExternalDatabase
 from tests.simulation.history import SegmentsHistory, TransactionHistory, check_numbers, folded
 from tests.simulation.journal import Journal, Witness
 from tests.simulation.raw_history import check_history
@@ -39,8 +39,8 @@ _MOST = 5
 _LETTERS = {TRANSACTION_LOG_ROOT: "T", OFFSET_LOG_ROOT: "O"}
 
 
-def heal(site: ManySite, witness: Witness, outside: Outside, timeout_ms: int) -> Warehouse:
-    """Nobody dies any more: the coordinator job and the outside database's owners end everything."""
+def heal(site: ManySite, witness: Witness, database: ExternalDatabase, timeout_ms: int) -> Warehouse:
+    """Nobody dies any more: the coordinator job and the external database's owners end everything."""
     site.advance_ms(timeout_ms)
     warehouse = site.open()
     job = warehouse.coordinator()
@@ -50,7 +50,7 @@ def heal(site: ManySite, witness: Witness, outside: Outside, timeout_ms: int) ->
         assert row.state is TransactionState.PREPARED, f"after a round of the job a transaction is under way: {row}"
         heir = RecordedProducer(warehouse.producer(row.transactional_id), warehouse, witness)
         heir.init(keep_prepared=True)
-        outside.recover(row.transactional_id, heir)
+        database.recover(row.transactional_id, heir)
     # What the first round expired lets the second clean up.
     if prepared or job.run_once().did_something:
         _require_whole_round(job)
@@ -126,7 +126,9 @@ def reached(evidence: Evidence, journal: Journal, base: Site) -> Iterator[str]:
 # -- the logs -------------------------------------------------------------------------------
 
 
-def check_logs(site: ManySite, fresh: Warehouse, journal: Journal, outside: Outside, shrinking: frozenset[str]) -> None:
+def check_logs(
+    site: ManySite, fresh: Warehouse, journal: Journal, database: ExternalDatabase, shrinking: frozenset[str]
+) -> None:
     """What must be true of every log, by its whole history."""
     hanging = fresh.admin().find_hanging_transactions(max_transaction_timeout_ms=0)
     assert hanging == [], f"data of transactions that nothing will ever decide: {hanging}"
@@ -142,20 +144,20 @@ def check_logs(site: ManySite, fresh: Warehouse, journal: Journal, outside: Outs
     check_files(site, fresh)
     check_history(site)
     log = TransactionHistory.read(site)
-    check_orders(outside, log)
+    check_orders(database, log)
     check_batches(journal, log)
     for topic in sorted(names):
         SegmentsHistory.read(site, topic, shrinks=topic in shrinking)
 
 
-def check_orders(outside: Outside, log: TransactionHistory) -> None:
-    """An order arrived exactly when the outside database committed it, unless an admin aborted it meanwhile."""
+def check_orders(database: ExternalDatabase, log: TransactionHistory) -> None:
+    """An order arrived exactly when the external database committed it, unless an admin aborted it meanwhile."""
     for token, operation in log.tokens.items():
-        agreed = operation == "TERMINATE" or (operation == "COMMIT") == (token in outside.committed)
-        assert agreed, f"{operation}, and the outside database decided otherwise: {token}"
-    for token in outside.committed:
+        agreed = operation == "TERMINATE" or (operation == "COMMIT") == (token in database.committed)
+        assert agreed, f"{operation}, and the external database decided otherwise: {token}"
+    for token in database.committed:
         ended = log.tokens.get(token)
-        assert ended in ("COMMIT", "TERMINATE"), f"committed outside, and here it is {ended}: {token}"
+        assert ended in ("COMMIT", "TERMINATE"), f"committed in it, and here it is {ended}: {token}"
 
 
 def check_batches(journal: Journal, log: TransactionHistory) -> None:

@@ -1,4 +1,4 @@
-"""What a simulation's merchants do: two-phase commit with an outside database.
+"""What a simulation's merchants do: two-phase commit with an external database.
 
 The database survives every process and commits in one step.  It lets only the process that took an
 owner last commit for it, as a database must for which several processes may run.
@@ -25,8 +25,8 @@ MERCHANTS = ("v", "v", "v", "w")
 
 
 @dataclass
-class Outside:
-    """The outside database: of each owner the last token that it committed."""
+class ExternalDatabase:
+    """The external database: of each owner the last token that it committed."""
 
     tokens: dict[str, str] = field(default_factory=dict)
     # Token -> the transaction's name in the operation log.
@@ -61,11 +61,11 @@ class Outside:
 
 
 class Merchant(Teller):
-    """Sells: an order arrives exactly when the outside database committed it."""
+    """Sells: an order arrives exactly when the external database committed it."""
 
-    def __init__(self, process: Process, journal: Journal, topics: tuple[str, ...], outside: Outside) -> None:
+    def __init__(self, process: Process, journal: Journal, topics: tuple[str, ...], database: ExternalDatabase) -> None:
         super().__init__(process, journal, topics)
-        self.outside = outside
+        self.database = database
 
     def actions(self) -> list[Action]:
         """Sell, mostly."""
@@ -77,8 +77,8 @@ class Merchant(Teller):
         producer = self.producer(owner)
         producer.init(keep_prepared=True)
         # Not before init: whoever takes the prepared transaction over must know that no one commits it any more.
-        taken = self.outside.take(owner)
-        self.outside.recover(owner, producer)
+        taken = self.database.take(owner)
+        self.database.recover(owner, producer)
         for _ in range(self.random.randint(1, 3)):
             self.maybe_sleep(0.1)
             if not self.order(owner, taken, producer):
@@ -86,7 +86,7 @@ class Merchant(Teller):
 
     def order(self, owner: str, taken: int, producer: RecordedProducer) -> bool:
         """One order; whether the merchant may go on."""
-        before = self.outside.tokens.get(owner)
+        before = self.database.tokens.get(owner)
         producer.txn = None
         try:
             producer.begin(self.random.choice([None, None, "monday", "tuesday"]))
@@ -103,7 +103,7 @@ class Merchant(Teller):
         self.process.pause()
         self.maybe_sleep(0.1)
         assert producer.txn is not None
-        done = self.random.random() >= 0.25 and self.outside.commit(owner, taken, token, producer.txn)
+        done = self.random.random() >= 0.25 and self.database.commit(owner, taken, token, producer.txn)
         if self.random.random() < 0.15:
             return False
         self.process.pause()

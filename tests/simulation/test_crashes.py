@@ -15,7 +15,7 @@ import pytest
 from tests.doubles.fault_plan import WRITES, Fault, Operation, Step, at, on
 from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
-from tests.unit.client.group_members import joined
+from tests.unit.admin.group_members import joined
 from txntable.errors import (
     BatchAlreadyCommittedError,
     CommitStateUnknownError,

@@ -12,7 +12,7 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from tests.simulation.test_crashes import TIMEOUT_MS, kills, prepared, recover
-from tests.unit.client.group_members import SESSION_MS, joined
+from tests.unit.admin.group_members import SESSION_MS, joined
 from txntable.coordinator.group import GroupTopic
 from txntable.coordinator.group_request import MemberAssignment
 from txntable.coordinator.group_state import GroupState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.site import Site, published
 from tests.simulation.test_crashes import kills
-from tests.unit.topics import TOPIC, commit, leave_open, places, plain, send, site_with_topic, transactional
+from tests.unit.reading import TOPIC, commit, leave_open, places, plain, send, site_with_topic, transactional
 from txntable.format.records import TopicPartition
 from txntable.topics.retention import ExpiredRecords, expire_records
 from txntable.warehouse.warehouse import Warehouse

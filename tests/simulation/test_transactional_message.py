@@ -262,7 +262,7 @@ def prepared(world: World) -> tuple[Producer, str]:
 
 
 def test_token_of_a_transaction_that_was_aborted_meanwhile_is_told(world: World) -> None:
-    """The outside database committed and the warehouse did not: no one may pass over that."""
+    """The external database committed and the warehouse did not: no one may pass over that."""
     producer, token = prepared(world)
     producer.abort_transaction()
     again = world.site.open().producer("other")

@@ -24,7 +24,7 @@ from tests.simulation.test_crashes import (
     send,
     transfer,
 )
-from tests.unit.client.group_members import joined
+from tests.unit.admin.group_members import joined
 from txntable.compaction.vacuum import vacuum
 from txntable.compaction.vacuum_plan import Reason
 from txntable.compaction.vacuum_report import VacuumProgress, VacuumReport

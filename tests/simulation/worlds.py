@@ -97,7 +97,7 @@ class World:
     def _end(self, turns: Turns, stage: Stage) -> Evidence:
         site, journal = turns.site, stage.journal
         witness = journal.witness("in the end")
-        warehouse = ending.heal(site, witness, stage.outside, self.timeout_ms)
+        warehouse = ending.heal(site, witness, stage.database, self.timeout_ms)
         self.finish(warehouse, site, journal)
         ending.fence_all(warehouse, witness)
         if turns.random.random() < 0.5:
@@ -106,7 +106,7 @@ class World:
             vacuum(warehouse, execute=True)
         fresh = site.open()
         ending.look_at_all(fresh, journal.witness("after all"), list(Level), final=True)
-        ending.check_logs(site, fresh, journal, stage.outside, self.shrinking)
+        ending.check_logs(site, fresh, journal, stage.database, self.shrinking)
         evidence = ending.judge(site, journal, self.judged)
         if self.tidied:
             ending.check_tidied(site, fresh)
@@ -178,7 +178,7 @@ WORLDS: Mapping[str, World] = {
         _MONEY,
     ),
     "exchange": World(
-        "two-phase commit with an outside database, and who disturbs it",
+        "two-phase commit with an external database, and who disturbs it",
         _bank,
         MONEY,
         ("merchant merchant clerk", "merchant merchant", "merchant merchant merchant auditor"),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.client.group_members import IN, sent, site_with_topics, started
-from tests.unit.topics import read_only
+from tests.unit.admin.group_members import IN, sent, site_with_topics, started
+from tests.unit.reading import read_only
 from txntable.errors import OffsetOutOfRangeError
 from txntable.log.cleanup import clean_up
 from txntable.offsets.group_commit import OffsetAndMetadata

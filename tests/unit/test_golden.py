@@ -83,13 +83,13 @@ def test_partition_logs_fold_to_the_same_state(warehouse: Warehouse) -> None:
     assert {key: t.first_offsets for key, t in logs.open.items()} == {(0, 3): {0: 7}}
 
 
-def test_condemned_name_is_remembered_and_refused_to_an_append(warehouse: Warehouse) -> None:
+def test_tombstoned_name_is_remembered_and_refused_to_an_append(warehouse: Warehouse) -> None:
     segments = warehouse.topic_log("orders").segments
-    staged = StagedSegment("p00001/condemned.parquet", 1, 1, 100, "{}", 1, 2, None, 3, f"sha256:{0:064x}")
+    staged = StagedSegment("p00001/tombstoned.parquet", 1, 1, 100, "{}", 1, 2, None, 3, f"sha256:{0:064x}")
     request = AppendRequest(TOPIC_ID, None, False, (SequencedSegment(staged, None),))
 
     assert staged.path in segments.table.tombstones
-    with pytest.raises(TransactionAbortableError, match=r"path=p00001/condemned\.parquet"):
+    with pytest.raises(TransactionAbortableError, match=r"path=p00001/tombstoned\.parquet"):
         decide_append(segments.fold, segments.table, request, 5)
 
 
@@ -273,7 +273,7 @@ def test_merged_and_cut_partition_folds_to_the_same_state(maintained: Warehouse)
     assert {key: t.first_offsets for key, t in logs.open.items()} == {(2001, 0): {0: 15}}
 
 
-def test_name_that_vacuum_condemned_is_remembered(maintained: Warehouse) -> None:
+def test_name_that_vacuum_tombstoned_is_remembered(maintained: Warehouse) -> None:
     tombstones = maintained.topic_log("ledger").segments.table.tombstones
 
     assert [path for path in tombstones if path.endswith(f"x-x-{'e' * 32}.parquet")] == [

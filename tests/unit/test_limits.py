@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.client.group_members import joined
-from tests.unit.client.members import member
+from tests.unit.admin.group_members import joined
+from tests.unit.consumer.members import member
 from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT
 from txntable.coordinator.offset_request import MAX_METADATA_BYTES
 from txntable.coordinator.row_json import LONGEST_NAME_BYTES

@@ -45,7 +45,8 @@ ODD = [
     *(".unfinished-1-2", "_delta_log", "_segments", "__HIVE_DEFAULT_PARTITION__", "null", "-", "--help", "*", "?", "~"),
     *("A", "a", "a.b", "a_b", "'", '"', "`", "$(x)", "{x}", "[x]", "#", "&", "@", "+", "|", "<x>"),
 ]
-texts = st.one_of(st.sampled_from(ODD), st.text(max_size=40), st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True))
+_KAFKAS = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
+texts = st.one_of(st.sampled_from(ODD), st.text(max_size=40), _KAFKAS)
 _STEERING = set("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SAFE = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 
@@ -78,9 +79,14 @@ def test_topic_with_any_name_is_refused_or_lies_below_a_folder_of_its_name(name:
     assert topic_names([segments_root(name).split("/")[1]]) == [name]
 
 
-@given(texts, texts)
+accepted = st.one_of(st.sampled_from([name for name in ODD if not refused_topic(name)]), _KAFKAS).filter(
+    lambda name: not refused_topic(name)
+)
+
+
+@given(accepted, accepted)
 def test_two_topics_share_no_path(one: str, other: str) -> None:
-    assume(one != other and not refused_topic(one) and not refused_topic(other))
+    assume(one != other)
 
     assert not set(paths_of_topic(one)) & set(paths_of_topic(other))
     assert not public_root(one).startswith(f"{public_root(other)}/")

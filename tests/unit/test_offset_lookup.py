@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.client.producing import store_of
-from tests.unit.topics import TOPIC, leave_open, plain, segments_of, send, site_with_topic, transactional
+from tests.unit.producer.producing import store_of
+from tests.unit.reading import TOPIC, leave_open, plain, segments_of, send, site_with_topic, transactional
 from txntable.errors import DamagedDataError, InvalidRequestError, UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
 from txntable.format.records import TopicPartition

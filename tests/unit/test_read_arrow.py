@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
-from tests.unit.client.producing import store_of
-from tests.unit.topics import (
+from tests.unit.producer.producing import store_of
+from tests.unit.reading import (
     TOPIC,
     abort,
     accounts_in,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.doubles.round_trip_store import RoundTripStore
 from tests.simulation.site import Site
-from tests.unit.client.consuming import FIRST, consumer_at, values
+from tests.unit.consumer.consuming import FIRST, consumer_at, values
 from txntable.compaction.latest import LatestRecords
 from txntable.compaction.spec import KeyCleaning, RewriteTask
 from txntable.format.isolation import IsolationLevel

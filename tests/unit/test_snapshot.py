@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.doubles.manual_environment import START_MS
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.client.administering import decide_only
-from tests.unit.topics import (
+from tests.unit.admin.administering import decide_only
+from tests.unit.reading import (
     TOPIC,
     abort,
     accounts_in,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.client.coordinating import run_once
+from tests.unit.upkeep.coordinating import run_once
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
 from txntable.format.layout import topic_names

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.client.administering import decide_only
-from tests.unit.client.producing import store_of
-from tests.unit.topics import (
+from tests.unit.admin.administering import decide_only
+from tests.unit.producer.producing import store_of
+from tests.unit.reading import (
     TOPIC,
     abort,
     commit,

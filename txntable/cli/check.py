@@ -12,17 +12,9 @@ import typer
 
 from txntable.admin.upkeep import Finding, UpkeepLimits, limits_from_text
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, note
+from txntable.cli.output import Rows, camel_headers, note
 
-HEADERS = {
-    "finding": "Finding",
-    "where": "Where",
-    "found": "Found",
-    "limit": "Limit",
-    "unit": "Unit",
-    "note": "Note",
-    "remedy": "Remedy",
-}
+HEADERS = camel_headers("finding where found limit unit note remedy")
 _LIMITS = ", ".join(f"{name}={value}" for name, value in asdict(UpkeepLimits()).items())
 
 

@@ -19,17 +19,11 @@ import typer
 from txntable.admin.admin import Admin
 from txntable.admin.offset_reset import NewPosition, OffsetReset, ResetTarget, planned_reset, positions
 from txntable.cli.connection import Connection
-from txntable.cli.output import Rows, note, tell
+from txntable.cli.output import Rows, dashed_headers, note, tell
 from txntable.errors import GroupIdNotFoundError, InvalidRequestError, NonEmptyGroupError
 from txntable.format.records import TopicPartition
 
-RESET_HEADERS = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "new_offset": "NEW-OFFSET",
-    "executed": "EXECUTED",
-}
+RESET_HEADERS = dashed_headers("group topic partition new_offset executed")
 _DURATION = re.compile(r"P(?!$)(?:(\d+)D)?(?:T(?!$)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _MS = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -17,7 +17,7 @@ from txntable.admin.group_description import GroupDescription, MemberDescription
 from txntable.admin.offset_reset import end_offsets
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.group_reset import partitions_named, reset_offsets
-from txntable.cli.output import Rows, note
+from txntable.cli.output import Rows, dashed_headers, note
 from txntable.errors import (
     GroupSubscribedToTopicError,
     NonEmptyGroupError,
@@ -31,50 +31,16 @@ application = typer.Typer(
     add_completion=False, no_args_is_help=True, help="List, describe, reset and delete consumer groups."
 )
 
-LIST_HEADERS = {"group": "GROUP", "state": "STATE"}
-OFFSET_HEADERS = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "current_offset": "CURRENT-OFFSET",
-    "log_end_offset": "LOG-END-OFFSET",
-    "lag": "LAG",
-    "consumer_id": "CONSUMER-ID",
-    "host": "HOST",
-    "client_id": "CLIENT-ID",
-}
+LIST_HEADERS = dashed_headers("group state")
+OFFSET_HEADERS = dashed_headers("group topic partition current_offset log_end_offset lag consumer_id host client_id")
 METADATA_HEADER = {"metadata": "METADATA"}
-MEMBER_HEADERS = {
-    "group": "GROUP",
-    "consumer_id": "CONSUMER-ID",
-    "group_instance_id": "GROUP-INSTANCE-ID",
-    "host": "HOST",
-    "client_id": "CLIENT-ID",
-    "partitions": "#PARTITIONS",
-    "heartbeat_age_ms": "HEARTBEAT-AGE-MS",
+MEMBER_HEADERS = dashed_headers("group consumer_id group_instance_id host client_id partitions heartbeat_age_ms") | {
+    "partitions": "#PARTITIONS"
 }
-ASSIGNMENT_HEADERS = {
-    "session_timeout_ms": "SESSION-TIMEOUT-MS",
-    "current_epoch": "CURRENT-EPOCH",
-    "current_assignment": "CURRENT-ASSIGNMENT",
-    "target_assignment": "TARGET-ASSIGNMENT",
-}
-STATE_HEADERS = {
-    "group": "GROUP",
-    "assignment_strategy": "ASSIGNMENT-STRATEGY",
-    "state": "STATE",
-    "group_epoch": "GROUP-EPOCH",
-    "members": "#MEMBERS",
-}
-DELETE_HEADERS = {"group": "GROUP", "state": "STATE", "offsets": "OFFSETS", "executed": "EXECUTED", "error": "ERROR"}
-DELETE_OFFSETS_HEADERS = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "current_offset": "CURRENT-OFFSET",
-    "executed": "EXECUTED",
-    "error": "ERROR",
-}
+ASSIGNMENT_HEADERS = dashed_headers("session_timeout_ms current_epoch current_assignment target_assignment")
+STATE_HEADERS = dashed_headers("group assignment_strategy state group_epoch members") | {"members": "#MEMBERS"}
+DELETE_HEADERS = dashed_headers("group state offsets executed error")
+DELETE_OFFSETS_HEADERS = dashed_headers("group topic partition current_offset executed error")
 
 
 class Shown(StrEnum):

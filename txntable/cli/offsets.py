@@ -8,13 +8,13 @@ import typer
 
 from txntable.admin.offset_listing import OffsetSpec, offset_spec
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import Rows
+from txntable.cli.output import Rows, camel_headers
 from txntable.format.isolation import IsolationLevel
 from txntable.format.records import TopicPartition
 
 application = typer.Typer(add_completion=False, no_args_is_help=True, help="List offsets.")
 
-OFFSET_HEADERS = {"topic": "Topic", "partition": "Partition", "offset": "Offset", "timestamp_ms": "Timestamp"}
+OFFSET_HEADERS = camel_headers("topic partition offset timestamp_ms") | {"timestamp_ms": "Timestamp"}
 
 
 @application.callback()

@@ -69,6 +69,16 @@ class Rows:
         return [{name: json_value(value) for name, value in zip(self.headers, row, strict=True)} for row in self.rows]
 
 
+def camel_headers(names: str) -> dict[str, str]:
+    """Return columns and their headers, as most of Kafka's tools have them, by the columns' names, parted by spaces."""
+    return {name: "".join(part.capitalize() for part in name.split("_")) for name in names.split()}
+
+
+def dashed_headers(names: str) -> dict[str, str]:
+    """Return columns and their headers as Kafka's ``kafka-consumer-groups`` has them."""
+    return {name: name.replace("_", "-").upper() for name in names.split()}
+
+
 class Output(ABC):
     """Prints answers; :func:`output_for` makes one."""
 

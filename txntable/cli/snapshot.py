@@ -7,19 +7,12 @@ from typing import Annotated
 import typer
 
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import Rows
+from txntable.cli.output import Rows, camel_headers
 from txntable.snapshot.snapshot import as_of as moment
 from txntable.snapshot.snapshot_description import SnapshotDescription, TopicPosition, describe_snapshot
 
-POSITION_HEADERS = {"position": "Position", "published_position": "PublishedPosition", "head": "Head"}
-TOPIC_HEADERS = {
-    "topic": "Topic",
-    "version": "Version",
-    "decided_through": "DecidedThrough",
-    "merged_through": "MergedThrough",
-    "last_stable_offsets": "LastStableOffsets",
-    "high_watermarks": "HighWatermarks",
-}
+POSITION_HEADERS = camel_headers("position published_position head")
+TOPIC_HEADERS = camel_headers("topic version decided_through merged_through last_stable_offsets high_watermarks")
 
 
 def snapshot(

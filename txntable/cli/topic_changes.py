@@ -15,29 +15,12 @@ import typer
 from txntable.admin.admin import Admin
 from txntable.admin.config_admin import ConfigEntry
 from txntable.cli.connection import Connection, named_values
-from txntable.cli.output import Rows, note, tell
+from txntable.cli.output import Rows, camel_headers, note, tell
 from txntable.format.records import TopicPartition
 
-PARTITIONS_HEADERS = {
-    "topic": "Topic",
-    "partition_count": "PartitionCount",
-    "new_partition_count": "NewPartitionCount",
-    "executed": "Executed",
-}
-CONFIGS_HEADERS = {
-    "topic": "Topic",
-    "name": "Name",
-    "value": "Value",
-    "new_value": "NewValue",
-    "executed": "Executed",
-}
-RECORDS_HEADERS = {
-    "topic": "Topic",
-    "partition": "Partition",
-    "low_watermark": "LowWatermark",
-    "new_low_watermark": "NewLowWatermark",
-    "executed": "Executed",
-}
+PARTITIONS_HEADERS = camel_headers("topic partition_count new_partition_count executed")
+CONFIGS_HEADERS = camel_headers("topic name value new_value executed")
+RECORDS_HEADERS = camel_headers("topic partition low_watermark new_low_watermark executed")
 _LATEST = "latest"
 _NUMBER = re.compile(r"[0-9]{1,19}")
 

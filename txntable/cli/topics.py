@@ -11,7 +11,7 @@ from txntable.admin.config_admin import config_entries
 from txntable.admin.topic_description import TopicDescription
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, note
+from txntable.cli.output import Rows, camel_headers, note
 from txntable.cli.topic_changes import alter, delete_records
 from txntable.format.topic import TopicSettings
 
@@ -19,27 +19,13 @@ application = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Create, list, describe, change and delete topics."
 )
 
-LIST_HEADERS = {
-    "topic": "Topic",
-    "topic_id": "TopicId",
-    "partition_count": "PartitionCount",
-    "key": "Key",
-    "segments": "Segments",
-    "bytes": "Bytes",
-}
-PARTITION_HEADERS = {
-    "topic": "Topic",
-    "partition": "Partition",
-    "log_start_offset": "LogStartOffset",
-    "last_stable_offset": "LastStableOffset",
-    "high_watermark": "HighWatermark",
-    "segments": "Segments",
-    "appended_records": "AppendedRecords",
-    "bytes": "Bytes",
-}
-CONFIG_HEADERS = {"topic": "Topic", "name": "Name", "value": "Value", "source": "Source", "about": "About"}
+LIST_HEADERS = camel_headers("topic topic_id partition_count key segments bytes")
+PARTITION_HEADERS = camel_headers(
+    "topic partition log_start_offset last_stable_offset high_watermark segments appended_records bytes"
+)
+CONFIG_HEADERS = camel_headers("topic name value source about")
 COUNTS = ("segments", "appended_records", "bytes")
-COLUMN_HEADERS = {"topic": "Topic", "column": "Column", "type": "Type", "nullable": "Nullable", "key": "Key"}
+COLUMN_HEADERS = camel_headers("topic column type nullable key")
 
 
 def create(  # noqa: PLR0913 - the interface of a command

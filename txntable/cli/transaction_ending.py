@@ -11,26 +11,13 @@ import typer
 
 from txntable.admin.transaction_abort import AbortTarget
 from txntable.cli.connection import Connection
-from txntable.cli.output import Rows, note
+from txntable.cli.output import Rows, camel_headers, note
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidRequestError
 
-ABORT_HEADERS = {
-    "transactional_id": "TransactionalId",
-    "producer_id": "ProducerId",
-    "producer_epoch": "ProducerEpoch",
-    "action": "Action",
-    "executed": "Executed",
-}
-FENCE_HEADERS = {
-    "transactional_id": "TransactionalId",
-    "producer_id": "ProducerId",
-    "producer_epoch": "ProducerEpoch",
-    "transaction_state": "TransactionState",
-    "action": "Action",
-    "executed": "Executed",
-}
+ABORT_HEADERS = camel_headers("transactional_id producer_id producer_epoch action executed")
+FENCE_HEADERS = camel_headers("transactional_id producer_id producer_epoch transaction_state action executed")
 ABORT_ACTIONS = {
     OpenEpochStatus.OPEN: "abort",
     OpenEpochStatus.DECIDED: "complete what is decided",

@@ -13,7 +13,7 @@ from txntable.admin.admin import Admin
 from txntable.admin.transaction_listing import HangingTransaction, ProducerState, TransactionDescription
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
-from txntable.cli.output import Rows, note
+from txntable.cli.output import Rows, camel_headers, note
 from txntable.cli.transaction_ending import abort, fence
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
@@ -23,35 +23,16 @@ application = typer.Typer(
     add_completion=False, no_args_is_help=True, help="List, describe, abort and fence transactions."
 )
 
-LIST_HEADERS = {
-    "transactional_id": "TransactionalId",
-    "producer_id": "ProducerId",
-    "transaction_state": "TransactionState",
-    "producer_epoch": "ProducerEpoch",
-    "last_outcome": "LastOutcome",
-    "last_batch_id": "LastBatchId",
-    "last_position": "LastPosition",
-}
-PRODUCER_HEADERS = {
-    "producer_id": "ProducerId",
-    "producer_epoch": "ProducerEpoch",
-    "latest_coordinator_epoch": "LatestCoordinatorEpoch",
-    "last_sequence": "LastSequence",
-    "last_timestamp": "LastTimestamp",
-    "current_transaction_start_offset": "CurrentTransactionStartOffset",
-}
-HANGING_HEADERS = {
-    "topic": "Topic",
-    "partition": "Partition",
-    "producer_id": "ProducerId",
-    "producer_epoch": "ProducerEpoch",
-    "coordinator_epoch": "CoordinatorEpoch",
-    "start_offset": "StartOffset",
-    "last_timestamp": "LastTimestamp",
-    "duration_min": "Duration(min)",
-    "transactional_id": "TransactionalId",
-    "status": "Status",
-}
+LIST_HEADERS = camel_headers(
+    "transactional_id producer_id transaction_state producer_epoch last_outcome last_batch_id last_position"
+)
+PRODUCER_HEADERS = camel_headers(
+    "producer_id producer_epoch latest_coordinator_epoch last_sequence last_timestamp current_transaction_start_offset"
+)
+HANGING_HEADERS = camel_headers(
+    "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp duration_min"
+    " transactional_id status"
+) | {"duration_min": "Duration(min)"}
 WAITS_FOR = {
     TransactionState.ONGOING: "its producer, or its timeout",
     TransactionState.PREPARED: "the holder of its token",

@@ -10,12 +10,12 @@ import typer
 from txntable.admin.restoration import Restoration
 from txntable.admin.warehouse_admin import meanings
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, instant_text, note, tell
+from txntable.cli.output import Rows, camel_headers, instant_text, note, tell
 from txntable.format.warehouse_settings import numbers_from_text, settings_from_text
 from txntable.warehouse.warehouse import Warehouse
 
-ALTER_HEADERS = {"name": "Name", "value": "Value", "new_value": "NewValue", "executed": "Executed"}
-FINDING_HEADERS = {"topic": "Topic", "path": "Path", "problem": "Problem"}
+ALTER_HEADERS = camel_headers("name value new_value executed")
+FINDING_HEADERS = camel_headers("topic path problem")
 
 application = typer.Typer(
     add_completion=False,

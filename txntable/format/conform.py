@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import MissingKeyError, SchemaMismatchError
-from txntable.format.delta_types import TIMESTAMP, canonical_type, nullable_type
+from txntable.format.delta_types import TIMESTAMP, canonical_type, inner_fields, nullable_type
 from txntable.format.topic import TopicSettings
 from txntable.format.topic_policy import required_key_column
 
@@ -149,18 +149,14 @@ def _requires_inside(kind: pa.DataType) -> bool:
     """Return whether something inside a type must not be null (a map's keys never are)."""
     if pa.types.is_map(kind):
         return not kind.item_field.nullable or _requires_inside(kind.item_type) or _requires_inside(kind.key_type)
-    return any(not inner.nullable or _requires_inside(inner.type) for inner in _inner_fields(kind))
-
-
-def _inner_fields(kind: pa.DataType) -> list[pa.Field]:
-    return [kind.field(index) for index in range(kind.num_fields)]
+    return any(not inner.nullable or _requires_inside(inner.type) for inner in inner_fields(kind))
 
 
 def _parts(array: pa.Array, kind: pa.DataType) -> list[tuple[pa.Array, pa.Field]]:
     """Return the parts of an array, only where the whole is not null: a null struct has no null fields."""
     present = array.drop_null() if array.null_count else array
     if pa.types.is_struct(kind):
-        return [(pc.struct_field(present, index), kind.field(index)) for index in range(kind.num_fields)]
+        return [(pc.struct_field(present, index), field) for index, field in enumerate(kind.fields)]
     if pa.types.is_map(kind):
         # A slice of a map still shows the items of the whole.
         first, last = (present.offsets[0].as_py(), present.offsets[-1].as_py()) if len(present) else (0, 0)

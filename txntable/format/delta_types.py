@@ -88,11 +88,15 @@ def unsupported_part(kind: pa.DataType) -> pa.DataType | None:
     """Return the innermost type that keeps `kind` from being stored, or ``None``."""
     if canonical_type(kind) is not None:
         return None
-    for index in range(kind.num_fields):
-        part = unsupported_part(kind.field(index).type)
-        if part is not None:
-            return part
-    return kind
+    parts = (unsupported_part(field.type) for field in inner_fields(kind))
+    return next((part for part in parts if part is not None), kind)
+
+
+def inner_fields(kind: pa.DataType) -> list[pa.Field]:
+    """Return the fields of a struct, the element of a list, or key and value of a map; of other types none."""
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return [kind.field(index) for index in range(kind.num_fields)]
 
 
 def nearest_type(kind: pa.DataType) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from txntable.errors import DamagedDataError
+from txntable.format.delta_types import inner_fields
 from txntable.format.parquet_pages import Encoding, Page, pages_of
 
 LARGEST_ROW_GROUP_BYTES = 1024 * 1024 * 1024
@@ -42,7 +43,7 @@ class Chunk:
 
 def leaf_count(kind: pa.DataType) -> int:
     """Return how many of Parquet's columns a column of a type has."""
-    return sum(leaf_count(kind.field(index).type) for index in range(kind.num_fields)) or 1
+    return sum(leaf_count(field.type) for field in inner_fields(kind)) or 1
 
 
 def chunks_of(footer: pq.FileMetaData, group: int, columns: Iterable[int]) -> list[Chunk]:

@@ -23,6 +23,7 @@ from txntable.format.delta_types import (
     canonical_field,
     canonical_type,
     from_delta_field,
+    inner_fields,
     nearest_type,
     nullable_type,
     to_delta_type,
@@ -134,12 +135,7 @@ def _depth(kind: pa.DataType, most: int) -> int:
         return _depth(kind.value_type, most)
     if not pa.types.is_nested(kind) or most < 0:
         return 0
-    inner = [kind.key_type, kind.item_type] if pa.types.is_map(kind) else [field.type for field in _fields_of(kind)]
-    return 1 + max((_depth(each, most - 1) for each in inner), default=0)
-
-
-def _fields_of(kind: pa.DataType) -> list[pa.Field]:
-    return [kind.field(index) for index in range(kind.num_fields)]
+    return 1 + max((_depth(field.type, most - 1) for field in inner_fields(kind)), default=0)
 
 
 def _check_names(fields: list[pa.Field], parent: str) -> None:
@@ -168,12 +164,9 @@ def _structs_in(kind: pa.DataType) -> Iterator[pa.StructType]:
         yield from _structs_in(kind.value_type)
     elif pa.types.is_struct(kind):
         yield kind
-    elif pa.types.is_map(kind):
-        yield from _structs_in(kind.key_type)
-        yield from _structs_in(kind.item_type)
-    elif pa.types.is_nested(kind):
-        for index in range(kind.num_fields):
-            yield from _structs_in(kind.field(index).type)
+    else:
+        for field in inner_fields(kind):
+            yield from _structs_in(field.type)
 
 
 def to_delta_schema(schema: pa.Schema) -> str:
@@ -210,11 +203,7 @@ def needs_timestamp_ntz(schema: pa.Schema) -> bool:
 
 
 def _holds_ntz(kind: pa.DataType) -> bool:
-    if kind == TIMESTAMP_NTZ:
-        return True
-    if pa.types.is_map(kind):
-        return _holds_ntz(kind.key_type) or _holds_ntz(kind.item_type)
-    return any(_holds_ntz(kind.field(index).type) for index in range(kind.num_fields))
+    return bool(kind == TIMESTAMP_NTZ) or any(_holds_ntz(field.type) for field in inner_fields(kind))
 
 
 def all_nullable(schema: pa.Schema) -> pa.Schema:

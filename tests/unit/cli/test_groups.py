@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.admin.group_members import joined
 from tests.unit.cli.conftest import Call
-from tests.unit.client.group_members import joined
 from txntable.format.records import TopicPartition
 from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.warehouse.warehouse import Warehouse

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.doubles.fault_plan import Step
 from tests.simulation.site import Site
 from tests.unit.cli.produced import COMMIT, Produce, produce_on, state, values
-from tests.unit.client.producing import PUT, T_LOG, lose_answers, store_of, unreachable
+from tests.unit.producer.producing import PUT, T_LOG, lose_answers, store_of, unreachable
 from txntable.cli import produce, produce_run, record_source
 from txntable.cli.connection import Connection
 from txntable.cli.main import application

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.simulation.site import Site
+from tests.unit.admin.administering import lose_id, replace_row, row_of
 from tests.unit.cli.conftest import Call
-from tests.unit.client.administering import lose_id, replace_row, row_of
 from txntable.cli import transactions
 from txntable.cli.connection import Connection
 from txntable.coordinator.transaction_state import TransactionState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import Site
-from tests.unit.client.consuming import consumer_at, poll_records
+from tests.unit.consumer.consuming import consumer_at, poll_records
 from txntable.compaction.compactor import compact
 from txntable.compaction.spec import TopicReport
 from txntable.errors import InvalidProducerEpochError

@@ -40,7 +40,7 @@ def test_text_that_is_no_token_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("token", "outcome"), [(NOW, Outcome.COMMIT), (BEFORE, Outcome.ABORT), (NEVER, Outcome.ABORT)])
-def test_prepared_transaction_ends_as_the_outside_database_did(
+def test_prepared_transaction_ends_as_the_external_database_did(
     a_row: RowBuilder, token: str | None, outcome: Outcome
 ) -> None:
     row = a_row(S.PREPARED, token=NOW, decision=Decision(4, Outcome.COMMIT, 9))
@@ -143,7 +143,7 @@ def test_token_that_contradicts_the_row_is_told(
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.ONGOING])
 def test_prepare_is_refused_when_its_batch_has_committed(a_row: RowBuilder, state: S) -> None:
-    """Once it is prepared the outside database may commit: the decision would find out too late."""
+    """Once it is prepared the external database may commit: the decision would find out too late."""
     request = PrepareRequest(7, 5, NOW, 20, "monday", BatchMemory(name_known=True))
 
     with pytest.raises(BatchAlreadyCommittedError):

@@ -1,0 +1,184 @@
+"""Ending transactions that the transaction log cannot end any more (behaviour 121; PROTOCOL.md §6.5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.doubles.fault_plan import Fault, at
+from tests.doubles.stepping_store import ProcessKilled
+from tests.simulation.site import Site
+from tests.unit.admin.administering import (
+    PLACE,
+    is_stable,
+    lose_id,
+    names,
+    opened,
+    replace_row,
+    row_of,
+)
+from tests.unit.producer.producing import PUT, accounts, row, started, store_of
+from txntable.coordinator.enrolment import EnrolledTopic
+from txntable.coordinator.open_epoch_status import OpenEpochStatus
+from txntable.coordinator.transaction_state import TransactionState as S
+from txntable.errors import (
+    DamagedDataError,
+)
+from txntable.partition.markers import Marker
+from txntable.partition.offsets import decided_through
+from txntable.partition.stable_offset import high_watermark
+from txntable.warehouse.warehouse import Warehouse
+
+
+def unenrol(warehouse: Warehouse) -> None:
+    seen = row_of(warehouse)
+    elsewhere = {"f" * 32: EnrolledTopic("gone", frozenset({0}))}
+    replace_row(warehouse, replace(seen, topics=elsewhere, position=seen.position + 1))
+
+
+def forget_transaction(warehouse: Warehouse, *, epoch: int) -> None:
+    """As from a backup: the id is EMPTY under an epoch."""
+    seen = row_of(warehouse)
+    empty = replace(
+        seen, state=S.EMPTY, topics={}, started_position=None, producer_epoch=epoch, position=seen.position + 1
+    )
+    replace_row(warehouse, empty)
+
+
+@pytest.mark.parametrize("way", ["offset", "epoch"])
+@pytest.mark.parametrize("status", [OpenEpochStatus.PAST, OpenEpochStatus.UNENROLLED, OpenEpochStatus.IDLE])
+def test_abort_by_place_ends_a_hanging_transaction_with_a_marker_of_its_own(
+    site: Site, status: OpenEpochStatus, way: str
+) -> None:
+    warehouse = site.open()
+    opened(warehouse)
+    named = names(warehouse, way)
+    if status is OpenEpochStatus.PAST:
+        lose_id(warehouse)
+    elif status is OpenEpochStatus.UNENROLLED:
+        unenrol(warehouse)
+    else:
+        forget_transaction(warehouse, epoch=0)
+    assert not is_stable(site)
+
+    aborted = site.open().admin().abort_transaction(**named)
+
+    assert aborted.status is status
+    assert (accounts(site, "u"), is_stable(site)) == ([], True)
+    assert site.open().admin().find_hanging_transactions(max_transaction_timeout_ms=0) == []
+    with started(site.open()).transaction() as txn:
+        txn.send("u", row=row("next"))
+    assert accounts(site, "u") == ["next"]
+
+
+def test_marker_of_a_hanging_transaction_stands_at_a_position_that_decides_nothing_else(site: Site) -> None:
+    warehouse = site.open()
+    opened(warehouse)
+    lose_id(warehouse)
+
+    site.open().admin().abort_transaction(**PLACE, start_offset=0)
+
+    head = warehouse.transactions.refresh()
+    (marker,) = markers_of(site)
+    log = warehouse.topic_log("u")
+    topic_id = log.settings().topic_id
+    assert (marker.position, decided_through(log.segments.table.numbers, topic_id)) == (head, head)
+
+
+def test_marker_of_a_hanging_transaction_takes_a_new_position_when_later_markers_overtake_it(site: Site) -> None:
+    warehouse, admins, other = site.open(), site.open(), site.open()
+    opened(warehouse)
+    lose_id(warehouse)
+    overtaking = opened(other, "other")
+    admin = admins.admin()
+
+    def overtake(step: Any) -> None:
+        if step.operation is PUT and "u/_segments/_delta_log" in step.path and overtaking.state == "IN_TRANSACTION":
+            overtaking.commit_transaction()
+
+    store_of(admins).on_step = overtake
+    admin.abort_transaction(**PLACE, start_offset=0)
+
+    assert overtaking.state == "READY", "the race was not played"
+    assert (accounts(site, "u"), is_stable(site)) == (["open"], True)
+    positions = {marker.producer_id: marker.position for marker in markers_of(site)}
+    assert positions[0] > positions[1]
+
+
+def markers_of(site: Site) -> list[Marker]:
+    log = site.open().topic_log("u").segments
+    log.refresh()
+    return list(log.fold.markers.values())
+
+
+def test_abort_of_a_hanging_transaction_by_two_admins_writes_one_marker(site: Site) -> None:
+    warehouse, first, second = site.open(), site.open(), site.open()
+    opened(warehouse)
+    lose_id(warehouse)
+    others: list[int] = []
+    admin, other_admin = first.admin(), second.admin()
+
+    def overtake(step: Any) -> None:
+        if step.operation is PUT and "u/_segments/_delta_log" in step.path and not others:
+            others.append(1)
+            other_admin.abort_transaction(**PLACE, start_offset=0)
+
+    store_of(first).on_step = overtake
+    admin.abort_transaction(**PLACE, start_offset=0)
+
+    assert others
+    log = warehouse.topic_log("u")
+    topic_id = log.settings().topic_id
+    assert high_watermark(log.segments.table, topic_id, 0) == 2, "one record, one marker"
+
+
+def test_abort_of_a_hanging_transaction_only_says_what_it_would_do_when_it_validates(site: Site) -> None:
+    warehouse = site.open()
+    opened(warehouse)
+    lose_id(warehouse)
+
+    aborted = site.open().admin().abort_transaction(**PLACE, start_offset=0, validate_only=True)
+
+    assert (aborted.transactional_id, aborted.status) == (None, OpenEpochStatus.PAST)
+    assert not is_stable(site)
+
+
+def test_abort_of_a_hanging_transaction_can_be_killed_anywhere_and_called_again(site: Site) -> None:
+    opened(site.open())
+    lose_id(site.open())
+    trial = site.copy().open()
+    trial.admin().abort_transaction(**PLACE, start_offset=0)
+
+    for number in range(1, len(store_of(trial).steps) + 1):
+        for fault in (Fault.KILL_BEFORE, Fault.KILL_AFTER):
+            crashed = site.copy()
+            with pytest.raises(ProcessKilled):
+                crashed.open(at(number, fault)).admin().abort_transaction(**PLACE, start_offset=0)
+
+            if not is_stable(crashed):
+                crashed.open().admin().abort_transaction(**PLACE, start_offset=0)
+
+            assert (accounts(crashed, "u"), is_stable(crashed)) == ([], True), (number, fault)
+
+
+def test_abort_refuses_an_epoch_that_the_transaction_log_never_gave(site: Site) -> None:
+    """A transaction log restored from a backup gives the epoch again: a marker now would end that one."""
+    warehouse = site.open()
+    with started(warehouse).transaction() as txn:
+        txn.send("u", row=row("a"))
+    opened(warehouse, topic="t")
+    forget_transaction(warehouse, epoch=1)
+    site.advance_ms(1_000)
+    (hanging,) = site.open().admin().find_hanging_transactions(max_transaction_timeout_ms=0)
+
+    assert hanging.status is OpenEpochStatus.AHEAD
+    for validate_only in (True, False):
+        with pytest.raises(DamagedDataError, match="restore"):
+            site.open().admin().abort_transaction(
+                topic="t",
+                partition=hanging.topic_partition.partition,
+                start_offset=hanging.start_offset,
+                validate_only=validate_only,
+            )
