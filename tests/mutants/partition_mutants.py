@@ -23,10 +23,11 @@ PARTITION_MUTANTS = (
         (
             Edit(
                 _MARKERS,
-                "        for partition in sorted(one.partitions):\n",
-                "        opened = logs.open.get((one.producer_id, one.ends))\n"
-                "        for partition in sorted(one.partitions & (opened.first_offsets.keys() if "
-                "opened else set())):\n",
+                "for partition in sorted(one.partitions)}",
+                "for partition in sorted(p for p in one.partitions if (str(p), str(one.producer_id), str(one.ends)) in "
+                "{(str(s.partition), str(one.producer_id), str(one.ends)) for s in one.segments} | "
+                "{tuple(f.partition_values[n] for n in ('_partition', '_producer_id', '_producer_epoch')) "
+                "for f in self._table.files})}",
             ),
         ),
         Killer("bank", 2),
@@ -38,8 +39,8 @@ PARTITION_MUTANTS = (
         (
             Edit(
                 _MARKERS,
-                "key=lambda m: m.position)\n    if not owed:\n",
-                "key=lambda m: m.position)[:1]\n    if not owed:\n",
+                "    owed = still_owed(logs, table, topic_id, decided)\n",
+                "    owed = still_owed(logs, table, topic_id, decided)[:1]\n",
             ),
         ),
         Killer("bank", 16),
@@ -48,15 +49,67 @@ PARTITION_MUTANTS = (
         "marker-written-again",
         "a marker is written though the topic is through with its decision",
         "6.4",
-        (Edit(_MARKERS, "if m.position > through)", "if m.position >= 0)"),),
+        (
+            Edit(
+                _MARKERS,
+                "    owed = still_owed(logs, table, topic_id, decided)\n",
+                "    owed = sorted(decided, key=lambda one: one.position)\n",
+            ),
+        ),
         Killer("bank", 3),
     ),
     Mutant(
         "decided-through-runs-ahead",
         "a topic says that it is through with one decision more than was known",
         "5.1, 6.4",
-        (Edit(_MARKERS, "topic_id), known_through))\n", "topic_id), known_through + 1))\n"),),
+        (Edit(_MARKERS, "self._topic_id), known_through)]\n", "self._topic_id), known_through + 1)]\n"),),
         Killer("answers", 1),
+    ),
+    Mutant(
+        "carried-segments-appended-again",
+        "whether a decision is owed goes by its marker's row, and not by `decided_through`",
+        "6.4",
+        (
+            Edit(
+                _MARKERS,
+                "(one for one in decided if one.position > through)",
+                "(one for one in decided if (one.producer_id, one.ends) not in logs.markers)",
+            ),
+        ),
+        Killer("compaction"),
+    ),
+    Mutant(
+        "carried-segments-left-out",
+        "a completer writes the markers of decisions, and appends nothing that they carry",
+        "6.4",
+        (Edit(_MARKERS, "        for segment in one.segments:\n", "        for segment in one.segments[:0]:\n"),),
+        Killer("bank"),
+    ),
+    Mutant(
+        "carried-segments-share-offsets",
+        "a segment that a decision carries takes one offset, whatever its records",
+        "6.4",
+        (
+            Edit(
+                _MARKERS,
+                "self._take_offsets(segment.partition, segment.records)",
+                "self._take_offsets(segment.partition, 1)",
+            ),
+        ),
+        Killer("bank"),
+    ),
+    Mutant(
+        "carried-segments-vacuumed",
+        "vacuum goes by the epoch of an id's row, also where its decision is not complete",
+        "5.7",
+        (
+            Edit(
+                "compaction/vacuum.py",
+                "return ProducerStatus(decision.epoch, under_way=True)",
+                "return ProducerStatus(row.producer_epoch, under_way=True)",
+            ),
+        ),
+        Killer("vacuum"),
     ),
     Mutant(
         "next-offset-from-live-rows",

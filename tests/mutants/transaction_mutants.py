@@ -268,7 +268,7 @@ TRANSACTION_MUTANTS = (
             ),
             Edit(
                 _SHARD,
-                "    check_batch(request.memory.last_integer, request.memory.name_known, committed_batch)\n",
+                "    check_batch(request.memory.last_integer, request.memory.name_known, batch_id)\n",
                 "",
             ),
         ),
