@@ -1356,7 +1356,7 @@ def read_checkpoint(log: str, version: int, data: bytes, entry: Entry) -> State 
     """The state at it; null where it is of another log."""
     need(len(data) <= MAX_ENTRY, "a checkpoint of more than 256 MiB")
     try:
-        file = pq.ParquetFile(io.BytesIO(data))
+        file = pq.ParquetFile(pa.BufferReader(data))
         if (file.schema_arrow.metadata or {}).get(b"txntable.entry", b"").decode("latin-1") != entry.digest:
             return None
         need(set(CHECKPOINT) <= set(file.schema_arrow.names), "a checkpoint without one of the five columns")
@@ -1868,7 +1868,7 @@ def read_segment(store: Any, topic: str, row: Row, columns: list[Json]) -> list[
     algorithm, digest = row.tag.get("digest", "none:").split(":")
     need(algorithm != "sha256" or sha(data) == digest, f"{where}: another digest")
     try:
-        file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         table_ = file.read()
         stats = load_json_lenient(row.add.get("stats"))
         counts = {row.tag.get("records", table_.num_rows), stats.get("numRecords", table_.num_rows)}

@@ -203,8 +203,9 @@ def test_reader_reads_every_level_without_an_error_or_a_warning(world: Guarded, 
     polled = sum(len(records) for records in consumer.poll().values())
     consumer.close()
 
-    # The third transaction is decided and nobody has completed it: who cannot write waits for who can.
-    assert found == {"snapshot": 2, "read_committed": 2, "read_uncommitted": 3}
+    # The third transaction is decided and nobody has completed it: who cannot write waits for who can, and nothing of
+    # it is in the partition logs yet.
+    assert found == {"snapshot": 2, "read_committed": 2, "read_uncommitted": 2}
     assert polled == 2
     assert snapshot.position < warehouse.transactions.refresh()
     assert admin.list_topics() == ["t"]

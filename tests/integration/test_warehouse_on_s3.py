@@ -73,7 +73,7 @@ def test_racing_producers_with_handles_of_their_own_lose_nothing(server: LockedM
 
 
 def test_steady_transaction_makes_few_requests_and_no_list(server: LockedMotoServer) -> None:
-    """Eight requests beside the segment's own put, and one small GET beside each of the six commits' puts."""
+    """Seven requests beside the segment's own put, and one small GET beside each of the four commits' puts."""
     warehouse = create(server, "counted")
     warehouse.admin().create_topic("t", partitions=1, schema=TWO_COLUMNS)
     producer = warehouse.producer("etl")
@@ -88,11 +88,11 @@ def test_steady_transaction_makes_few_requests_and_no_list(server: LockedMotoSer
     transaction()
 
     # One of the puts is the segment's own; a LIST would be a second GET, of the bucket.
-    assert dict(server.requests) == {"PUT": 8, "GET": 7}
+    assert dict(server.requests) == {"PUT": 6, "GET": 6}
 
 
-def test_steady_transaction_with_offsets_makes_two_more_puts_and_no_list(server: LockedMotoServer) -> None:
-    """Two commits more: the offsets are one when they are sent, and one when they are settled."""
+def test_steady_transaction_with_offsets_makes_three_more_puts_and_no_list(server: LockedMotoServer) -> None:
+    """Three commits more: the group is enrolled, its offsets are sent, and settled."""
     warehouse = create(server, "offsets")
     warehouse.admin().create_topic("t", partitions=1, schema=TWO_COLUMNS)
     producer = warehouse.producer("etl")
@@ -108,4 +108,4 @@ def test_steady_transaction_with_offsets_makes_two_more_puts_and_no_list(server:
     server.requests.clear()
     transaction(3)
 
-    assert dict(server.requests) == {"PUT": 10, "GET": 10}
+    assert dict(server.requests) == {"PUT": 9, "GET": 10}

@@ -31,7 +31,7 @@ def open_transaction(warehouse: Warehouse, account: str) -> Producer:
 def decide_only(warehouse: Warehouse, producer: Producer) -> None:
     """Commit, and leave the completion to others."""
     assert isinstance(warehouse.store, SteppingStore)
-    warehouse.store.plan = (on(Operation.PUT, "markers/", Fault.FAIL_BEFORE, occurrence=None),)
+    warehouse.store.plan = (on(Operation.PUT_IF_ABSENT, "_segments/_delta_log", Fault.FAIL_BEFORE, occurrence=None),)
     producer.commit_transaction()
     warehouse.store.plan = ()
 
