@@ -132,6 +132,7 @@ def _be_killed(warehouse: Warehouse, spark: SparkSession, story: Story) -> None:
     ) as consumer:
         consumer.subscribe(CONFIG.sources)
         transaction.write(TOPIC, add_flights(consumer.read(spark), current_delays(process, spark)))
+        transaction.flush()
         transaction.send_offsets(consumer)
     written = _records(warehouse, spark, IsolationLevel.READ_UNCOMMITTED) - before
     shown = _records(warehouse, spark, IsolationLevel.SNAPSHOT) - before

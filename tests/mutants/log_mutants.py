@@ -127,7 +127,7 @@ LOG_MUTANTS = (
                 "            return Committed(commit.version)\n",
             ),
         ),
-        Killer("sleepers", 110),
+        Killer("sleepers", 150),
     ),
     Mutant(
         "decided-on-a-stale-state",
@@ -220,7 +220,7 @@ LOG_MUTANTS = (
                 _CLEANUP, "    horizon_ms = now_ms - retention_ms\n", "    horizon_ms = now_ms + 0 * retention_ms + 1\n"
             ),
         ),
-        Killer("office", 21),
+        Killer("office", 334),
     ),
     Mutant(
         "put-before-it-is-folded",
@@ -276,7 +276,7 @@ LOG_MUTANTS = (
         "who finds new entries does not ask whether what they stand on is there",
         "4.2 rule 13",
         (Edit(_VIEW, "            due = True\n", "            due = False\n"),),
-        Killer("vanishing", 157),
+        Killer("vanishing", 186),
     ),
     Mutant(
         "decided-on-a-log-that-is-gone",

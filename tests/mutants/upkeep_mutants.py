@@ -227,13 +227,18 @@ UPKEEP_MUTANTS = (
     ),
     Mutant(
         "vacuum-takes-a-needed-marker",
-        "vacuum deletes the constant file of a marker that somebody is about to write",
+        "vacuum goes by the epoch of an id's row, and deletes the file of a marker that somebody is about to write",
         "5.7",
         (
             Edit(
                 _PLAN,
                 "    return Reason.TRANSACTION if name.kind is FileKind.MARKER and needed else Reason.UNNAMED\n",
                 "    return Reason.UNNAMED if needed else Reason.UNNAMED\n",
+            ),
+            Edit(
+                _VACUUM,
+                "return ProducerStatus(decision.epoch, under_way=True)",
+                "return ProducerStatus(row.producer_epoch, under_way=True)",
             ),
         ),
         Killer("markers", 44),

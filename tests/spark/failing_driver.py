@@ -30,18 +30,16 @@ class Death(Enum):
 
     BEFORE_THE_JOB = "before the job"
     IN_A_TASK = "while a task uploads"
-    BEFORE_ENROLMENT = "after the job, before the enrolment"
-    AFTER_ENROLMENT = "after the enrolment"
-    AFTER_APPEND = "after the append"
+    BEFORE_DECISION = "after the job, before the decision"
     AFTER_DECISION = "after the decision"
+    AFTER_APPEND = "after the decided segments are appended"
     AFTER_COMPLETION = "after the completion"
 
 
 # The commit, by its log and its number in the transaction, after which a driver dies.
 _COMMITS = {
-    Death.AFTER_ENROLMENT: (TRANSACTION_LOG_ROOT, 1),
+    Death.AFTER_DECISION: (TRANSACTION_LOG_ROOT, 1),
     Death.AFTER_APPEND: (segments_root(TOPIC), 1),
-    Death.AFTER_DECISION: (TRANSACTION_LOG_ROOT, 2),
 }
 
 
@@ -93,7 +91,7 @@ def run(spark: Any, warehouse: Warehouse, label: str, death: Death | None) -> No
     with Path(f"{warehouse.url}-jobs").open("a") as jobs:
         jobs.write(f"{label}\n")
     Transaction(producer).write(TOPIC, frame(spark, label))
-    if death is Death.BEFORE_ENROLMENT:
+    if death is Death.BEFORE_DECISION:
         die()
     producer.commit_transaction()
     if death is Death.AFTER_COMPLETION:

@@ -150,10 +150,9 @@ def test_a_batch_is_visible_whole_or_not_at_all_when_its_driver_is_dead(
     [
         (Death.BEFORE_THE_JOB, 1),
         (Death.IN_A_TASK, 2),
-        (Death.BEFORE_ENROLMENT, 2),
-        (Death.AFTER_ENROLMENT, 2),
-        (Death.AFTER_APPEND, 2),
+        (Death.BEFORE_DECISION, 2),
         (Death.AFTER_DECISION, 1),
+        (Death.AFTER_APPEND, 1),
         (Death.AFTER_COMPLETION, 1),
     ],
     ids=[death.name for death in Death],
@@ -174,5 +173,5 @@ def test_each_batch_is_committed_once_after_the_next_driver_has_recovered(driver
     assert visible["NONE"] == source(*ALL_DEATHS)
     assert left["missing"] == []
     assert (left["met"], left["victim_is_there"], left["unfinished"]) == (True, False, 1)
-    # Of the first partition's segment in the task, and of two tasks' segments in both jobs that were never appended.
-    assert len(left["orphans"]) >= 1 + 2 * PARTITIONS
+    # Of the first partition's segment in the task, and of two tasks' segments in the job that was never decided.
+    assert len(left["orphans"]) >= 1 + PARTITIONS

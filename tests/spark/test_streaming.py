@@ -41,7 +41,7 @@ FILES = 9
 # The trap has to know the group that it kills, which is there when the program is.
 WAIT_FOR_THE_TRAP = "import runpy; input(); runpy.run_module('tests.spark.streaming_program', run_name='__main__')"
 # What the process does that commits; segments are uploaded by tasks.
-COMMITTING = ["T ENROL", "S APPEND", "T COMMIT", "a constant file", "S MARKERS", "P PROJECT", "T COMPLETE"]
+COMMITTING = ["a constant file", "T COMMIT", "S MARKERS", "P PROJECT", "T COMPLETE"]
 
 
 def made(tmp_path: Path, *topics: str) -> Warehouse:
@@ -154,7 +154,7 @@ def test_each_record_is_in_the_topic_once_wherever_a_process_of_the_sink_is_kill
 DEADLY = [
     (EACH, f"before {UPLOADS}"),
     (SINK, "after a segment"),
-    (SINK, "after S APPEND"),
+    (SINK, "after S MARKERS"),
     (EACH, "after T COMMIT"),
     (SINK, f"after {AFTER_COMMIT}"),
     (EACH, f"after {AFTER_COMMIT}"),
