@@ -30,7 +30,7 @@ from txntable.spark.writing.stream_batch import commit_batch
 from txntable.spark.writing.streaming_query import checkpoint_query_id, task_query_id
 from txntable.spark.writing.writer import WriteTarget, check_schema
 from txntable.storage.object_store import StoreSpec
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_warehouse
 from txntable.warehouse.warehouse_creation import read_identity
 
 _open_warehouses: dict[str, Warehouse] = {}
@@ -125,7 +125,7 @@ def _opened(spec: StoreSpec) -> Warehouse:
     key = store_key(spec)
     held = _open_warehouses.get(key)
     if held is None or read_identity(held.store) != held.identity:
-        held = _open_warehouses[key] = Warehouse.open(spec.url, spec.options, durability=spec.durability)
+        held = _open_warehouses[key] = open_warehouse(spec)
     return held
 
 
