@@ -13,9 +13,9 @@ from pyspark.errors import PySparkException
 
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, note
+from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import SNAPSHOT_VIEW
 from txntable.jobs.session import spark_session
-from txntable.snapshot.snapshot import IsolationLevel
 from txntable.snapshot.snapshot import as_of as as_of_text
 from txntable.spark.pipelines.transforms import query_refusal
 

@@ -46,7 +46,7 @@ from txntable.storage.object_store import (
     name_is_taken,
 )
 from txntable.storage.object_writer import open_writer
-from txntable.storage.system_calls import FileStatus, MachineCalls, SystemCalls
+from txntable.storage.system_calls import MachineCalls, SystemCalls
 from txntable.storage.unfinished_file import UnfinishedFile
 
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -140,7 +140,7 @@ class LocalFolder(ObjectStore):
         if not stat.S_ISREG(status.st_mode):
             return None
         self._folders.saw(parent_of(path))
-        return _meta(path, status)
+        return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
@@ -317,10 +317,6 @@ class _LocalSink:
 
 def _is_unfinished(name: str) -> bool:
     return name.startswith(TEMPORARY_PREFIX)
-
-
-def _meta(path: str, status: FileStatus) -> ObjectMeta:
-    return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 @contextmanager

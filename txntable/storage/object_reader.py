@@ -137,22 +137,16 @@ class ObjectReader(io.RawIOBase):
     def _range(self, start: int, length: int) -> bytes:
         if self._size <= WHOLE_BYTES:
             if self._tail is None:
-                self._tail = self._fetch_whole()
+                found = self._store.get(self._path)
+                self._tail = self._checked(None if found is None else found.data, self._size)
             return self._tail[start : start + length]
         tail_start = self._size - _TAIL_BYTES
         if start < tail_start:
-            return self._fetch(start, length)
+            return self._checked(self._store.get_range(self._path, start, length), length)
         if self._tail is None:
             # A byte more than there should be: an object that is longer is another one.
             self._tail = self._checked(self._store.get_range(self._path, tail_start, _TAIL_BYTES + 1), _TAIL_BYTES)
         return self._tail[start - tail_start : start - tail_start + length]
-
-    def _fetch_whole(self) -> bytes:
-        found = self._store.get(self._path)
-        return self._checked(None if found is None else found.data, self._size)
-
-    def _fetch(self, start: int, length: int) -> bytes:
-        return self._checked(self._store.get_range(self._path, start, length), length)
 
     def _checked(self, data: bytes | None, length: int) -> bytes:
         if data is None or len(data) != length:

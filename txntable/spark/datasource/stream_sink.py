@@ -99,7 +99,9 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
             batch_id=options.batch_id,
         )
     freeze_loaded()
-    transactional_id = _own_id(options) if options.transactional_id is None else options.transactional_id
+    transactional_id = options.transactional_id
+    if transactional_id is None:
+        transactional_id = f"stream-{checkpoint_query_id(options.checkpoint_location, options.store)}"
     warehouse = _opened(options.store)
     topic = warehouse.topic_log(options.topic)
     settings = topic.settings()
@@ -114,10 +116,6 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
 def stream_committer(options: WriteOptions) -> DataSourceStreamArrowWriter:
     """Return what commits micro-batches that others uploaded."""
     return StreamWriter(options, None)
-
-
-def _own_id(options: WriteOptions) -> str:
-    return f"stream-{checkpoint_query_id(options.checkpoint_location, options.store)}"
 
 
 def _opened(spec: StoreSpec) -> Warehouse:
