@@ -133,7 +133,7 @@ def forget_topic(rows: Iterable[OffsetRow], topic: str, topic_id: str) -> Offset
     topic, topic_id : str
         What was deleted: offsets in a later topic of the name stay.
     """
-    gone = (row for row in rows if row.topic == topic and _topic_ids(row) <= {topic_id})
+    gone = (row for row in rows if row.topic == topic and topic_ids(row) <= {topic_id})
     return OffsetLogTransition(None, removed=tuple(gone))
 
 
@@ -204,7 +204,8 @@ def _later(committed: CommittedOffset | None, pending: PendingOffset, decision: 
     return CommittedOffset(pending.offset, pending.metadata, pending.topic_id, pending.request, decision.position)
 
 
-def _topic_ids(row: OffsetRow) -> set[str]:
+def topic_ids(row: OffsetRow) -> set[str]:
+    """Return the ids of the topics of that name that a row's offsets are of."""
     known = () if row.committed is None else (row.committed.topic_id,)
     return {*known, *(each.topic_id for each in row.pending)}
 

@@ -13,11 +13,11 @@ from pyspark.errors import PySparkException
 
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, note
-from txntable.errors import InvalidRequestError
+from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import SNAPSHOT_VIEW
 from txntable.jobs.session import spark_session
-from txntable.snapshot.snapshot import IsolationLevel
 from txntable.snapshot.snapshot import as_of as as_of_text
+from txntable.spark.pipelines.transforms import query_refusal
 
 
 def sql(
@@ -46,9 +46,7 @@ def sql(
             warehouse.create_views(spark, topics, moment, isolation_level=isolation_level)
             found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:
-            raise InvalidRequestError(
-                f"spark refuses the query: {_first_line(error)}", condition=error.getCondition()
-            ) from error
+            raise query_refusal("the query", error) from error
     if found.num_rows > limit:
         note(f"only the first {limit} rows; --limit shows more")
     columns = [column.to_pylist()[:limit] for column in found.columns]
@@ -75,11 +73,6 @@ def distinct_headers(names: Sequence[str]) -> dict[str, str]:
             distinct = f"{name}_{number}"
         headers[distinct] = name
     return headers
-
-
-def _first_line(error: PySparkException) -> str:
-    text = (error.getMessage() or str(error)).strip()
-    return text.splitlines()[0] if text else type(error).__name__
 
 
 command = on_warehouse(sql)

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from txntable.errors import TxnTableError
+from txntable.format.isolation import IsolationLevel
 from txntable.jobs.flights.source import SCHEMA, month_name
 from txntable.jobs.flights.story import Event, Story
 from txntable.producer.producer import Producer
-from txntable.snapshot.snapshot import IsolationLevel
 from txntable.warehouse.warehouse import Warehouse
 
 TOPIC = "flights"

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from txntable.cli.output import Rows
+from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import public_root, segments_root
 from txntable.jobs.flights import loading as flights_loading
 from txntable.jobs.flights import route_delays
 from txntable.jobs.flights.source import MISSING, SCHEMA, ColumnDigest, SourceDigest
 from txntable.jobs.flights.story import Story
-from txntable.snapshot.snapshot import IsolationLevel
 from txntable.spark.scan.reader import spark_url
 from txntable.warehouse.warehouse import Warehouse
 

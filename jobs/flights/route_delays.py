@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
+from txntable.format.isolation import IsolationLevel
 from txntable.jobs.flights.loading import TOPIC as FLIGHTS
 from txntable.jobs.flights.story import Event, Story
 from txntable.producer.transaction import Transaction
-from txntable.snapshot.snapshot import IsolationLevel
 from txntable.spark.pipelines.latest_rows import latest_rows
 from txntable.spark.pipelines.pipeline import Pipeline, PipelineRun
 from txntable.spark.pipelines.pipeline_config import PipelineConfig

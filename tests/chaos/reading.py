@@ -11,8 +11,8 @@ from tests.chaos.program import Program
 from tests.checker.operations import Bounds, Level, Look, Place, Read, Seen
 from tests.checker.recorder import Answer
 from txntable.errors import OffsetOutOfRangeError
+from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.isolation import IsolationLevel
-from txntable.format.schema import TIMESTAMP_COLUMN
 from txntable.partition.topic_view import TopicView
 from txntable.segments.segment_reader import OFFSET_COLUMN
 from txntable.snapshot.snapshot import records_of

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txntable.errors import SchemaMismatchError
+from txntable.format.conform import TIMESTAMP_COLUMN, conform
 from txntable.format.schema import (
     KAFKA_SCHEMA,
-    TIMESTAMP_COLUMN,
     all_nullable,
     check_topic_schema,
-    conform,
     from_delta_schema,
     needs_timestamp_ntz,
     public_schema,

@@ -13,8 +13,7 @@ import pytest
 
 from tests.doubles.memory_store import MemoryStore
 from txntable.errors import InvalidRequestError, StoreUnavailableError
-from txntable.format.conform import conform
-from txntable.format.schema import TIMESTAMP_COLUMN
+from txntable.format.conform import TIMESTAMP_COLUMN, conform
 from txntable.format.topic import TopicSettings
 from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_writer import SegmentWriter

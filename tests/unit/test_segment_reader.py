@@ -16,8 +16,9 @@ from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.memory_store import MemoryStore
 from tests.doubles.stepping_store import SteppingStore
 from txntable.errors import DamagedDataError, SchemaMismatchError, StoreUnavailableError
+from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.delta_types import TIMESTAMP
-from txntable.format.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN
+from txntable.format.schema import OFFSET_DELTA_COLUMN
 from txntable.format.topic import TopicSettings
 from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_columns import PlannedSegment

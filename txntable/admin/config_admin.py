@@ -6,7 +6,7 @@ Owns no rule: what a setting may be is :mod:`txntable.format.topic_config`'s, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -76,7 +76,12 @@ def alter_configs(
             now = log.settings()
             decide(log.segments.table)
         return now
-    known(log.segments.commit("ALTER CONFIGS", decide), log.name)
+    return changed(log, "ALTER CONFIGS", decide)
+
+
+def changed(log: TopicLog, operation: str, decide: Callable[[TableState], Sequence[Action]]) -> TopicSettings:
+    """Change a topic by one commit of its segment log; return its settings then."""
+    known(log.segments.commit(operation, decide), log.name)
     log.catch_up()
     return log.settings()
 

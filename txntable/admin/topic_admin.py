@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
+from txntable.admin.config_admin import changed
 from txntable.admin.topic_description import PartitionDescription, TopicDescription, count_live
 from txntable.admin.transaction_admin import listed
 from txntable.coordinator.error_kinds import shown
@@ -102,13 +103,7 @@ class TopicAdmin:
     def add_columns(self, topic: str, columns: pa.Schema | Sequence[pa.Field]) -> TopicSettings:
         """Add columns to a topic; those that are there already are left."""
         log = self._topic_log(topic)
-
-        def decide(table: TableState) -> Sequence[Action]:
-            return decide_new_columns(log.segments.fold, table, columns)
-
-        known(log.segments.commit("ADD COLUMNS", decide), topic)
-        log.catch_up()
-        return log.settings()
+        return changed(log, "ADD COLUMNS", lambda table: decide_new_columns(log.segments.fold, table, columns))
 
     def create_partitions(
         self, new_totals: Mapping[str, int], *, validate_only: bool = False
@@ -128,13 +123,9 @@ class TopicAdmin:
 
     def _grow(self, topic: str, partitions: int) -> TopicSettings:
         log = self._topic_log(topic)
-
-        def decide(table: TableState) -> Sequence[Action]:
-            return decide_more_partitions(log.segments.fold, table, partitions)
-
-        known(log.segments.commit("CREATE PARTITIONS", decide), topic)
-        log.catch_up()
-        return log.settings()
+        return changed(
+            log, "CREATE PARTITIONS", lambda table: decide_more_partitions(log.segments.fold, table, partitions)
+        )
 
     def delete(self, name: str) -> None:
         """Delete a topic, and with it the offsets that groups have there."""

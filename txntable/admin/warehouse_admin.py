@@ -8,6 +8,7 @@ and what settings of topics allow :mod:`txntable.format.topic_policy`'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 from txntable.errors import DamagedDataError, InvalidRequestError, UnknownTopicOrPartitionError
@@ -87,23 +88,19 @@ class WarehouseAdmin:
         found = []
         for name in topic_names(self._transactions.context.store.folders(TOPICS_FOLDER)):
             topic = self._topic_log(name)
-            try:
+            with suppress(UnknownTopicOrPartitionError):
                 topic.settings()
-            except UnknownTopicOrPartitionError:
-                continue
-            found.append(topic)
+                found.append(topic)
         return found
 
     def _keep_removed(self, topic: TopicLog, retention_ms: int) -> None:
         def decide(table: TableState) -> Sequence[Action]:
             return decide_new_retention(topic.segments.fold, table, retention_ms)
 
-        try:
+        # Unknown: deleted meanwhile.
+        with suppress(UnknownTopicOrPartitionError):
             known(topic.segments.commit("ALTER SETTINGS", decide), topic.name)
             topic.catch_up()
-        except UnknownTopicOrPartitionError:
-            # Deleted meanwhile.
-            return
 
 
 def _settings(table: TableState) -> WarehouseSettings:

@@ -5,12 +5,12 @@ Owns the exit codes: 0, nothing is late; 1, something is, or the warehouse canno
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Annotated
 
 import typer
 
-from txntable.admin.upkeep import Finding, UpkeepLimits, limits_from_text
+from txntable.admin.upkeep import UpkeepLimits, limits_from_text
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note
 
@@ -35,14 +35,10 @@ def check(
     """
     limits = limits_from_text(named_values(limit or (), "--limit", "NAME=NUMBER"))
     findings = connection.open().admin().check_upkeep(limits)
-    connection.output.rows(Rows(HEADERS, [_row(finding) for finding in findings]))
+    connection.output.rows(Rows(HEADERS, [(one.duty.value, *astuple(one)[1:], one.remedy) for one in findings]))
     if findings:
         raise typer.Exit(1)
     note("nothing is late")
-
-
-def _row(one: Finding) -> tuple[object, ...]:
-    return (one.duty.value, one.where, one.found, one.limit, one.unit, one.note, one.remedy)
 
 
 command = on_warehouse(check)

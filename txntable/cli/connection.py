@@ -32,38 +32,19 @@ RootStorageOption = Annotated[
     list[str] | None, typer.Option("--storage-option", metavar="NAME=VALUE", help=_STORAGE_HELP)
 ]
 RootOutput = Annotated[OutputFormat | None, typer.Option("--output", "-o", help=_OUTPUT_HELP)]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")]
+"""Of all commands that are a dry run until it is said."""
 
-_SHARED = (
-    inspect.Parameter(
-        "warehouse",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[
-            str | None,
-            typer.Option(
-                "--warehouse",
-                "-w",
-                envvar=WAREHOUSE_VARIABLE,
-                metavar="URL",
-                help=_URL_HELP,
-            ),
-        ],
-    ),
-    inspect.Parameter(
-        "storage_option",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[
-            list[str] | None,
-            typer.Option("--storage-option", metavar="NAME=VALUE", help=_STORAGE_HELP),
-        ],
-    ),
-    inspect.Parameter(
-        "output",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=OutputFormat.TABLE,
-        annotation=Annotated[OutputFormat, typer.Option("--output", "-o", help=_OUTPUT_HELP)],
-    ),
+_Warehouse = Annotated[
+    str | None, typer.Option("--warehouse", "-w", envvar=WAREHOUSE_VARIABLE, metavar="URL", help=_URL_HELP)
+]
+_SHARED = tuple(
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    for name, default, annotation in (
+        ("warehouse", None, _Warehouse),
+        ("storage_option", None, RootStorageOption),
+        ("output", OutputFormat.TABLE, RootOutput),
+    )
 )
 
 
@@ -115,7 +96,11 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
     """
     signature = inspect.signature(command, eval_str=True)
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()][1:]
-    shared = _SHARED if default_url is None else (_without_variable(_SHARED[0], default_url), *_SHARED[1:])
+    shared = (
+        _SHARED
+        if default_url is None
+        else (_SHARED[0].replace(default=default_url, annotation=RootWarehouse), *_SHARED[1:])
+    )
 
     @functools.wraps(command)
     def run(context: typer.Context, **arguments: Any) -> None:
@@ -148,11 +133,6 @@ def _said(context: typer.Context, name: str, value: Any) -> Any:
     if root is context or (source is not None and source.name == "COMMANDLINE"):
         return value
     return root.params.get(name) or value
-
-
-def _without_variable(parameter: inspect.Parameter, default_url: str) -> inspect.Parameter:
-    option = typer.Option("--warehouse", "-w", metavar="URL", help=_URL_HELP)
-    return parameter.replace(default=default_url, annotation=Annotated[str, option])
 
 
 def storage_options(pairs: Sequence[str]) -> dict[str, str]:

@@ -22,16 +22,12 @@ from txntable.cli.connection import tell_error
 from txntable.errors import MissingDependencyError
 
 GROUP = "txntable.commands"
-_OWN = (
-    EntryPoint("warehouse", "txntable.cli.warehouse:application", GROUP),
-    EntryPoint("topics", "txntable.cli.topics:application", GROUP),
-    EntryPoint("produce", "txntable.cli.produce:command", GROUP),
-    EntryPoint("consume", "txntable.cli.consume:command", GROUP),
-    EntryPoint("offsets", "txntable.cli.offsets:application", GROUP),
-    EntryPoint("groups", "txntable.cli.groups:application", GROUP),
-    EntryPoint("snapshot", "txntable.cli.snapshot:command", GROUP),
-    EntryPoint("transactions", "txntable.cli.transactions:application", GROUP),
-    EntryPoint("check", "txntable.cli.check:command", GROUP),
+_OWN = tuple(
+    EntryPoint(value.partition(":")[0], f"txntable.cli.{value}", GROUP)
+    for value in (
+        *("warehouse:application", "topics:application", "produce:command", "consume:command", "offsets:application"),
+        *("groups:application", "snapshot:command", "transactions:application", "check:command"),
+    )
 )
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}
 """What an extra installs; any other module that is not found is a fault of the package."""
@@ -132,47 +128,36 @@ def load_command(point: EntryPoint) -> Any:
     """
     try:
         return _made(point.name, point.load())
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.split(".")[0] in OPTIONAL_LIBRARIES:
-            return _unavailable(point.name, _missing(point.name, error))
-        return _unavailable(point.name, _broken(point, error))
     except MissingDependencyError as error:
         return _unavailable(point.name, error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  it is another's code, and may raise anything
-        return _unavailable(point.name, _broken(point, error))
+    except (Exception, SystemExit) as cause:  # noqa: BLE001  it is another's code, and may raise anything
+        unusable = _missing_or_broken(point, cause)
+        unusable.__cause__ = cause
+        return _unavailable(point.name, unusable)
 
 
 def _made(name: str, loaded: Any) -> Any:
     if isinstance(loaded, typer.Typer):
-        return _named(typer.main.get_command(loaded), name)
+        command: Any = typer.main.get_command(loaded)
+        command.name = name
+        return command
     application = typer.Typer(add_completion=False)
     application.command(name)(loaded)
     return typer.main.get_command(application)
 
 
-def _named(command: Any, name: str) -> Any:
-    command.name = name
-    return command
-
-
-def _missing(name: str, cause: ModuleNotFoundError) -> MissingDependencyError:
-    error = MissingDependencyError(
-        f"`txntable {name}` needs a library that is not installed; pip install 'txntable[spark,demo]'",
-        missing=cause.name,
-    )
-    error.__cause__ = cause
-    return error
-
-
-def _broken(point: EntryPoint, cause: BaseException) -> MissingDependencyError:
-    error = MissingDependencyError(
+def _missing_or_broken(point: EntryPoint, cause: BaseException) -> MissingDependencyError:
+    if isinstance(cause, ModuleNotFoundError) and str(cause.name).split(".")[0] in OPTIONAL_LIBRARIES:
+        return MissingDependencyError(
+            f"`txntable {point.name}` needs a library that is not installed; pip install 'txntable[spark,demo]'",
+            missing=cause.name,
+        )
+    return MissingDependencyError(
         f"`txntable {point.name}` cannot be loaded; mend or remove the package that brings it",
         missing=point.value,
         package=None if point.dist is None else point.dist.name,
         reason=f"{type(cause).__name__}: {cause}",
     )
-    error.__cause__ = cause
-    return error
 
 
 def _unavailable(name: str, error: MissingDependencyError) -> Any:

@@ -18,8 +18,8 @@ import typer
 
 from txntable.admin.admin import Admin
 from txntable.admin.offset_reset import NewPosition, OffsetReset, ResetTarget, planned_reset, positions
-from txntable.cli.connection import Connection
-from txntable.cli.output import Rows, dashed_headers, note, tell
+from txntable.cli.connection import Connection, Execute
+from txntable.cli.output import Rows, dashed_headers, note_dry_run, tell
 from txntable.errors import GroupIdNotFoundError, InvalidRequestError, NonEmptyGroupError
 from txntable.format.records import TopicPartition
 
@@ -51,7 +51,6 @@ ByDuration = Annotated[
 ]
 FromFile = Annotated[Path | None, typer.Option("--from-file", help="To the offsets of a CSV: topic,partition,offset.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done; the default.")]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it.")]
 Export = Annotated[bool, typer.Option("--export", help="Print a CSV that --from-file reads.")]
 
 
@@ -111,8 +110,7 @@ def _finish(
     _warn(planned)
     if execute:
         _execute(admin, group, planned)
-    else:
-        note("a dry run: nothing is changed; say --execute to reset")
+    note_dry_run(execute=execute)
     if export:
         csv.writer(sys.stdout, lineterminator="\n").writerows(
             (_guarded(each.topic), each.partition, new.offset) for each, new in planned.items()

@@ -15,9 +15,9 @@ import typer
 from txntable.admin.admin import Admin
 from txntable.admin.group_description import GroupDescription, MemberDescription
 from txntable.admin.offset_reset import end_offsets
-from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.connection import Connection, Execute, on_warehouse
 from txntable.cli.group_reset import partitions_named, reset_offsets
-from txntable.cli.output import Rows, dashed_headers, note
+from txntable.cli.output import Rows, dashed_headers, note, note_dry_run
 from txntable.errors import (
     GroupSubscribedToTopicError,
     NonEmptyGroupError,
@@ -53,7 +53,6 @@ class Shown(StrEnum):
 
 Group = Annotated[str, typer.Option("--group", help="The group's name.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", help="A group's name; repeat it for several.")]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")]
 
 
 def list_groups(
@@ -175,7 +174,7 @@ def delete(
     found = admin.describe_consumer_groups(group)
     counts = {name: len(admin.list_consumer_group_offsets(name)) for name in found}
     outcomes = admin.delete_consumer_groups(group) if execute else {name: _not_empty(found[name]) for name in found}
-    note_dry_run(execute)
+    note_dry_run(execute=execute)
     rows = [
         (name, found[name].state.value, counts[name], execute and error is None, code(error))
         for name, error in outcomes.items()
@@ -209,7 +208,7 @@ def delete_offsets(
         outcomes = admin.delete_consumer_group_offsets(group, partitions)
     else:
         outcomes = {each: _subscribed(found, each) for each in partitions}
-    note_dry_run(execute)
+    note_dry_run(execute=execute)
     rows = [
         (group, *each, None if offset is None else offset.offset, execute and error is None, code(error))
         for each, error in outcomes.items()
@@ -234,12 +233,6 @@ def _answer(connection: Connection, rows: Rows, outcomes: list[TxnTableError | N
 def code(error: TxnTableError | None) -> str | None:
     """Return Kafka's name of an error."""
     return None if error is None else error.code
-
-
-def note_dry_run(execute: bool) -> None:
-    """Tell the person who looks that nothing was done."""
-    if not execute:
-        note("a dry run: nothing is changed; say --execute to do it")
 
 
 application.command("list")(on_warehouse(list_groups))

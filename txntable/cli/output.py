@@ -246,6 +246,12 @@ def note(text: str) -> None:
         console.print(Text(escaped(text), style="dim"))
 
 
+def note_dry_run(*, execute: bool) -> None:
+    """Tell the person before the terminal that nothing was done, where nothing was."""
+    if not execute:
+        note("a dry run: nothing is changed; say --execute to do it")
+
+
 def instant_text(milliseconds: int) -> str:
     """Return a date of the store (ms since 1970) as ISO 8601 in UTC."""
     return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).isoformat(timespec="milliseconds")

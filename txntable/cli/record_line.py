@@ -16,8 +16,9 @@ from txntable.cli.output import instant_text, json_value
 from txntable.cli.record_columns import PARTITION, TIMESTAMP_MS
 from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.errors import InvalidRequestError
+from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.control_characters import escaped, escaped_in_json
-from txntable.format.schema import KAFKA_SCHEMA, TIMESTAMP_COLUMN
+from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
 from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+from operator import attrgetter
 from typing import Annotated
 
 import typer
@@ -9,7 +11,7 @@ import typer
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, camel_headers
 from txntable.snapshot.snapshot import as_of as moment
-from txntable.snapshot.snapshot_description import SnapshotDescription, TopicPosition, describe_snapshot
+from txntable.snapshot.snapshot_description import describe_snapshot
 
 POSITION_HEADERS = camel_headers("position published_position head")
 TOPIC_HEADERS = camel_headers("topic version decided_through merged_through last_stable_offsets high_watermarks")
@@ -31,24 +33,9 @@ def snapshot(
         warehouse.snapshot(None if as_of is None else moment(as_of)),
         warehouse.admin().list_topics,
     )
-    positions = Rows(POSITION_HEADERS, [_positions(found)], "Snapshot")
-    topics = Rows(TOPIC_HEADERS, [_topic(one) for one in found.topics], "Public tables")
+    positions = Rows(POSITION_HEADERS, [attrgetter(*POSITION_HEADERS)(found)], "Snapshot")
+    topics = Rows(TOPIC_HEADERS, [astuple(one) for one in found.topics], "Public tables")
     connection.output.report({"snapshot": positions, "topics": topics})
-
-
-def _positions(found: SnapshotDescription) -> tuple[object, ...]:
-    return found.position, found.published_position, found.head
-
-
-def _topic(one: TopicPosition) -> tuple[object, ...]:
-    return (
-        one.topic,
-        one.version,
-        one.decided_through,
-        one.merged_through,
-        one.last_stable_offsets,
-        one.high_watermarks,
-    )
 
 
 command = on_warehouse(snapshot)

@@ -14,8 +14,8 @@ import typer
 
 from txntable.admin.admin import Admin
 from txntable.admin.config_admin import ConfigEntry
-from txntable.cli.connection import Connection, named_values
-from txntable.cli.output import Rows, camel_headers, note, tell
+from txntable.cli.connection import Connection, Execute, named_values
+from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
 from txntable.format.records import TopicPartition
 
 PARTITIONS_HEADERS = camel_headers("topic partition_count new_partition_count executed")
@@ -25,7 +25,6 @@ _LATEST = "latest"
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 Topic = Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: check, and say what is.")]
 
 
 def alter(  # noqa: PLR0913  the interface of a command
@@ -52,8 +51,7 @@ def alter(  # noqa: PLR0913  the interface of a command
         rows = _alter_configs(admin, name, changes, execute=execute)
     else:
         rows = _alter_partitions(admin, name, partitions, execute=execute)
-    if not execute:
-        note("a dry run: nothing is changed; say --execute to alter")
+    note_dry_run(execute=execute)
     connection.output.rows(rows)
 
 
@@ -110,8 +108,7 @@ def delete_records(
     earliest = admin.list_offsets(dict.fromkeys(before, "earliest"))
     if execute:
         planned = admin.delete_records(before)
-    else:
-        note("a dry run: nothing is deleted; say --execute to delete")
+    note_dry_run(execute=execute)
     rows = [
         (*each, None if (now := earliest[each]) is None else now.offset, low, execute)
         for each, low in sorted(planned.items())

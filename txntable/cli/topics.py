@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Annotated
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ import typer
 from txntable.admin.config_admin import config_entries
 from txntable.admin.topic_description import TopicDescription
 from txntable.cli.column import column_from_text, column_text, type_name
-from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, camel_headers, note
+from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
+from txntable.cli.output import Rows, camel_headers, note_dry_run
 from txntable.cli.topic_changes import alter, delete_records
 from txntable.format.topic import TopicSettings
 
@@ -123,15 +124,14 @@ def add_column(
 def delete(
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name.")],
-    execute: Annotated[bool, typer.Option("--execute", help="Delete it; without this: say what would go.")] = False,
+    execute: Execute = False,
 ) -> None:
     """Delete a topic: without --execute only say what would be deleted."""
     admin = connection.open().admin()
     (topic,) = admin.describe_topics([name])
     if execute:
         admin.delete_topic(name)
-    else:
-        note("a dry run: nothing is deleted; say --execute to delete")
+    note_dry_run(execute=execute)
     connection.output.rows(
         Rows({**LIST_HEADERS, "deleted": "Deleted"}, [(*_summary(topic), execute)]),
     )
@@ -146,19 +146,7 @@ def _columns(topic: TopicDescription) -> list[tuple[object, ...]]:
 
 
 def _partitions(topic: TopicDescription) -> list[tuple[object, ...]]:
-    return [
-        (
-            topic.settings.name,
-            partition.partition,
-            partition.log_start,
-            partition.last_stable_offset,
-            partition.high_watermark,
-            partition.segments,
-            partition.records,
-            partition.bytes,
-        )
-        for partition in topic.partitions
-    ]
+    return [(topic.settings.name, *astuple(partition)) for partition in topic.partitions]
 
 
 def _configs(topic: TopicDescription, all_configs: bool) -> list[tuple[object, ...]]:

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from txntable.admin.transaction_abort import AbortTarget
-from txntable.cli.connection import Connection
-from txntable.cli.output import Rows, camel_headers, note
+from txntable.cli.connection import Connection, Execute
+from txntable.cli.output import Rows, camel_headers, note_dry_run
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidRequestError
@@ -25,8 +25,6 @@ ABORT_ACTIONS = {
     OpenEpochStatus.IDLE: "raise the epoch, and write the missing marker",
     OpenEpochStatus.PAST: "write the missing marker",
 }
-
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")]
 
 
 def abort(  # noqa: PLR0913  the interface of a command
@@ -61,7 +59,7 @@ def abort(  # noqa: PLR0913  the interface of a command
             validate_only=not execute,
         )
     )
-    _note_dry_run(execute)
+    note_dry_run(execute=execute)
     action = ABORT_ACTIONS[aborted.status]
     row = (aborted.transactional_id, aborted.producer_id, aborted.producer_epoch, action, execute)
     connection.output.rows(Rows(ABORT_HEADERS, [row]))
@@ -78,7 +76,7 @@ def fence(
         row.transactional_id: row for row in admin.list_transactions() if row.transactional_id in transactional_ids
     }
     fenced = admin.fence_producers(transactional_ids) if execute else {}
-    _note_dry_run(execute)
+    note_dry_run(execute=execute)
     rows = []
     for transactional_id in dict.fromkeys(transactional_ids):
         row = known.get(transactional_id)
@@ -95,8 +93,3 @@ def _fencing(state: TransactionState | None) -> str:
     if state is TransactionState.PREPARED:
         return "refuse: end it with its token, or abort it first"
     return "abort, and raise the epoch" if state.is_open else "raise the epoch"
-
-
-def _note_dry_run(execute: bool) -> None:
-    if not execute:
-        note("a dry run: nothing is changed; say --execute to do it")

@@ -5,12 +5,13 @@ What ends transactions is in ``txntable.cli.transaction_ending``.
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Annotated
 
 import typer
 
 from txntable.admin.admin import Admin
-from txntable.admin.transaction_listing import HangingTransaction, ProducerState, TransactionDescription
+from txntable.admin.transaction_listing import HangingTransaction, TransactionDescription
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
 from txntable.cli.output import Rows, camel_headers, note
@@ -124,18 +125,7 @@ def describe_producers(
     """Describe what a partition remembers of its producers."""
     where = TopicPartition(topic, partition)
     producers = connection.open().admin().describe_producers([where])[where]
-    connection.output.rows(Rows(PRODUCER_HEADERS, [_producer(one) for one in producers]))
-
-
-def _producer(one: ProducerState) -> tuple[object, ...]:
-    return (
-        one.producer_id,
-        one.producer_epoch,
-        one.coordinator_epoch,
-        one.last_sequence,
-        one.last_timestamp_ms,
-        one.current_transaction_start_offset,
-    )
+    connection.output.rows(Rows(PRODUCER_HEADERS, [astuple(one) for one in producers]))
 
 
 def find_hanging(

@@ -9,8 +9,8 @@ import typer
 
 from txntable.admin.restoration import Restoration
 from txntable.admin.warehouse_admin import meanings
-from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, camel_headers, instant_text, note, tell
+from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
+from txntable.cli.output import Rows, camel_headers, instant_text, note, note_dry_run, tell
 from txntable.format.warehouse_settings import numbers_from_text, settings_from_text
 from txntable.warehouse.warehouse import Warehouse
 
@@ -73,7 +73,7 @@ def alter(
     unset: Annotated[
         list[str] | None, typer.Option("--unset", metavar="NAME", help="Back to the default. Repeat it.")
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: check, and say what is.")] = False,
+    execute: Execute = False,
 ) -> None:
     """Change settings of a warehouse, and say what that means for what is running: a dry run until --execute."""
     said = named_values(changes or (), "--set")
@@ -87,15 +87,14 @@ def alter(
     after = warehouse.admin().alter_warehouse(wanted, validate_only=not execute)
     for line in meanings(before, after):
         tell(line)
-    if not execute:
-        note("a dry run: nothing is changed; say --execute to alter")
+    note_dry_run(execute=execute)
     old, new = asdict(before), asdict(after)
     connection.output.rows(Rows(ALTER_HEADERS, [(name, old[name], new[name], execute) for name in wanted]))
 
 
 def fence_all(
     connection: Connection,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")] = False,
+    execute: Execute = False,
 ) -> None:
     """After a restore: fence all producers, forget their ids, expel all members: a dry run until --execute.
 
@@ -103,8 +102,7 @@ def fence_all(
     """
     warehouse = connection.open(recovering=True)
     restoration = Restoration(warehouse.completer, warehouse.admin())
-    if not execute:
-        note("a dry run: nothing is changed; say --execute to do it")
+    note_dry_run(execute=execute)
     report = restoration.fence_all() if execute else restoration.plan()
     connection.output.facts({**asdict(report), "executed": execute})
     if report.prepared:

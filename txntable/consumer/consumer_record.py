@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.records import TopicPartition
-from txntable.format.schema import KAFKA_SCHEMA, TIMESTAMP_COLUMN
+from txntable.format.schema import KAFKA_SCHEMA
 from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, RECORD_COLUMNS
 
 _MICROSECONDS = 1000

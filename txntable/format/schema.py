@@ -15,7 +15,7 @@ import pyarrow as pa
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import parse_json
 from txntable.errors import SchemaMismatchError
-from txntable.format.conform import TIMESTAMP_COLUMN, conform
+from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.control_characters import CONTROL
 from txntable.format.delta_types import (
     TIMESTAMP,
@@ -30,22 +30,6 @@ from txntable.format.delta_types import (
     unsupported_part,
 )
 from txntable.format.topic import TopicSettings
-
-__all__ = [
-    "FORBIDDEN_CHARACTERS",
-    "KAFKA_SCHEMA",
-    "OFFSET_DELTA_COLUMN",
-    "TIMESTAMP_COLUMN",
-    "all_nullable",
-    "check_topic_schema",
-    "conform",
-    "from_delta_schema",
-    "needs_timestamp_ntz",
-    "public_schema",
-    "segment_schema",
-    "segments_schema",
-    "to_delta_schema",
-]
 
 OFFSET_DELTA_COLUMN = "_offset_delta"
 # Without column mapping, which would need a reader feature, Delta refuses these in names.

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from txntable.format.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN
+from txntable.format.conform import TIMESTAMP_COLUMN
+from txntable.format.schema import OFFSET_DELTA_COLUMN
 from txntable.segments.statistics import Leaf
 
 # Enough to tell a column of some thousand values from one of hundreds of thousands, and done in a millisecond.

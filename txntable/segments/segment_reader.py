@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import DamagedDataError, InvalidRequestError, SchemaMismatchError, TxnTableError
-from txntable.format.conform import is_same_type
+from txntable.format.conform import TIMESTAMP_COLUMN, is_same_type
 from txntable.format.delta_types import TIMESTAMP
 from txntable.format.parquet_bounds import batch_rows as safe_batch_rows
 from txntable.format.parquet_bounds import chunks_of, leaf_count
-from txntable.format.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, all_nullable
+from txntable.format.schema import OFFSET_DELTA_COLUMN, all_nullable
 from txntable.format.topic import TopicSettings
 from txntable.runtime.background_thread import lend_to_arrow
 from txntable.segments.segment_check import check_file

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from txntable.format.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN
+from txntable.format.conform import TIMESTAMP_COLUMN
+from txntable.format.schema import OFFSET_DELTA_COLUMN
 from txntable.segments.segment import MergedSegment, SegmentPlan
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_reader import OFFSET_COLUMN, SegmentReader, offsets_of

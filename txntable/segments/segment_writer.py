@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from txntable.errors import InvalidRequestError, RecordTooLargeError
-from txntable.format.schema import OFFSET_DELTA_COLUMN, TIMESTAMP_COLUMN, segment_schema
+from txntable.format.conform import TIMESTAMP_COLUMN
+from txntable.format.schema import OFFSET_DELTA_COLUMN, segment_schema
 from txntable.segments.segment import SegmentPlan, StagedSegment, stamps_records
 from txntable.segments.segment_digest import DigestedFile
 from txntable.segments.segment_encoding import ColumnEncodings, choose_encodings, dictionary_encodings

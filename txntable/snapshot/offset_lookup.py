@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from txntable.format.schema import TIMESTAMP_COLUMN
+from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.partition.topic_view import TopicView
 from txntable.segments.segment_columns import Numbers
 from txntable.segments.segment_reader import OFFSET_COLUMN, SegmentReader, offsets_of

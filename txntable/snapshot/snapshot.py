@@ -20,7 +20,6 @@ from txntable.errors import (
     StorePermissionError,
     UnknownTopicOrPartitionError,
 )
-from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.records import TopicPartition
 from txntable.log.entry_time import version_as_of
@@ -37,8 +36,6 @@ from txntable.transactions.transaction_log import TransactionLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-__all__ = ["IsolationLevel", "Snapshot"]
 
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -35,11 +35,6 @@ class HeldRoot:
         self._calls = calls
         self._identity: tuple[int, int] | None = None
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the folder was there once: then it is never made again."""
-        return self._identity is not None
-
     def check(self) -> None:
         """Make sure that the folder is the one that was there first; one stat.
 

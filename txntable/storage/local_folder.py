@@ -21,6 +21,7 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from txntable.errors import (
@@ -45,7 +46,7 @@ from txntable.storage.object_store import (
     name_is_taken,
 )
 from txntable.storage.object_writer import open_writer
-from txntable.storage.system_calls import FileStatus, MachineCalls, SystemCalls
+from txntable.storage.system_calls import MachineCalls, SystemCalls
 from txntable.storage.unfinished_file import UnfinishedFile
 
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -113,16 +114,13 @@ class LocalFolder(ObjectStore):
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
-        try:
+        found: bytes | None = None
+        with _failing_at(path), suppress(*_ABSENT):
             descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
             try:
-                found: bytes | None = self._calls.pread(descriptor, length, start)
+                found = self._calls.pread(descriptor, length, start)
             finally:
                 self._calls.close(descriptor)
-        except _ABSENT:
-            found = None
-        except OSError as error:
-            raise _failure(error, path) from error
         self._check_root(path)
         return found
 
@@ -142,7 +140,7 @@ class LocalFolder(ObjectStore):
         if not stat.S_ISREG(status.st_mode):
             return None
         self._folders.saw(parent_of(path))
-        return _meta(path, status)
+        return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
@@ -152,7 +150,7 @@ class LocalFolder(ObjectStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create an object unless there is one."""
         folder = parent_of(check_path(path))
-        try:
+        with _failing_at(path):
             file = self._create_file(folder)
             try:
                 file.write(data)
@@ -161,16 +159,12 @@ class LocalFolder(ObjectStore):
                 file.remove()
             if created:
                 self._sync_new(folder)
-        except OSError as error:
-            raise _failure(error, path) from error
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
     def sync_read(self) -> None:
         """Sync the folders of all that was read and may be another's, linked and not synced."""
-        try:
+        with _failing_at(self._root):
             self._folders.sync_seen()
-        except OSError as error:
-            raise _failure(error, self._root) from error
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
@@ -181,12 +175,9 @@ class LocalFolder(ObjectStore):
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted."""
         folder = check_folder(prefix)
-        try:
+        entries: Sequence[tuple[str, bool]] = []
+        with _failing_at(folder), suppress(*_ABSENT):
             entries = self._calls.entries(f"{self._root}/{folder}" if folder else self._root)
-        except _ABSENT:
-            entries = []
-        except OSError as error:
-            raise _failure(error, folder) from error
         self._check_root(folder)
         return sorted(name for name, is_folder in entries if is_folder)
 
@@ -195,23 +186,16 @@ class LocalFolder(ObjectStore):
         for path in paths:
             self._unlink(check_path(path))
         for folder in dict.fromkeys(parent_of(path) for path in paths):
-            try:
+            with _failing_at(folder), suppress(*_ABSENT):
                 self._folders.sync(folder)
-            except _ABSENT:
-                continue
-            except OSError as error:
-                raise _failure(error, folder) from error
 
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into; one that is there is not replaced."""
         return self._open(path, self._create_or_raise)
 
     def _open(self, path: str, publish: Callable[[UnfinishedFile, str], None]) -> BinaryIO:
-        folder = parent_of(check_path(path))
-        try:
-            file = self._create_file(folder)
-        except OSError as error:
-            raise _failure(error, path) from error
+        with _failing_at(check_path(path)):
+            file = self._create_file(parent_of(path))
         return open_writer(_LocalSink(file, path, publish))
 
     def unfinished(self) -> Iterator[ObjectMeta]:
@@ -229,12 +213,8 @@ class LocalFolder(ObjectStore):
 
     def _unlink(self, path: str) -> None:
         self._check_root(path)
-        try:
+        with _failing_at(path), suppress(*_ABSENT):
             self._calls.unlink(f"{self._root}/{path}")
-        except _ABSENT:
-            return
-        except OSError as error:
-            raise _failure(error, path) from error
 
     def _create_file(self, folder: str) -> UnfinishedFile:
         self._folders.ensure(folder)
@@ -248,10 +228,8 @@ class LocalFolder(ObjectStore):
                 continue  # left behind by a dead process that had our id
 
     def _check_root(self, path: str) -> None:
-        try:
+        with _failing_at(path):
             self._held.check()
-        except OSError as error:
-            raise _failure(error, path) from error
 
     def _read_all(self, descriptor: int, size: int) -> bytes:
         data = self._calls.read(descriptor, size)
@@ -326,16 +304,12 @@ class _LocalSink:
         self._replace = replace
 
     def write(self, block: bytes) -> None:
-        try:
+        with _failing_at(self._path):
             self._file.write(block)
-        except OSError as error:
-            raise _failure(error, self._path) from error
 
     def publish(self) -> None:
-        try:
+        with _failing_at(self._path):
             self._replace(self._file, self._path)
-        except OSError as error:
-            raise _failure(error, self._path) from error
 
     def discard(self) -> None:
         self._file.remove()
@@ -345,8 +319,13 @@ def _is_unfinished(name: str) -> bool:
     return name.startswith(TEMPORARY_PREFIX)
 
 
-def _meta(path: str, status: FileStatus) -> ObjectMeta:
-    return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000)
+@contextmanager
+def _failing_at(path: str) -> Iterator[None]:
+    """Raise what a caller can act on where the disk fails."""
+    try:
+        yield
+    except OSError as error:
+        raise _failure(error, path) from error
 
 
 def _failure(error: OSError, path: str) -> TxnTableError:

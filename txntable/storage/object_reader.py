@@ -151,22 +151,16 @@ class ObjectReader(io.RawIOBase):
     def _range(self, start: int, length: int) -> bytes:
         if self._size <= WHOLE_BYTES:
             if self._tail is None:
-                self._tail = self._fetch_whole()
+                # A byte more than there should be, as below: memory is bounded by what the log says.
+                self._tail = self._checked(self._store.get_range(self._path, 0, self._size + 1), self._size)
             return self._tail[start : start + length]
         tail_start = self._size - _TAIL_BYTES
         if start < tail_start:
-            return self._fetch(start, length)
+            return self._checked(self._store.get_range(self._path, start, length), length)
         if self._tail is None:
-            # A byte more than there should be: an object that is longer is another one.
+            # An object that is longer than the log says is another one.
             self._tail = self._checked(self._store.get_range(self._path, tail_start, _TAIL_BYTES + 1), _TAIL_BYTES)
         return self._tail[start - tail_start : start - tail_start + length]
-
-    def _fetch_whole(self) -> bytes:
-        # With a byte more than there should be, as below: memory is bounded by what the log says.
-        return self._checked(self._store.get_range(self._path, 0, self._size + 1), self._size)
-
-    def _fetch(self, start: int, length: int) -> bytes:
-        return self._checked(self._store.get_range(self._path, start, length), length)
 
     def _checked(self, data: bytes | None, length: int) -> bytes:
         if data is None or len(data) != length:

@@ -172,7 +172,8 @@ class RemoteStore(ObjectStore):
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object by one request."""
-        self._put_whole(check_path(path), data)
+        check_path(path)
+        self._answered(lambda: obstore.put(self._client(), path, data, use_multipart=False), path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create an object unless there is one; never sent again."""
@@ -258,9 +259,6 @@ class RemoteStore(ObjectStore):
             super().discard(paths)
         elif paths:
             abort_uploads(self.spec, paths)
-
-    def _put_whole(self, path: str, data: bytes) -> None:
-        self._answered(lambda: obstore.put(self._client(), path, data, use_multipart=False), path)
 
     def _create_whole(self, path: str, data: bytes) -> None:
         """Put an object that is not there yet; what an attempt before this one has put is."""

@@ -24,80 +24,69 @@ _RAISED = re.compile(r"External AWS credential provider: (\w+): ([^\n]*)")
 Meaning: TypeAlias = tuple[type[TxnTableError], str]
 """The error to raise, and its message with the remedy."""
 
-_TOKEN = "the AWS session token is not valid any more; get another"
-_CLOCK = "this machine's clock and the store's are too far apart; set this machine's clock"
-_ACCOUNT = "the store has closed this account, or its owner has not paid; ask the account's owner"
-_KEY_DISABLED = "the KMS key that encrypts the bucket cannot be used now; enable it"
-_KEY_WRONG = "there is no such KMS key; correct sse_kms_key_id, or the bucket's default encryption"
-_REGION = "the bucket lies in another region; set aws_region to its own"
-_BUSY = "the store is busy and asks for fewer requests; try again later"
-_FAILED = "the store failed; try again"
-_FULL = "the store is full, or its quota is used up; make room, then try again"
-
-MEANINGS: Mapping[str, Meaning] = {
-    # the keys, and who they belong to
-    "SignatureDoesNotMatch": (
-        StorePermissionError,
-        "the secret key is not that of the access key id, or a proxy changed the request; correct the keys",
-    ),
-    "InvalidAccessKeyId": (StorePermissionError, "the store knows no such access key id; correct the keys"),
-    "ExpiredToken": (StorePermissionError, _TOKEN),
-    "InvalidToken": (StorePermissionError, _TOKEN),
-    "TokenRefreshRequired": (StorePermissionError, _TOKEN),
-    "RequestTimeTooSkewed": (StorePermissionError, _CLOCK),
-    "RequestExpired": (StorePermissionError, _CLOCK),
-    "AccountProblem": (StorePermissionError, _ACCOUNT),
-    "AllAccessDisabled": (StorePermissionError, _ACCOUNT),
-    "NotSignedUp": (StorePermissionError, _ACCOUNT),
-    "AccountIsDisabled": (StorePermissionError, _ACCOUNT),
-    "InvalidSecurity": (StorePermissionError, "the store does not take these keys; correct them"),
-    "AuthenticationFailed": (StorePermissionError, "the store does not take these keys; correct them"),
-    "InvalidPayer": (StorePermissionError, "the bucket's reader pays and this account may not; ask its owner"),
-    # the key that encrypts
-    "KMS.DisabledException": (StorePermissionError, _KEY_DISABLED),
-    "KMS.InvalidStateException": (StorePermissionError, _KEY_DISABLED),
-    "KMS.KMSInvalidStateException": (StorePermissionError, _KEY_DISABLED),
-    "KMS.InvalidKeyUsageException": (InvalidConfigError, _KEY_WRONG),
-    "KMS.NotFoundException": (InvalidConfigError, _KEY_WRONG),
-    "KMS.ThrottlingException": (StoreUnavailableError, _BUSY),
-    "KMS.KMSInternalException": (StoreUnavailableError, _FAILED),
-    "KMS.DependencyTimeoutException": (StoreUnavailableError, _FAILED),
+_MEANINGS: Mapping[type[TxnTableError], Mapping[str, str]] = {
+    # the keys, who they belong to, and the key that encrypts
+    StorePermissionError: {
+        "SignatureDoesNotMatch": (
+            "the secret key is not that of the access key id, or a proxy changed the request; correct the keys"
+        ),
+        "InvalidAccessKeyId": "the store knows no such access key id; correct the keys",
+        "ExpiredToken InvalidToken TokenRefreshRequired": "the AWS session token is not valid any more; get another",
+        "RequestTimeTooSkewed RequestExpired": (
+            "this machine's clock and the store's are too far apart; set this machine's clock"
+        ),
+        "AccountProblem AllAccessDisabled NotSignedUp AccountIsDisabled": (
+            "the store has closed this account, or its owner has not paid; ask the account's owner"
+        ),
+        "InvalidSecurity AuthenticationFailed": "the store does not take these keys; correct them",
+        "InvalidPayer": "the bucket's reader pays and this account may not; ask its owner",
+        "KMS.DisabledException KMS.InvalidStateException KMS.KMSInvalidStateException": (
+            "the KMS key that encrypts the bucket cannot be used now; enable it"
+        ),
+    },
     # the storage options
-    "AuthorizationHeaderMalformed": (InvalidConfigError, _REGION),
-    "PermanentRedirect": (InvalidConfigError, _REGION),
-    "IllegalLocationConstraintException": (InvalidConfigError, _REGION),
-    "InvalidBucketName": (InvalidConfigError, "no bucket can have this name; correct the url"),
-    "InvalidEncryptionAlgorithmError": (InvalidConfigError, "there is no such encryption; correct the storage options"),
+    InvalidConfigError: {
+        "KMS.InvalidKeyUsageException KMS.NotFoundException": (
+            "there is no such KMS key; correct sse_kms_key_id, or the bucket's default encryption"
+        ),
+        "AuthorizationHeaderMalformed PermanentRedirect IllegalLocationConstraintException": (
+            "the bucket lies in another region; set aws_region to its own"
+        ),
+        "InvalidBucketName": "no bucket can have this name; correct the url",
+        "InvalidEncryptionAlgorithmError": "there is no such encryption; correct the storage options",
+    },
     # what this store cannot do
-    "NotImplemented": (
-        StoreUnsuitableError,
-        "the store does not know this request, which a warehouse needs; choose S3, GCS, Azure or a local disk",
-    ),
-    "MethodNotAllowed": (
-        StoreUnsuitableError,
-        "the store does not allow this request here; give the address of its S3 API as the endpoint",
-    ),
-    "InvalidObjectState": (
-        StoreUnsuitableError,
-        "the object was archived and cannot be read; restore it, and end the lifecycle rule that archives",
-    ),
+    StoreUnsuitableError: {
+        "NotImplemented": (
+            "the store does not know this request, which a warehouse needs; choose S3, GCS, Azure or a local disk"
+        ),
+        "MethodNotAllowed": (
+            "the store does not allow this request here; give the address of its S3 API as the endpoint"
+        ),
+        "InvalidObjectState": (
+            "the object was archived and cannot be read; restore it, and end the lifecycle rule that archives"
+        ),
+    },
     # what passes
-    "SlowDown": (StoreUnavailableError, _BUSY),
-    "SlowDownRead": (StoreUnavailableError, _BUSY),
-    "SlowDownWrite": (StoreUnavailableError, _BUSY),
-    "RequestLimitExceeded": (StoreUnavailableError, _BUSY),
-    "Throttling": (StoreUnavailableError, _BUSY),
-    "ThrottlingException": (StoreUnavailableError, _BUSY),
-    "TooManyRequests": (StoreUnavailableError, _BUSY),
-    "ServerBusy": (StoreUnavailableError, _BUSY),
-    "ServiceUnavailable": (StoreUnavailableError, _FAILED),
-    "InternalError": (StoreUnavailableError, _FAILED),
-    "OperationTimedOut": (StoreUnavailableError, _FAILED),
-    "OperationAborted": (StoreUnavailableError, "another request for the same object was under way; try again"),
-    "RequestTimeout": (StoreUnavailableError, "the store waited too long for the request's body; try again"),
-    "XMinioStorageFull": (StoreUnavailableError, _FULL),
-    "QuotaExceeded": (StoreUnavailableError, _FULL),
-    "XMinioAdminBucketQuotaExceeded": (StoreUnavailableError, _FULL),
+    StoreUnavailableError: {
+        "KMS.ThrottlingException SlowDown SlowDownRead SlowDownWrite"
+        " RequestLimitExceeded Throttling ThrottlingException TooManyRequests ServerBusy": (
+            "the store is busy and asks for fewer requests; try again later"
+        ),
+        "KMS.KMSInternalException KMS.DependencyTimeoutException"
+        " ServiceUnavailable InternalError OperationTimedOut": "the store failed; try again",
+        "OperationAborted": "another request for the same object was under way; try again",
+        "RequestTimeout": "the store waited too long for the request's body; try again",
+        "XMinioStorageFull QuotaExceeded XMinioAdminBucketQuotaExceeded": (
+            "the store is full, or its quota is used up; make room, then try again"
+        ),
+    },
+}
+MEANINGS: Mapping[str, Meaning] = {
+    code: (error, message)
+    for error, messages in _MEANINGS.items()
+    for codes, message in messages.items()
+    for code in codes.split()
 }
 """Code -> what it means."""
 

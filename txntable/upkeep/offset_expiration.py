@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import OffsetLogTransition
-from txntable.coordinator.offset_upkeep import expire_offsets, forget_topic
+from txntable.coordinator.offset_upkeep import expire_offsets, forget_topic, topic_ids
 from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.layout import OFFSET_LOG_ROOT
 from txntable.log.entry_time import version_as_of
@@ -143,7 +143,7 @@ def topics_gone(offsets: OffsetLog, topic_log: Callable[[str], TopicLog]) -> lis
     rows = offsets.look(lambda: [row for group in offsets.log.fold.offsets.values() for row in group.values()])
     known: dict[str, set[str]] = {}
     for row in rows:
-        known.setdefault(row.topic, set()).update(_topic_ids(row))
+        known.setdefault(row.topic, set()).update(topic_ids(row))
     # O is read before the topics: an id that a topic does not have *later* is one that it never has again.
     return [(name, one) for name, ids in sorted(known.items()) for one in sorted(ids - {_live_id(topic_log(name)), ""})]
 
@@ -212,11 +212,6 @@ def _really_old(
     if group is not None and (len(removed) < len(rows) or not is_old(GROUP_KIND, group.key)):
         group = None
     return replace(expired, group=group, removed=removed)
-
-
-def _topic_ids(row: OffsetRow) -> set[str]:
-    known = () if row.committed is None else (row.committed.topic_id,)
-    return {*known, *(each.topic_id for each in row.pending)}
 
 
 def _live_id(topic: TopicLog) -> str | None:

@@ -486,6 +486,11 @@ def _spec(url: str, storage_options: Mapping[str, str] | None, durability: str) 
     return StoreSpec(url, dict(storage_options or {}), durability)
 
 
+def open_warehouse(spec: StoreSpec) -> Warehouse:
+    """Open the warehouse in a store, as its spec says; see :meth:`Warehouse.open`."""
+    return open_on(open_store(spec), SystemEnvironment())
+
+
 def create_on(
     store: ObjectStore, environment: Environment, *, exist_ok: bool, settings: WarehouseSettings
 ) -> Warehouse:

@@ -30,7 +30,7 @@ from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTI
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.writing.python_worker import freeze_loaded
 from txntable.spark.writing.writer import WriteTarget, check_schema, raise_refusal, refusal_text, upload_segments
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_warehouse
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ def topic_writer(options: WriteOptions, schema: StructType) -> DataSourceArrowWr
     TxnTableError
         Whatever opening the warehouse and :meth:`txntable.producer.producer.Producer.init_transactions` raise.
     """
-    warehouse = _opened(options)
+    warehouse = open_warehouse(options.store)
     topic = warehouse.topic_log(options.topic)
     settings = topic.settings()
     check_schema(_written(schema), settings)
@@ -117,10 +117,6 @@ def _written(schema: StructType) -> StructType:
     if not set(_PLACE) <= set(schema.names):
         return schema
     return StructType([field for field in schema if field.name not in _PLACE])
-
-
-def _opened(options: WriteOptions) -> Warehouse:
-    return Warehouse.open(options.store.url, options.store.options, durability=options.store.durability)
 
 
 def _new_producer(warehouse: Warehouse, options: WriteOptions, transactional_id: str | None = None) -> Producer:
@@ -162,7 +158,7 @@ class TopicWriter(DataSourceArrowWriter):
             The store cannot be reached: run it again, with the same transactional id and batch id.
         """
         segments = segments_of(messages)
-        warehouse = _opened(self._options)
+        warehouse = open_warehouse(self._options.store)
         producer = self._producer(warehouse, segments)
         settings = self.target.plan.settings
         topic = warehouse.topic_log(settings.name)

@@ -21,7 +21,7 @@ from txntable.spark.datasource.read_options import ReadOptions
 from txntable.spark.scan.offset_bounds import OffsetBounds, offset_bounds
 from txntable.spark.writing.store_cache import opened
 from txntable.storage.object_store import StoreSpec
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_warehouse
 
 # What opening a segment costs, in bytes that could be read meanwhile: many small ones are many tasks too.
 _OPENING_BYTES = 1024 * 1024
@@ -83,7 +83,7 @@ class PinnedRead:
         UnknownTopicOrPartitionError
             The topic was deleted, or made again, since the read was pinned.
         """
-        view = _view(Warehouse.open(self.store.url, self.store.options, durability=self.store.durability), self)
+        view = _view(open_warehouse(self.store), self)
         if view.settings.topic_id != self.settings.topic_id:
             raise UnknownTopicOrPartitionError("the topic was created again; load it again", topic=self.settings.name)
         wanted = self.ranges if ranges is None else ranges
@@ -118,7 +118,7 @@ def pin(options: ReadOptions) -> PinnedRead:
         Whatever :meth:`txntable.Warehouse.read` raises.
     """
     store = options.store
-    warehouse = Warehouse.open(store.url, store.options, durability=store.durability)
+    warehouse = open_warehouse(store)
     if options.level is IsolationLevel.SNAPSHOT:
         view = warehouse.snapshot(options.as_of).view(options.topic)
     else:

@@ -30,7 +30,7 @@ from txntable.spark.writing.stream_batch import commit_batch
 from txntable.spark.writing.streaming_query import checkpoint_query_id, task_query_id
 from txntable.spark.writing.writer import WriteTarget, check_schema
 from txntable.storage.object_store import StoreSpec
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_warehouse
 from txntable.warehouse.warehouse_creation import read_identity
 
 _open_warehouses: dict[str, Warehouse] = {}
@@ -99,7 +99,9 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
             batch_id=options.batch_id,
         )
     freeze_loaded()
-    transactional_id = _own_id(options) if options.transactional_id is None else options.transactional_id
+    transactional_id = options.transactional_id
+    if transactional_id is None:
+        transactional_id = f"stream-{checkpoint_query_id(options.checkpoint_location, options.store)}"
     warehouse = _opened(options.store)
     topic = warehouse.topic_log(options.topic)
     settings = topic.settings()
@@ -116,16 +118,12 @@ def stream_committer(options: WriteOptions) -> DataSourceStreamArrowWriter:
     return StreamWriter(options, None)
 
 
-def _own_id(options: WriteOptions) -> str:
-    return f"stream-{checkpoint_query_id(options.checkpoint_location, options.store)}"
-
-
 def _opened(spec: StoreSpec) -> Warehouse:
     """Return the warehouse, opened at the first call of this process, and again when another one is in its place."""
     key = store_key(spec)
     held = _open_warehouses.get(key)
     if held is None or read_identity(held.store) != held.identity:
-        held = _open_warehouses[key] = Warehouse.open(spec.url, spec.options, durability=spec.durability)
+        held = _open_warehouses[key] = open_warehouse(spec)
     return held
 
 

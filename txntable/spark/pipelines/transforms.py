@@ -50,9 +50,7 @@ def by_sql(queries: Mapping[str, str]) -> Transform:
                 records.createOrReplaceTempView(quoted(topic))
             return {topic: session.sql(query) for topic, query in queries.items()}
         except PySparkException as error:
-            raise InvalidRequestError(
-                f"spark refuses the query of a pipeline: {_first_line(error)}", condition=error.getCondition()
-            ) from error
+            raise query_refusal("the query of a pipeline", error) from error
 
     return transform
 
@@ -69,6 +67,8 @@ def _by_topic(found: object, outputs: Sequence[str]) -> Frames:
     )
 
 
-def _first_line(error: PySparkException) -> str:
+def query_refusal(query: str, error: PySparkException) -> InvalidRequestError:
+    """Return the error of a query that Spark refuses: the first line of what Spark says, and its condition."""
     text = (error.getMessage() or str(error)).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    reason = text.splitlines()[0] if text else type(error).__name__
+    return InvalidRequestError(f"spark refuses {query}: {reason}", condition=error.getCondition())
