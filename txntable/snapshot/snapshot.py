@@ -90,7 +90,8 @@ class Snapshot(OfOneProcess):
             decided = transactions.log.fold.decided()
         wanted = head if as_of is None else _position(transactions, head, as_of)
         try:
-            completer.complete_decided()
+            for row in decided:
+                completer.complete_row(row)
         except StorePermissionError:
             # Who may not complete reads what others have published whole.
             wanted = min(wanted, published_position(transactions, head))
@@ -112,7 +113,7 @@ class Snapshot(OfOneProcess):
             reader = self._reader(topic)
             with reader.topic.segments.lock, reader.topic.public.lock:
                 try:
-                    reader.catch_up()
+                    reader.catch_up_to_known()
                 except UnknownTopicOrPartitionError:
                     # What was deleted since is still there in the past.
                     if not self._past:

@@ -130,6 +130,8 @@ class ObjectStore(ABC):
         For how long a call is tried again while the store does not answer; short where it is this machine that fails.
     parallel_writes : int
         How many new objects a client may stream at once, by as many threads, to its gain.
+    parallel_reads : int
+        How many objects :meth:`get_many` asks for at once; 1: one after the other.
     is_remote : bool
         Whether an endpoint answers, behind which another software may stand than when the warehouse was created.
     """
@@ -137,6 +139,7 @@ class ObjectStore(ABC):
     spec: StoreSpec
     retry_timeout_ms: int = 3_000
     parallel_writes: int = 1
+    parallel_reads: int = 1
     is_remote: bool = False
 
     @abstractmethod
