@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.limits import limits
-from benchmarks.requests import DAY_MS, HOUR_MS, KINDS, SECTIONS, Counted, Place, requests_of, transact
+from benchmarks.requests import DAY_MS, HOUR_MS, KINDS, SECTIONS, Counted, Place, first_reads, requests_of, transact
 from benchmarks.small_segments import counted_reads
 from tests.doubles.fault_plan import Step
 from txntable.compaction.compactor import compact
@@ -221,6 +221,15 @@ def reads_table() -> str:
     return "\n".join(lines)
 
 
+def first_reads_table() -> str:
+    """Return the table of what stands between a new process and its first record."""
+    lines = _header(["Warehouse of", "round trips to the first record", "GET but of segments", "$ for 1,000 times"])
+    for counted in first_reads():
+        cost = f"{1000 * dollars(counted.requests):.4f}"
+        lines.append(_row([counted.operation, counted.round_trips, counted.requests["GET"], cost]))
+    return "\n".join(lines)
+
+
 def rates_table() -> str:
     """Return the table of a million transactions."""
     heads = ["Transactions of", "PUT", "GET", "HEAD", "LIST", "$ a million", "kB of log", "$ a month for the logs"]
@@ -260,6 +269,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "operations": operations_table,
     "round trips": rounds_table,
     "reads": reads_table,
+    "first records": first_reads_table,
     "transactions": rates_table,
     "idle days": days_table,
     "limits": limits_table,

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from tests.doubles.fault_plan import Operation, Step
 from tests.doubles.manual_environment import ManualEnvironment, StoreTime
 from tests.doubles.memory_store import MemoryObjects, MemoryStore
-from tests.doubles.stepping_store import SteppingStore
+from tests.doubles.waiting_store import WaitingStore
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
 from txntable.format.records import TopicPartition
@@ -46,11 +46,14 @@ class Counted:
         By kind; see :data:`KINDS`.
     steps : tuple of Step
         One by one, in their order.
+    round_trips : int
+        How many answers it waited for, one after the other.
     """
 
     operation: str
     requests: Counter[str]
     steps: tuple[Step, ...] = field(repr=False)
+    round_trips: int = 0
 
     @property
     def total(self) -> int:
@@ -109,13 +112,13 @@ class Place:
         for name in self.topics:
             self.warehouse.admin().create_topic(name, partitions=partitions, schema=_SCHEMA)
 
-    def _created(self) -> tuple[SteppingStore, Warehouse]:
-        store = SteppingStore(MemoryStore(self._objects))
+    def _created(self) -> tuple[WaitingStore, Warehouse]:
+        store = WaitingStore(MemoryStore(self._objects))
         return store, create_on(store, self.machine, exist_ok=False, settings=WarehouseSettings())
 
     def open(self) -> None:
         """Go on in a new process, which has just opened the warehouse."""
-        self.store = SteppingStore(MemoryStore(self._objects))
+        self.store = WaitingStore(MemoryStore(self._objects))
         self.warehouse = open_on(self.store, self.machine)
 
     def open_everything(self) -> None:
@@ -124,6 +127,11 @@ class Place:
         for name in self.topics:
             self.warehouse.topic_log(name).segments.ensure_fresh()
             self.warehouse.topic_log(name).public.ensure_fresh()
+
+    def read_first(self) -> None:
+        """Open the warehouse in a new process, and read the first records of a topic."""
+        self.open()
+        self.warehouse.read_arrow("t0").read_next_batch()
 
     def check(self) -> None:
         """Look for work that nobody does, in a new process."""
@@ -148,10 +156,12 @@ class Place:
 
     def count(self, operation: str, call: Callable[[], object]) -> Counted:
         """Do something, and return what this process, or one that it begins, asked for."""
-        store, before = self.store, len(self.store.steps)
+        store, before, waited = self.store, len(self.store.steps), self.store.round_trips
         call()
-        steps = self.store.steps[before if store is self.store else 0 :]
-        return Counted(operation, requests_of(steps), tuple(steps))
+        if store is not self.store:
+            before = waited = 0
+        steps = self.store.steps[before:]
+        return Counted(operation, requests_of(steps), tuple(steps), self.store.round_trips - waited)
 
 
 def transact(producer: Producer, topics: Sequence[str] = ("t0",), partitions: int = 1, offset: int = 0) -> None:
@@ -213,7 +223,7 @@ def producers() -> Iterator[Counted]:
 
 def openings() -> Iterator[Counted]:
     """Yield what a new process asks for before it can do something."""
-    store = SteppingStore(MemoryStore())
+    store = WaitingStore(MemoryStore())
     create_on(store, ManualEnvironment(), exist_ok=False, settings=WarehouseSettings())
     yield Counted("create a warehouse", store.requests, tuple(store.steps))
     for topics in (1, 10):
@@ -228,6 +238,22 @@ def openings() -> Iterator[Counted]:
     for _ in range(50):
         transact(producer)
     yield place.count("open, 50 transactions after the last checkpoints", place.open_everything)
+
+
+def first_reads() -> Iterator[Counted]:
+    """Yield what a new process asks for until it has the first record of a topic."""
+    for transactions, maintained in ((_TEN, True), (_TEN, False), (49, False), (98, False)):
+        place = Place()
+        producer = place.producer()
+        for number in range(transactions):
+            transact(producer, offset=number + 1)
+        if maintained:
+            place.maintain_logs()
+        state = ", maintained" if maintained else ", never maintained"
+        counted = place.count(f"{transactions} transactions and offsets{state}", place.read_first)
+        # How many segments are fetched ahead before the reader is left is chance.
+        steps = [step for step in counted.steps if "/_segments/p" not in step.path]
+        yield replace(counted, requests=requests_of(steps))
 
 
 def readers() -> Iterator[Counted]:

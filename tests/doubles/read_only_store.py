@@ -22,6 +22,7 @@ class ReadOnlyStore(ObjectStore):
         self._inner = inner
         self.spec = inner.spec
         self.retry_timeout_ms = inner.retry_timeout_ms
+        self.parallel_reads = inner.parallel_reads
 
     def get(self, path: str) -> StoredObject | None:
         """Return the object, or ``None`` when there is none."""

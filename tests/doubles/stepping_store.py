@@ -86,6 +86,7 @@ class SteppingStore(ObjectStore):
     ) -> None:
         self.spec = inner.spec
         self.is_remote = inner.is_remote
+        self.parallel_reads = inner.parallel_reads
         self.retry_timeout_ms = inner.retry_timeout_ms
         self.retries: Environment | None = None
         self.steps: list[Step] = []

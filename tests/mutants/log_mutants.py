@@ -107,8 +107,8 @@ LOG_MUTANTS = (
             ),
             Edit(
                 _VIEW,
-                "            return None if self._is_stale() else found\n",
-                "            return found\n",
+                "            return None if self._is_stale() else window\n",
+                "            return window\n",
             ),
         ),
         Killer("sleepers", 3),
@@ -156,7 +156,11 @@ LOG_MUTANTS = (
         "tail-believed-without-its-beginning",
         "who opens a log does not look whether what it began with is still there once the tail is read",
         "4.3",
-        (Edit(_VIEW, "        return followed and loaded.still_there()\n", "        return followed\n"),),
+        (
+            Edit(
+                _VIEW, "        return followed and (yield from _proving(loaded.start))\n", "        return followed\n"
+            ),
+        ),
         Killer("sleepers", 27),
     ),
     Mutant(

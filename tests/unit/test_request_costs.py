@@ -87,15 +87,64 @@ def test_poll_of_an_idle_topic_makes_two_gets(operation: str) -> None:
 
 
 @pytest.mark.parametrize(("operation", "topics"), [("1 topic", 1), ("10 topics", 10)])
-def test_cold_open_after_maintenance_reads_each_log_by_five_requests(operation: str, topics: int) -> None:
-    """The hint, the checkpoint, its entry, the slot above it, and the proof that the entry is still there."""
+def test_cold_open_after_maintenance_reads_each_log_by_sixteen_requests(operation: str, topics: int) -> None:
+    """The hint, the checkpoint, its entry, twelve slots above it, and the proof that the entry is still there.
+
+    Of the offset log, which has no checkpoint yet, there are two fewer.
+    """
     logs = LOGS_BESIDE_TOPICS + LOGS_OF_A_TOPIC * topics
 
-    assert +OPENINGS[f"open, maintained, {operation}"].requests == Counter(GET=1 + 4 * logs, HEAD=logs)
+    assert +OPENINGS[f"open, maintained, {operation}"].requests == Counter(GET=1 + 16 * logs - 2)
+
+
+@pytest.mark.parametrize("transactions", [0, 1, 10, 33, 49, 98, 130])
+def test_first_record_is_there_after_twelve_round_trips_however_old_the_warehouse_is(transactions: int) -> None:
+    place = Place()
+    producer = place.producer()
+    for number in range(transactions):
+        transact(producer, offset=number + 1)
+
+    counted = place.count("open and read", place.open_everything if not transactions else place.read_first)
+
+    assert counted.round_trips <= 12
+    assert counted.requests["LIST"] == 0
+
+
+def test_maintained_warehouse_shows_its_first_record_after_eight_round_trips() -> None:
+    place = Place()
+    producer = place.producer()
+    for number in range(33):
+        transact(producer, offset=number + 1)
+    place.maintain_logs()
+
+    assert place.count("open and read", place.read_first).round_trips == 8
+
+
+@pytest.mark.parametrize("behind", [1, 30, 90])
+def test_follower_that_is_far_behind_asks_for_many_entries_at_once(behind: int) -> None:
+    place = Place()
+    producer = place.producer()
+    place.open_everything()
+    follower = place.warehouse.topic_log("t0").public
+    for _ in range(behind):
+        transact(producer)
+
+    counted = place.count("refresh", follower.refresh)
+
+    assert follower.table.next_version > behind
+    assert counted.round_trips <= 4
+    assert counted.requests["GET"] <= (4 if behind == 1 else 3 + 1 + 2 + 16 + 96)
+
+
+def test_follower_at_the_tail_makes_one_request() -> None:
+    place = Place()
+    place.open_everything()
+
+    assert +place.count("refresh", place.warehouse.topic_log("t0").public.refresh).requests == Counter(GET=1)
 
 
 @pytest.mark.parametrize("transactions", [0, 1, 5, 20])
-def test_cold_open_asks_for_no_more_than_twice_the_entries_above_the_checkpoints(transactions: int) -> None:
+def test_cold_open_asks_for_no_more_than_the_entries_and_one_window_that_is_empty(transactions: int) -> None:
     place = Place()
     logs: list[DeltaLog[Any]] = [place.warehouse.transactions.log, place.warehouse.offsets.log]
     logs += [place.warehouse.topic_log("t0").segments, place.warehouse.topic_log("t0").public]
@@ -107,7 +156,7 @@ def test_cold_open_asks_for_no_more_than_twice_the_entries_above_the_checkpoints
     counted = place.count("open", place.open_everything)
 
     assert entries > 4 * transactions
-    assert counted.total <= 1 + 5 * len(logs) + 2 * entries
+    assert counted.total <= 1 + (4 + 12 + place.store.parallel_reads) * len(logs) + entries
     assert counted.requests["LIST"] == 0
 
 

@@ -21,7 +21,7 @@ from txntable.segments.segment_reader import DEFAULT_BATCH_ROWS, SegmentReader, 
 from txntable.segments.segment_writer import ROW_GROUP_BYTES
 from txntable.storage.object_reader import first_bytes_of
 from txntable.storage.object_store import ObjectStore
-from txntable.storage.read_window import ReadWindow
+from txntable.storage.read_window import WINDOW_OBJECTS, ReadWindow
 
 # A fetch ends here, so that a partition with many segments does not keep its place in memory for ever.
 RUN_SEGMENTS = 32
@@ -54,7 +54,7 @@ class Ahead:
         if not (store.parallel_writes > 1 if wanted is None else wanted):
             return None
         decoding = ThreadPoolExecutor(store.parallel_writes, "txntable-prefetch")
-        parallel = store.parallel_reads
+        parallel = min(store.parallel_reads, WINDOW_OBJECTS)
         return cls(decoding, ThreadPoolExecutor(parallel, "txntable-fetch") if parallel > 1 else None)
 
     def shut(self) -> None:

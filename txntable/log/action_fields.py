@@ -90,7 +90,8 @@ def check_file_paths(paths: pa.ChunkedArray) -> None:
     lengths = pc.utf8_length(paths)
     has_long_ones = (pc.max(lengths).as_py() or 0) > _LONGEST_NAME
     fine = pc.match_substring_regex(paths, f"^{_PATH if has_long_ones else _NAMES}$")
-    fine = pc.and_(fine, pc.invert(pc.match_substring_regex(paths, _UPWARDS)))
+    if pc.any(pc.or_(pc.starts_with(paths, "."), pc.match_substring(paths, "/."))).as_py():
+        fine = pc.and_(fine, pc.invert(pc.match_substring_regex(paths, _UPWARDS)))
     fine = pc.fill_null(pc.and_(fine, pc.less_equal(lengths, LARGEST_PATH)), False)
     if pc.any(pc.invert(fine)).as_py():
         odd = paths.filter(pc.invert(fine))[0].as_py()

@@ -251,7 +251,8 @@ def commit_id_in(beginning: bytes) -> str | None:
 def _check_size(data: bytes, path: str) -> None:
     """Refuse an entry, or a line, that is larger than any can be, before it is decoded."""
     start, longest = 0, 0
-    while (end := data.find(b"\n", start)) >= 0:
+    # No line of a smaller one is too long.
+    while len(data) > LARGEST_LINE_BYTES and (end := data.find(b"\n", start)) >= 0:
         start, longest = end + 1, max(longest, end - start)
     if len(data) > LARGEST_WHOLE_BYTES or longest > LARGEST_LINE_BYTES:
         raise DamagedDataError(

@@ -198,6 +198,7 @@ class DeltaLog(LogView[F]):
                 return Conflicted(commit.version)
             self._make_durable(commit)
         self._apply(commit)
+        self._fairness.saw_round_trip(put_at)
         self._show(put_at)
         self._asked, self._known = asked, Head.of(self.table)
         return Committed(commit.version)

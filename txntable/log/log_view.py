@@ -17,7 +17,8 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary, ref
@@ -25,7 +26,8 @@ from weakref import WeakValueDictionary, ref
 from txntable.errors import DamagedDataError, StoreUnavailableError, WarehouseReplacedError
 from txntable.format.layout import TRANSACTION_LOG_ROOT, checkpoint_path, commit_path
 from txntable.log.actions import Commit, decode_commit, decode_commit_info
-from txntable.log.cold_start import load_newest
+from txntable.log.asking import Asking, Found, answer, answer_all
+from txntable.log.cold_start import Start, load_newest
 from txntable.log.damage import reading
 from txntable.log.fairness import Fairness
 from txntable.log.fold import Fold, take
@@ -40,7 +42,9 @@ from txntable.storage.store_clock import StoreClock
 
 logger = logging.getLogger(__name__)
 
+# Of a store that asks for one object after the other, too: a gap shows in a window.
 _LARGEST_WINDOW = 16
+_AHEAD = 12
 moments = itertools.count()
 
 
@@ -158,49 +162,70 @@ class LogView(OfOneProcess, Generic[F]):
                 self._reopen()
             return self.table
 
+    def needs_opening(self) -> bool:
+        """Return whether the view has to be read anew, since it was never read or is as old as the guard.
+
+        Raises
+        ------
+        WarehouseReplacedError
+            It is not the log that was read before.
+        """
+        self._check_lost()
+        return self._is_stale()
+
     def _is_stale(self) -> bool:
         return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
 
-    def _follow_tail(self, window: int = 1, *, opening: bool = False) -> bool:
+    def _follow_tail(self) -> bool:
         """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
-        # Who opens a log has just read what stands below.
-        unproved = None if opening else Head.of(self.table)
+        return answer(self._store, self._following(window_sizes(self._store.parallel_reads), Head.of(self.table)))
+
+    def _following(self, sizes: Iterator[int], unproved: Head | None, ahead: _Window | None = None) -> Asking[bool]:
+        """Fold what is above, window by window; who opens a log has just read what stands below, and some above."""
         due = self._is_proof_due()
+        if ahead is not None and (ended := self._take_all(ahead)) is not None:
+            return ended
         while True:
-            slots = range(self.table.next_version, self.table.next_version + window)
-            shown_at, asked = self._environment.instant(), next(moments)
-            found = self._ask(slots, unproved if due else None)
-            if found is None:
+            window = yield from self._asking(next(sizes), unproved if due else None)
+            if window is None:
                 return False
             unproved = None if due else unproved
-            self._show(shown_at)
-            for slot, entry in zip(slots, found, strict=True):
-                if entry is None:
-                    above = found[slot - slots.start + 1 :]
-                    if any(above) and not self._is_tail(slot, above):
-                        break
-                    self._asked = asked
-                    return True
-                if not self._take(self._decode(slot, entry)):
-                    return False
-                self._fairness.saw_another()
+            self._fairness.saw_round_trip(window.shown_at)
+            if (ended := self._take_all(window)) is not None:
+                return ended
             # What came is believed when what it stands on is still there: that is asked with the next slots.
             due = True
-            window = min(window * 2, _LARGEST_WINDOW)
 
-    def _ask(self, slots: range, unproved: Head | None) -> list[StoredObject | None] | None:
-        """Return what is in some slots; ``None`` when the view is too old to believe it."""
-        paths = [commit_path(self.root, slot) for slot in slots]
+    def _take_all(self, window: _Window) -> bool | None:
+        """Fold a window; ``True``: it showed the tail, ``False``: the view is too old to say, ``None``: go on."""
+        self._show(window.shown_at)
+        for slot, entry in enumerate(window.found, window.first):
+            if entry is None:
+                above = window.found[slot - window.first + 1 :]
+                if any(above) and not self._is_tail(slot, above):
+                    return None
+                self._asked = window.asked
+                return True
+            if not self._take(self._decode(slot, entry)):
+                return False
+            self._fairness.saw_another()
+        return None
+
+    def _asking(self, size: int, unproved: Head | None) -> Asking[_Window | None]:
+        """Return what is in the next slots; ``None`` when the view is too old to believe it."""
+        first = self.table.next_version
+        paths = [commit_path(self.root, slot) for slot in range(first, first + size)]
+        shown_at, asked = self._environment.instant(), next(moments)
         if unproved is None:
-            found = self._store.get_many(paths)
-            return None if self._is_stale() else found
+            window = _Window(first, (yield paths), shown_at, asked)
+            return None if self._is_stale() else window
         found, beginning = self._store.get_above(paths, commit_path(self.root, unproved.version))
         if self._is_stale():
             return None
         self._require_own(unproved, beginning)
-        return found
+        return _Window(first, found, shown_at, asked)
 
-    def _is_tail(self, slot: int, above: Sequence[StoredObject | None]) -> bool:
+    def _is_tail(self, slot: int, above: Found) -> bool:
         """Return whether the log ends at a slot that is missing, though there are entries above it.
 
         ``False``: it has come since, as they were all asked for at once.
@@ -329,7 +354,6 @@ class LogView(OfOneProcess, Generic[F]):
             )
 
     def _show(self, shown_at: Instant) -> None:
-        self._fairness.saw_round_trip(shown_at)
         self._shown_at, self._answered = shown_at, next(moments)
 
     def _decode(self, version: int, entry: StoredObject) -> Commit:
@@ -349,9 +373,15 @@ class LogView(OfOneProcess, Generic[F]):
 
     def _reopen(self) -> None:
         """Forget the view and load the newest checkpoint with its tail."""
+        answer(self._store, self._reopening())
+
+    def _reopening(self) -> Asking[None]:
         proved = False
         try:
-            proved = any(self._load() for _ in range(3))
+            for _ in range(3):
+                proved = yield from self._loading()
+                if proved:
+                    break
         finally:
             if not proved:
                 # Whatever was read until the error is not known to end at the tail: it is no view.
@@ -361,20 +391,89 @@ class LogView(OfOneProcess, Generic[F]):
         self._require_continued()
         self._fairness.forget_others()
 
-    def _load(self) -> bool:
-        opened_at, self._opened = self._environment.instant(), False
-        loaded = load_newest(self._store, self.root)
+    def _loading(self) -> Asking[bool]:
+        opened_at, asked, self._opened = self._environment.instant(), next(moments), False
+        sizes = window_sizes(self._store.parallel_reads, opening=True)
+        loaded = yield from load_newest(self._store, self.root, next(sizes))
+        if loaded is None:
+            return False
         self.table = loaded.table
         with reading(checkpoint_path(self.root, loaded.table.next_version - 1)):
             self.fold.restore(self.table)
         self._shown_at = opened_at
+        ahead = _Window(self.table.next_version, loaded.ahead, opened_at, asked) if loaded.ahead else None
+        if ahead is None:
+            # There is no log: one look says so.
+            sizes = window_sizes(self._store.parallel_reads)
         try:
-            for entry in loaded.beginning:
-                self._apply(self._decode(self.table.next_version, entry))
-            followed = self._follow_tail(window=1 + len(loaded.beginning), opening=True)
+            followed = yield from self._following(sizes, None, ahead)
         except DamagedDataError:
             # Unless a cleanup took the beginning away meanwhile, or a restore the end: then it is read again.
-            if loaded.still_there() and self._is_head_there():
+            if (yield from _proving(loaded.start)) and self._is_head_there():
                 raise
             return False
-        return followed and loaded.still_there()
+        return followed and (yield from _proving(loaded.start))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What is in slots that were asked for at once, from `first` on; since when, as of the log's view."""
+
+    first: int
+    found: Found
+    shown_at: Instant
+    asked: int
+
+
+def window_sizes(parallel_reads: int, *, opening: bool = False) -> Iterator[int]:
+    """Yield how many slots are asked for at once, one window after the other.
+
+    Who follows a log seldom finds more than one entry, who opens it up to ten above a checkpoint that the job wrote,
+    and a hundred above a writer's.
+    """
+    if parallel_reads < _LARGEST_WINDOW:
+        yield from (1, 2, 4, 8)
+        yield from itertools.repeat(_LARGEST_WINDOW)
+    yield from (_AHEAD,) if opening else (1, 2, _LARGEST_WINDOW)
+    yield from itertools.repeat(parallel_reads)
+
+
+def _proving(start: Start | None) -> Asking[bool]:
+    """Return whether what a reader began with is still there."""
+    if start is None:
+        return True
+    (found,) = yield [start.path]
+    return start.is_still_there(found)
+
+
+def refresh_together(*views: LogView[Any], beside: Asking[Any] | None = None) -> Any:
+    """Bring views of several logs to their tails; those that are to be opened are opened side by side.
+
+    Parameters
+    ----------
+    *views : LogView
+        In the order in which a thread may take their locks.
+    beside : generator, optional
+        Another reading, done at the same time: what it raises comes first.
+
+    Returns
+    -------
+    Any
+        What that one made.
+
+    Raises
+    ------
+    TxnTableError
+        As :meth:`LogView.refresh`.
+    """
+    with ExitStack() as held:
+        for view in views:
+            held.enter_context(view.lock)
+        opened = [view for view in views if view.needs_opening()]
+        readings = [] if beside is None else [beside]
+        readings += [view._reopening() for view in opened]  # noqa: SLF001
+        made = answer_all(views[0].context.store, readings)
+        for view in views:
+            if view not in opened:
+                view.refresh()
+        return made[0] if beside is not None else None

@@ -109,7 +109,7 @@ class Snapshot(OfOneProcess):
             reader = self._reader(topic)
             with reader.topic.segments.lock, reader.topic.public.lock:
                 try:
-                    reader.catch_up()
+                    reader.catch_up_to_known()
                 except UnknownTopicOrPartitionError:
                     # What was deleted since is still there in the past.
                     if not self._past:

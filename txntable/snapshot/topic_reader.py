@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 
 import pyarrow as pa
 
@@ -25,10 +26,11 @@ from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path, public_roo
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Commit, Txn
 from txntable.log.entry_time import version_as_of
+from txntable.log.log_view import refresh_together
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
-from txntable.partition.offsets import DECIDED_THROUGH, per_topic
+from txntable.partition.offsets import DECIDED_THROUGH, REFLECTS, per_topic
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
 from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
@@ -85,10 +87,21 @@ class TopicReader:
             Call again.
         """
         self._transactions.refresh()
-        # After T: what it says is decided has all its segments there.
-        topic_id = self.topic.settings().topic_id
+        self.catch_up_to_known()
+
+    def catch_up_to_known(self) -> None:
+        """Do the same as far as T is known: for who has just read it, and pinned a position."""
+        segments, public = self.topic.segments, self.topic.public
+        refresh_together(segments, public)
+        with segments.lock:
+            # After T: what it says is decided has all its segments there.
+            segments.ensure_fresh()
+            topic_id = live_settings(segments.fold).topic_id
         self._bring_through(topic_id)
-        self.topic.publish()
+        with segments.lock, public.lock:
+            is_behind = public.ensure_fresh().number(REFLECTS, -1) < segments.ensure_fresh().next_version - 1
+        if is_behind:
+            self.topic.publish()
 
     def follow(self) -> None:
         """Read what is new: T and the public table, a request each; publish what is decided and not published.
@@ -313,5 +326,7 @@ class TopicReader:
     ) -> pa.RecordBatchReader:
         """Return the records of a view, partition by partition in offset order, read as they are asked for."""
         reader = self.reader_of(view, columns)
-        planned = list(view.plan(*offsets))
-        return pa.RecordBatchReader.from_batches(reader.schema, reader.read_all(planned))
+        planned = view.plan(*offsets)
+        # What is asked for wrongly is refused now; the rest is planned as it is read.
+        segments = chain(list(islice(planned, 1)), planned)
+        return pa.RecordBatchReader.from_batches(reader.schema, reader.read_all(segments))

@@ -131,7 +131,7 @@ class ObjectStore(ABC):
     parallel_writes : int
         How many new objects a client may stream at once, by as many threads, to its gain.
     parallel_reads : int
-        How many objects a client may ask for at once, by as many threads, to its gain.
+        How many objects :meth:`get_many` asks for at once, and as many threads may gain by; 1: one after the other.
     is_remote : bool
         Whether an endpoint answers, behind which another software may stand than when the warehouse was created.
     """

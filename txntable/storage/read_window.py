@@ -32,11 +32,13 @@ from txntable.storage.object_store import ObjectStore
 from txntable.storage.retries import ending_within
 
 WINDOW_BYTES = 32 * 1024 * 1024
+WINDOW_OBJECTS = 32
+"""Of small segments more at once gain nothing: they wait to be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """How much may be under way at once; of how many objects, :attr:`ObjectStore.parallel_reads` says.
+    """How much may be under way at once; no more objects than :data:`WINDOW_OBJECTS`.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ def readers_ahead(
     if window is None or store.parallel_reads < 2:
         yield from readers
         return
-    under_way = _UnderWay(readers, window, store.parallel_reads)
+    under_way = _UnderWay(readers, window, min(store.parallel_reads, WINDOW_OBJECTS))
     try:
         while (reader := under_way.first()) is not None:
             yield reader

@@ -58,7 +58,6 @@ from txntable.storage.retries import Attempts, asks_for_less, ending_within, pas
 from txntable.storage.store_errors import error_code, key_failure_in, meaning_of
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
-_PARALLEL_GETS = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FAILURES = (BaseError, OSError, ValueError)
@@ -91,7 +90,8 @@ class RemoteStore(ObjectStore):
     """
 
     parallel_writes = 16
-    parallel_reads = 32
+    # With those asked for ahead, all that can stand between two checkpoints of a small table.
+    parallel_reads = 96
 
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec
@@ -124,7 +124,7 @@ class RemoteStore(ObjectStore):
         return self._present(request)
 
     def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
-        """Return the objects in the order of `paths`, asking for eight at a time."""
+        """Return the objects in the order of `paths`, asking for many at a time."""
         if len(paths) < 2:
             return [self.get(path) for path in paths]
         found: dict[str, StoredObject | None] = {}
@@ -132,7 +132,7 @@ class RemoteStore(ObjectStore):
         attempts = self._attempts()
         # Tried again and waited for in the calling thread: an interrupt ends it.
         while missing:
-            with ThreadPoolExecutor(min(_PARALLEL_GETS, len(missing))) as pool:
+            with ThreadPoolExecutor(min(self.parallel_reads, len(missing))) as pool:
                 answers = dict(zip(missing, pool.map(self._tried_get, missing), strict=True))
             failures = {path: answer for path, answer in answers.items() if isinstance(answer, Exception)}
             found |= {path: answer for path, answer in answers.items() if not isinstance(answer, Exception)}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -22,7 +22,8 @@ from txntable.errors import DamagedDataError, InvalidConfigError, InvalidRequest
 from txntable.format.isolation import IsolationLevel, level_at
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.warehouse_settings import WarehouseSettings, settings_from
-from txntable.log.log_view import LogContext
+from txntable.log.delta_log import DeltaLog
+from txntable.log.log_view import LogContext, refresh_together
 from txntable.offsets.offset_log import OffsetLog
 from txntable.producer.producer_config import (
     DEFAULT_BATCH_SIZE,
@@ -42,7 +43,12 @@ from txntable.storage.store_clock import StoreClock
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
-from txntable.warehouse.warehouse_creation import WarehouseIdentity, create_missing_log, read_identity, write_identity
+from txntable.warehouse.warehouse_creation import (
+    WarehouseIdentity,
+    create_missing_log,
+    reading_identity,
+    write_identity,
+)
 from txntable.warehouse.warehouse_reading import SparkReading
 
 if TYPE_CHECKING:
@@ -67,16 +73,13 @@ def _engine() -> str:
 class Warehouse(OfOneProcess):
     """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
 
-    def __init__(
-        self, store: ObjectStore, environment: Environment, identity: WarehouseIdentity, *, recovering: bool = False
-    ) -> None:
-        self.store = store
+    def __init__(self, identity: WarehouseIdentity, transactions: TransactionLog, offsets: OffsetLog) -> None:
+        self.context = transactions.context
+        self.store = self.context.store
         self.identity = identity
-        self.url = store.spec.url
-        clock = StoreClock(store, environment)
-        self.context = LogContext(store, environment, clock, engine=_engine(), recovering=recovering)
-        self.transactions = TransactionLog(self.context)
-        self.offsets = OffsetLog(self.context)
+        self.url = self.store.spec.url
+        self.transactions = transactions
+        self.offsets = offsets
         self.completer = Completer(self.transactions, self.topic_log, self.offsets)
         self._spark = SparkReading(self.url, self.transactions, self.topic_reader)
         self._topics: dict[str, TopicLog] = {}
@@ -523,8 +526,11 @@ def open_on(
     DamagedDataError
         Its identity cannot be read, or a log is gone although there are topics.
     """
-    identity = read_identity(store)
-    warehouse = Warehouse(store, environment, identity, recovering=recovering)
-    for log in (warehouse.transactions.log, warehouse.offsets.log):
+    clock = StoreClock(store, environment)
+    context = LogContext(store, environment, clock, engine=_engine(), recovering=recovering)
+    transactions, offsets = TransactionLog(context), OffsetLog(context)
+    logs: tuple[DeltaLog[Any], ...] = (transactions.log, offsets.log)
+    identity: WarehouseIdentity = refresh_together(*logs, beside=reading_identity(store.spec.url))
+    for log in logs:
         create_missing_log(log, identity, settings or WarehouseSettings())
-    return warehouse
+    return Warehouse(identity, transactions, offsets)

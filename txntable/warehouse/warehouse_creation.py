@@ -33,6 +33,7 @@ from txntable.format.layout import (
 )
 from txntable.format.warehouse_settings import WarehouseSettings, settings_properties
 from txntable.log.actions import Action
+from txntable.log.asking import Asking, answer
 from txntable.log.damage import reading
 from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import creation_actions
@@ -136,7 +137,7 @@ def _require_unused(store: ObjectStore) -> None:
 
 
 def create_missing_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: WarehouseSettings) -> None:
-    """Make version 0 of a keyed table of the warehouse, when an interrupted creation left it out.
+    """Make version 0 of a keyed table that was just read, when an interrupted creation left it out.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def create_missing_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings
     UnsupportedFormatError
         It has another format than the warehouse: upgrade.
     """
-    if log.refresh().version is None:
+    if log.ensure_fresh().version is None:
         _require_unborn(log)
         _create_log(log, identity, settings)
     metadata = log.ensure_fresh().metadata
@@ -193,15 +194,20 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     DamagedDataError
         It cannot be read.
     """
-    found = store.get(WAREHOUSE_FILE)
+    return answer(store, reading_identity(store.spec.url))
+
+
+def reading_identity(url: str) -> Asking[WarehouseIdentity]:
+    """Do the same beside other readings."""
+    (found,) = yield [WAREHOUSE_FILE]
     if found is None:
-        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the URL", url=store.spec.url)
+        raise WarehouseNotFoundError("there is no warehouse here; create one, or check the URL", url=url)
     with reading(WAREHOUSE_FILE):
         if len(found.data) > _LARGEST_BYTES:
             raise ValueError("the warehouse's identity is too long")
         document = parse_json(found.data.decode())
         if document["format"] != FORMAT:
-            raise unsupported_format(document["format"], url=store.spec.url)
+            raise unsupported_format(document["format"], url=url)
         identity = WarehouseIdentity(**decode_object(document, "warehouse", _IDENTITY, {}))
         if not _WAREHOUSE_ID.fullmatch(identity.warehouse_id):
             raise ValueError("a warehouse id must have 32 hex digits")
