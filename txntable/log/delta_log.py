@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from txntable.errors import DamagedDataError, KafkaStorageError, StoreUnavailableError, TxnTableError
-from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path
+from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
 from txntable.log.actions import Action, Commit, CommitInfo
 from txntable.log.checkpoint import LogTail, encode_hint, is_due, is_worthwhile
 from txntable.log.cold_start import is_start
@@ -33,6 +34,7 @@ from txntable.log.log_view import F, LogContext, LogView, moments
 from txntable.log.outcome import NO_ANSWER, Attempt, CommitOutcome, Committed, Conflicted, Unchanged, Unknown
 from txntable.log.succession import repairs_of
 from txntable.log.table_state import TableState, check_one_action_per_path, is_same_commit
+from txntable.runtime.environment import Instant
 from txntable.storage.object_store import PutOutcome, StoredObject
 from txntable.storage.retries import Attempts, ending_within
 
@@ -112,8 +114,12 @@ class DeltaLog(LogView[F]):
             self._fairness.wait_turn()
             self._in_doubt = None
             try:
-                while isinstance(outcome := attempt(), Conflicted):
-                    pass
+                with self._fairness.turn(partial(self._store.turn, log_folder(self.root))) as have_others_committed:
+                    if have_others_committed:
+                        # What is decided without it would be decided again.
+                        self.refresh()
+                    while isinstance(outcome := attempt(), Conflicted):
+                        pass
             except NO_ANSWER:
                 # An error is a definite no to the caller: with a put under way it would be a lie.
                 if self._in_doubt is None:
@@ -169,10 +175,10 @@ class DeltaLog(LogView[F]):
 
     def _put(self, commit: Commit, data: bytes, asked: int) -> Attempt | None:
         path, head, below = commit_path(self.root, commit.version), Head.of(self.table), None
-        put_at = self._environment.instant()
+        put_at, free_since = self._environment.instant(), None
         try:
             created, below = self._create(path, data, head)
-            entry = None if created else self._store.get(path)
+            entry, free_since = (None, None) if created else self._read_taken(commit.version)
         except StoreUnavailableError:
             self._in_doubt = commit.version
             created, (entry, below) = False, self._look(path, head)
@@ -194,7 +200,7 @@ class DeltaLog(LogView[F]):
                 is_mine = is_same_commit(commit, winner := self._decode(commit.version, entry))
             if not is_mine:
                 self._in_doubt = None
-                self._follow(winner)
+                self._follow(winner, asked, free_since)
                 return Conflicted(commit.version)
             self._make_durable(commit)
         self._apply(commit)
@@ -210,14 +216,26 @@ class DeltaLog(LogView[F]):
         outcome, below = self._store.put_next(path, data, commit_path(self.root, head.version))
         return outcome is PutOutcome.CREATED, below
 
-    def _follow(self, winner: Commit) -> None:
+    def _read_taken(self, version: int) -> tuple[StoredObject | None, Instant | None]:
+        """Return who has a slot, and since when the next one is known to be free; remote stores ask both at once."""
+        path, asked_at = commit_path(self.root, version), self._environment.instant()
+        if self._store.parallel_reads < 2:
+            return self._store.get(path), None
+        entry, above = self._store.get_many([path, commit_path(self.root, version + 1)])
+        return entry, asked_at if above is None else None
+
+    def _follow(self, winner: Commit, asked: int, free_since: Instant | None) -> None:
         """Take the entry that has the slot, which was read already, and those above it."""
         if not self._take(winner):
             self._shown_at = None
         # What is decided on from here on stands on this answer.
         self._answered = next(moments)
         self._fairness.saw_another()
-        self.refresh()
+        if free_since is None or self._is_stale():
+            self.refresh()
+        else:
+            self._show(free_since)
+            self._asked, self._known = asked, Head.of(self.table)
 
     def _look(self, path: str, head: Head | None) -> tuple[StoredObject | None, bytes | None]:
         """Return what is in the slot and the beginning of the entry below; nothing where there is no answer."""

@@ -7,6 +7,9 @@ gap now and then in which a loser can win.  Must not know what is committed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
 from txntable.runtime.environment import Environment, Instant
 
 # Waits after each of so many successes once another's commit was seen, and after every so many when none was.
@@ -14,6 +17,10 @@ POLITE_COMMITS = 16
 ALONE_COMMITS = 64
 # A local folder answers faster, but an instant has whole milliseconds.
 SHORTEST_ROUND_TRIP_MS = 1.0
+# The one that has the turn may have been stopped: who has waited for so long, asks for no turn for so many commits.
+PATIENCE_MS = 500.0
+COMMITS_WITHOUT_TURN = 64
+SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS = 0.25, 4.0
 
 
 class Fairness:
@@ -31,6 +38,7 @@ class Fairness:
         self._polite_commits = 0
         self._commits_alone = 0
         self._succeeded_at: Instant | None = None
+        self._commits_without_turn = 0
 
     def saw_round_trip(self, asked_at: Instant) -> None:
         """Take note of how long the store took to answer."""
@@ -58,3 +66,37 @@ class Fairness:
             rest_ms = wait_ms - self._environment.since_ms(self._succeeded_at)
             if rest_ms > 0:
                 self._environment.sleep_ms(rest_ms)
+
+    @contextmanager
+    def turn(self, ask: Callable[[], AbstractContextManager[bool] | None]) -> Iterator[bool]:
+        """Wait until no other writer of this machine is at the log, for a while, and have the turn until the end.
+
+        It spares work that would be lost at the slot, and decides nothing: who does not ask, or does not wait, is at
+        worst refused there.
+
+        Parameters
+        ----------
+        ask : callable
+            :meth:`ObjectStore.turn`.
+
+        Yields
+        ------
+        bool
+            Whether others may have committed since this writer last looked.
+        """
+        if self._commits_without_turn:
+            self._commits_without_turn -= 1
+            yield False
+            return
+        waited_ms = 0.0
+        while (granted := ask()) is None and waited_ms < PATIENCE_MS:
+            # The longer it takes the more are waiting, of whom one asks soon.
+            pause_ms = self._environment.uniform(0.5, 1.5) * min(SHORTEST_PAUSE_MS + waited_ms / 8, LONGEST_PAUSE_MS)
+            self._environment.sleep_ms(pause_ms)
+            waited_ms += pause_ms
+        if granted is None:
+            self._commits_without_turn = COMMITS_WITHOUT_TURN
+            yield True
+            return
+        with granted as is_turn:
+            yield is_turn and (waited_ms > 0.0 or self._polite_commits > 0)

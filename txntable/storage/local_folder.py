@@ -17,11 +17,12 @@ Needs a file system with hard links, shared by one machine.  Must not know what 
 from __future__ import annotations
 
 import errno
+import fcntl
 import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import BinaryIO
 
 from txntable.errors import (
@@ -51,6 +52,7 @@ from txntable.storage.unfinished_file import UnfinishedFile
 
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
+_TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
@@ -81,6 +83,7 @@ class LocalFolder(ObjectStore):
         self._durable = spec.durability == "full"
         # Two files are synced in little more time than one; unsynced, threads only wait for each other.
         self.parallel_writes = 2 if self._durable and calls is None else 1
+        self._takes_turns = calls is None
         self._held = HeldRoot(self._root, self._calls)
         self._folders = FolderLedger(self._root, self._held, self._calls, durable=self._durable)
         self._numbers = itertools.count()
@@ -160,6 +163,22 @@ class LocalFolder(ObjectStore):
             if created:
                 self._sync_new(folder)
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
+
+    def turn(self, folder: str) -> AbstractContextManager[bool] | None:
+        """Ask for the turn of writing to a folder: the kernel's advisory lock of it, which ends with its process."""
+        if not self._takes_turns:
+            return nullcontext(False)
+        try:
+            descriptor = os.open(f"{self._root}/{check_folder(folder)}", os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            # What is wrong with the folder is told by who writes to it.
+            return nullcontext(False)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            return None if error.errno in _TAKEN else nullcontext(False)
+        return _holding(descriptor)
 
     def sync_read(self) -> None:
         """Sync the folders of all that was read and may be another's, linked and not synced."""
@@ -317,6 +336,14 @@ class _LocalSink:
 
 def _is_unfinished(name: str) -> bool:
     return name.startswith(TEMPORARY_PREFIX)
+
+
+@contextmanager
+def _holding(descriptor: int) -> Iterator[bool]:
+    try:
+        yield True
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

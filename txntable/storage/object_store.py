@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import BinaryIO
@@ -207,6 +208,18 @@ class ObjectStore(ABC):
         KafkaStorageError
             A sync failed in this process: nothing that it reads counts as written.
         """
+
+    def turn(self, folder: str) -> AbstractContextManager[bool] | None:
+        """Ask for the turn of writing to a folder, so that work is not lost to others who write there at once.
+
+        A courtesy and no lock: it excludes nobody, and nothing may depend on it.
+
+        Returns
+        -------
+        context manager or None
+            Of whether there are turns here at all; to be left soon.  ``None``: another one has it now.
+        """
+        return nullcontext(False)
 
     def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
         """Put if absent, and look at another object beside it: remote stores ask both at once.
