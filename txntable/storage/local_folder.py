@@ -9,8 +9,8 @@ The folder is held: when another is found at its path, or none, every call fails
 made again (:mod:`txntable.storage.held_root`).  A file is published by a link or a rename within its own folder, and
 the root is looked at after the file was begun: so it is published in the folder that was looked at, or not at all.
 
-No lock is held, so a process may fork at any time; clients, which know more than a store, may not
-(:mod:`txntable.runtime.one_process`).
+No lock is held but for a turn (:meth:`LocalFolder.turn`), on which nothing depends, so a process may fork at any time;
+clients, which know more than a store, may not (:mod:`txntable.runtime.one_process`).
 Needs a file system with hard links, shared by one machine.  Must not know what objects mean.
 """
 

@@ -93,7 +93,7 @@ def test_commit_is_decided_once_where_another_has_committed_before_its_turn() ->
     first, second = world.process(), world.process()
     first.create()
     second.log.refresh()
-    second.store.turn = Turns(1).ask  # type: ignore[assignment,method-assign]
+    second.store.turn = Turns(1).ask  # type: ignore[method-assign]
     first.count()
     decided = []
 
