@@ -19,7 +19,7 @@ from tests.unit.log.world import (
     others_go_on_and_clean_up,
     slot,
 )
-from txntable.errors import DamagedDataError, UnsupportedFormatError
+from txntable.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
 from txntable.log.actions import Commit, CommitInfo, Txn, decode_commit
 from txntable.log.entry_encoding import encode_commit
 from txntable.log.outcome import Committed, Unchanged, Unknown
@@ -45,7 +45,7 @@ def intruder(value: int):
         version = int(path[-25:-5])
         previous = decode_commit(version - 1, found.data, below).info
         time_ms, chain = previous.timestamp_ms + 1, previous.digest
-        info = CommitInfo("intruder", previous.commit_id, time_ms, "INTRUDE", previous.log, chain)
+        info = CommitInfo("e" * 32, previous.commit_id, time_ms, "INTRUDE", previous.log, chain)
         store.put_if_absent(path, encode_commit(Commit(version, info, (Txn("counter", value),)), "another"))
 
     return write
@@ -151,7 +151,7 @@ def test_error_of_a_decision_is_raised_only_when_the_head_agrees() -> None:
 def test_commit_is_refused_when_it_names_a_path_twice() -> None:
     _, process = world_with_log()
 
-    with pytest.raises(ValueError, match="two file actions of one path"):
+    with pytest.raises(InvalidRequestError, match="nothing was written"):
         process.log.commit("TWICE", lambda table: [file("a"), file("a")])
 
 
@@ -307,7 +307,7 @@ def test_log_is_refused_when_an_entry_is_damaged_or_foreign(damage: bytes, error
 
 def test_log_is_refused_when_it_has_an_unknown_action() -> None:
     world, first = world_with_log()
-    info = info_above(first.log.table, "x")
+    info = info_above(first.log.table, "a" * 32)
     data = encode_commit(Commit(1, info, ()), "x") + b'{"domainMetadata":{"domain":"d"}}\n'
     world.objects.put(slot(1), data)
 
@@ -317,7 +317,7 @@ def test_log_is_refused_when_it_has_an_unknown_action() -> None:
 
 def test_log_is_refused_when_it_needs_a_newer_client() -> None:
     world, first = world_with_log()
-    info = info_above(first.log.table, "x")
+    info = info_above(first.log.table, "a" * 32)
     protocol = encode_commit(Commit(1, info, (creation()[0],)), "x").replace(b"exclusiveWriter", b"exclusiveWriter9")
     world.objects.put(slot(1), protocol)
 
@@ -327,7 +327,7 @@ def test_log_is_refused_when_it_needs_a_newer_client() -> None:
 
 def test_log_is_refused_when_an_entry_does_not_follow_the_one_below() -> None:
     world, first = world_with_log()
-    data = encode_commit(Commit(1, replace(info_above(first.log.table, "x"), previous="another"), ()), "x")
+    data = encode_commit(Commit(1, replace(info_above(first.log.table, "a" * 32), previous="b" * 32), ()), "x")
     world.objects.put(slot(1), data)
 
     with pytest.raises(DamagedDataError, match="does not continue"):

@@ -117,14 +117,15 @@ def test_checkpoint_that_can_not_be_written_fails_no_commit(process: Process) ->
 def test_proving_an_entry_costs_what_the_entry_says_however_many_files_are_live(*, in_columns: bool) -> None:
     costs = []
     for live in (10, 100_000):
-        table = TableState(version=7, commit_id="x", files=LiveFiles(), numbers=OnlyLookedUp({"a": 1}))
+        table = TableState(version=7, commit_id="a" * 32, files=LiveFiles(), numbers=OnlyLookedUp({"a": 1}))
+        table.protocol, table.metadata = creation()
         for number in range(live):
             table.files.put(file(f"f{number}"))
         if in_columns:
             table.files.absorb_tail()
         table.files._tail = OnlyLookedUp(table.files._tail)
         table.tombstones = OnlyLookedUp()
-        commit = Commit(8, CommitInfo("y", "x", 1, "X", "y"), (file("new"), file("f3"), Txn("a", 2)))
+        commit = Commit(8, CommitInfo("b" * 32, "a" * 32, 1, "X", "b" * 32), (file("new"), file("f3"), Txn("a", 2)))
         OnlyLookedUp.asked = 0
 
         proved_entry(commit, "x", (table, Nothing()), "path")
