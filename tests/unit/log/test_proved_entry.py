@@ -20,6 +20,7 @@ assert isinstance(_METADATA, Metadata)
 UNREADABLE = {
     "a number beyond 64 bits": Txn("n", 2**63),
     "another beyond them": Txn("n", -(2**63)),
+    "a negative number": Txn("n", -1),
     "no number": Txn("n", "7"),  # type: ignore[arg-type]
     "no finite number": Txn("n", math.nan),  # type: ignore[arg-type]
     "a number with a fraction": Txn("n", 1.0),  # type: ignore[arg-type]
