@@ -331,7 +331,8 @@ def test_log_is_refused_when_an_entry_names_one_by_what_is_no_commit_id(name: st
     world, first = world_with_log()
     # Void but for that: nobody would compare it with anything.
     info = replace(info_above(first.log.table, "a" * 32), log="b" * 32, previous="c" * 32)
-    world.objects.put(slot(1), encode_commit(Commit(1, replace(info, **{name: value}), ()), "x"))
+    info = replace(info, **{name: value})  # type: ignore[arg-type]
+    world.objects.put(slot(1), encode_commit(Commit(1, info, ()), "x"))
 
     with pytest.raises(DamagedDataError, match="a commit id in a log is none"):
         first.log.refresh()

@@ -58,7 +58,7 @@ def test_rows_with_all_columns_and_no_other_are_taken_in_any_order() -> None:
     [({"a": "1"}, "b"), ({"a": "1", "b": None, "c": None}, "c"), ({"a": "1", "c": "2"}, "b', 'c"), ({}, "a', 'b")],
 )
 def test_row_with_a_column_too_many_or_without_one_is_named(values: dict[str, str | None], columns: str) -> None:
-    fine = {"a": None, "b": None}
+    fine: dict[str, str | None] = {"a": None, "b": None}
     rows = rows_of(fine, fine, values, fine, values)
     refused = rf"other partition columns.* path=f2 columns=\['{columns}'\]"
 

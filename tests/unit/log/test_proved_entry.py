@@ -11,7 +11,7 @@ import pytest
 from tests.unit.log.only_looked_up import OnlyLookedUp
 from tests.unit.log.world import Nothing, Process, World, creation, file, plant
 from txntable.errors import DamagedDataError, InvalidRequestError
-from txntable.log.actions import Action, Commit, CommitInfo, Metadata, Txn
+from txntable.log.actions import Action, Commit, CommitInfo, Metadata, Txn, guard_protocol
 from txntable.log.fold import proved_entry
 from txntable.log.table_state import LiveFiles, TableState
 
@@ -119,7 +119,7 @@ def test_proving_an_entry_costs_what_the_entry_says_however_many_files_are_live(
     costs = []
     for live in (10, 100_000):
         table = TableState(version=7, commit_id="a" * 32, files=LiveFiles(), numbers=OnlyLookedUp({"a": 1}))
-        table.protocol, table.metadata = creation()
+        table.protocol, table.metadata = guard_protocol(), Metadata("id", None, "", (), {}, 0)
         for number in range(live):
             table.files.put(file(f"f{number}"))
         if in_columns:
