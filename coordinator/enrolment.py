@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.errors import DamagedDataError, InvalidRequestError
 from txntable.coordinator.row_json import decode_object
-from txntable.coordinator.topic_name import is_topic_name
+from txntable.coordinator.topic_name import is_topic_id, is_topic_name
 
 LARGEST_PARTITION_COUNT = 100_000
 """Of a topic."""
@@ -120,7 +120,9 @@ def decode_topics(document: Mapping[str, object], what: str) -> dict[str, Enroll
     topics: dict[str, EnrolledTopic] = {}
     for topic_id, topic in document.items():
         fields = decode_object(topic, what, {"name": str, "partitions": str}, {})
-        if not is_topic_name(fields["name"]):
-            raise DamagedDataError("a stored row holds a topic that no call accepts", row=what, topic_id=topic_id)
+        if not is_topic_name(fields["name"]) or not is_topic_id(topic_id):
+            raise DamagedDataError(
+                "a stored row holds a topic that no call accepts", row=what, topic_id=reprlib.repr(topic_id)
+            )
         topics[topic_id] = EnrolledTopic(fields["name"], decode_partitions(fields["partitions"]))
     return topics

@@ -29,7 +29,7 @@ from txntable.coordinator.errors import (
 from txntable.coordinator.group_member import GroupMember, decode_assignor, decode_member, encode_member
 from txntable.coordinator.group_state import GroupOperation, GroupState, check_transition
 from txntable.coordinator.row_json import Fields, check_stored_name, decode_object, decode_row, encode_key, encode_row
-from txntable.coordinator.topic_name import is_topic_name
+from txntable.coordinator.topic_name import is_topic_id, is_topic_name
 
 LARGEST_ROW_BYTES = 1024 * 1024
 """A row travels in every commit that changes the group, and in every checkpoint of the offset log."""
@@ -242,7 +242,8 @@ def _encode_topic(topic: GroupTopic) -> dict[str, object]:
 
 def _decode_topic(name: str, document: object) -> GroupTopic:
     topic = GroupTopic(**decode_object(document, _WHAT, {"topic_id": str, "partitions": int}, {}))
-    if not is_topic_name(name) or not 0 <= topic.partitions <= LARGEST_PARTITION_COUNT:
+    is_named = is_topic_name(name) and is_topic_id(topic.topic_id)
+    if not is_named or not 0 <= topic.partitions <= LARGEST_PARTITION_COUNT:
         raise DamagedDataError("a stored group holds a topic that cannot be", row=_WHAT, partitions=topic.partitions)
     return topic
 

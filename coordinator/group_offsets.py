@@ -7,12 +7,13 @@ keeps the higher request.  Must not know of storage.
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
 from txntable.coordinator.errors import DamagedDataError, InvalidRequestError
 from txntable.coordinator.row_json import check_stored_name, decode_object, decode_row, encode_key, encode_row
-from txntable.coordinator.topic_name import is_topic_name
+from txntable.coordinator.topic_name import is_topic_id, is_topic_name
 
 _WHAT = "offset"
 _REQUIRED = {"group": str, "topic": str, "partition": int, "position": int}
@@ -153,8 +154,9 @@ def _fields(value: CommittedOffset | PendingOffset) -> dict[str, object]:
 def _decode(document: object, kind: type[CommittedOffset] | type[PendingOffset]) -> dict[str, Any]:
     texts = {"metadata", "topic_id", "transactional_id"}
     required: dict[str, type] = {name: str if name in texts else int for name in kind.__slots__}
-    if kind is CommittedOffset:
-        return decode_object(document, _WHAT, required, {})
-    del required["topic_id"]
-    fields = decode_object(document, _WHAT, required, {"topic_id": str})
-    return {**fields, "topic_id": fields["topic_id"] or ""}
+    optional: dict[str, type] = {} if kind is CommittedOffset else {"topic_id": required.pop("topic_id")}
+    fields = decode_object(document, _WHAT, required, optional)
+    topic_id = fields["topic_id"] or ""
+    if topic_id and not is_topic_id(topic_id):
+        raise DamagedDataError("a stored offset has no valid topic id", row=_WHAT, topic_id=reprlib.repr(topic_id))
+    return {**fields, "topic_id": topic_id}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
@@ -17,6 +18,7 @@ from typing import Any
 from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT, EnrolledTopic, Topics
 from txntable.coordinator.errors import DamagedDataError
 from txntable.coordinator.row_json import Fields, decode_object
+from txntable.coordinator.topic_name import is_topic_id
 
 LARGEST_MANIFEST_BYTES = 128 * 1024
 """Of the JSON; larger transactions are appended before they are decided."""
@@ -168,8 +170,10 @@ def decode_segments(document: Mapping[str, Any], what: str) -> dict[str, tuple[M
     """
     found: dict[str, tuple[ManifestSegment, ...]] = {}
     for topic_id, stored in document.items():
-        if not isinstance(stored, list) or not stored:
-            raise DamagedDataError("a manifest has a topic without segments", row=what, topic_id=topic_id)
+        if not isinstance(stored, list) or not stored or not is_topic_id(topic_id):
+            raise DamagedDataError(
+                "a manifest has a topic without segments, or without an id", row=what, topic_id=reprlib.repr(topic_id)
+            )
         segments = tuple(_decode(one, what) for one in stored)
         if not is_in_order(segments):
             raise DamagedDataError("the segments of a manifest are out of order", row=what, topic_id=topic_id)

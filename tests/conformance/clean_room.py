@@ -222,6 +222,13 @@ def ascending(items: Iterable[str], what: str) -> None:
 
 # --- 3.4 ranges of partitions ---------------------------------------------------------------------------------------
 
+_T, _TP = "/[0-9a-f]{32}", "/[0-9a-f]{32}/(?:0|[1-9][0-9]{0,4})"
+NUMBERS = {
+    "T": re.compile("next_producer_id"),
+    "O": re.compile("decided_through"),
+    "S": re.compile(f"(?:next_offset|log_start){_TP}|(?:decided_through|merged_through){_T}"),
+    "P": re.compile(f"(?:high_watermark|lso|log_start){_TP}|(?:decided_through|merged_through){_T}|reflects"),
+}
 RANGE = re.compile(r"(0|[1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 
 
@@ -592,6 +599,11 @@ def is_batch_id(value: Any) -> None:
         is_integer(0)(value)
 
 
+def is_topic_id_or_empty(value: Any) -> None:
+    if value != "":
+        is_hex32(value)
+
+
 def is_enrolled(value: Any) -> None:
     is_object(value)
     ascending(value, "partitions")
@@ -702,7 +714,7 @@ LEASE_ROW = table(
 
 
 def is_committed(value: Any) -> None:
-    known = table(offset=ANY, metadata=is_text, topic_id=is_text, request=ANY, position=ANY)
+    known = table(offset=ANY, metadata=is_text, topic_id=is_topic_id_or_empty, request=ANY, position=ANY)
     fields(value, known, "committed", True)
 
 
@@ -715,7 +727,7 @@ def is_pending(value: Any) -> None:
         offset=ANY,
         metadata=is_text,
         request=ANY,
-        topic_id_=is_text,
+        topic_id_=is_hex32,
     )
     seen = [(p["producer_id"], p["epoch"]) for p in value if fields(p, known, "pending", True)]
     need(len(set(seen)) == len(seen), "two pending offsets of one transaction")
@@ -738,7 +750,7 @@ def is_group_topics(value: Any) -> None:
     ascending(value, "topics")
     for name, topic in value.items():
         is_topic(name)
-        fields(topic, table(topic_id=is_text, partitions=is_integer(0, 100_000)), "topics", True)
+        fields(topic, table(topic_id=is_hex32, partitions=is_integer(0, 100_000)), "topics", True)
 
 
 def is_subscription(value: Any) -> None:
@@ -1085,8 +1097,9 @@ def check_action(log: str, name: str, body: Any) -> Json:
     elif name == "add" and log == "S":
         segment_row(body)
     elif name == "add" and log == "P":
+        need(set(body["partitionValues"]) == set(P_COLUMNS), "a row of P has its four columns")
         for c in P_COLUMNS:
-            number(body["partitionValues"].get(c), c)
+            number(body["partitionValues"][c], c)
         if tags := body.get("tags"):
             fields(load_json(tags["txntable"]), PUBLIC_TAG, "tag")
     elif name == "add":
@@ -1173,7 +1186,9 @@ class State:
         elif action == "metaData":
             self.meta = body
         elif action == "txn":
-            self.numbers[body["appId"]] = body["version"]
+            name = body["appId"]
+            need(NUMBERS[self.kind].fullmatch(name), f"{name!r:.80} is no named number of {self.kind}")
+            self.numbers[name] = body["version"]
         elif action == "add":
             self.files[body["path"]] = body
             self.tombstones.pop(body["path"], None)
@@ -1200,10 +1215,10 @@ class State:
         self.commit_id, self.log, self.void = info["commitId"], info["log"], []
         for name, body in entry.actions[info.get("repairs", 0) :]:
             self.fold(name, body)
+        need(self.protocol and self.meta, "a log without protocol or metaData")
 
     @property
     def properties(self) -> dict[str, str]:
-        need(self.meta, "a log without metaData")
         return self.meta["configuration"] if self.meta else {}
 
     def view(self, name: str, make: Callable[[], Any]) -> Any:

@@ -275,7 +275,7 @@ def test_snapshot_below_what_is_merged_is_refused(newest: bool) -> None:
     assert isinstance(public.commit("TEST", lambda table: [Txn(name, position + 4)]), Committed)
     version = public.table.next_version - 1
     if not newest:
-        assert isinstance(public.commit("TEST", lambda table: [Txn("later", 1)]), Committed)
+        assert isinstance(public.commit("TEST", lambda table: [Txn(per_topic(MERGED_THROUGH, "0" * 32), 1)]), Committed)
 
     with pytest.raises(OffsetOutOfRangeError, match=f"position={position} merged_through={position + 4}"):
         reader.view_at(version, position)

@@ -7,6 +7,8 @@ of all keys finds a column of all rows.  Pure.
 from __future__ import annotations
 
 import re
+import reprlib
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +56,47 @@ def whole_numbers(values: pa.StringArray, paths: pa.ChunkedArray, name: str) -> 
         path = paths.filter(odd)[0].as_py()
         raise DamagedDataError("a row of a topic has a column that is no number", column=name, path=path)
     return pc.cast(values, pa.int64())
+
+
+def check_columns(values: Mapping[str, object], names: frozenset[str], path: str) -> None:
+    """Refuse a row with a partition column too many, or without one: that it is null is said.
+
+    Parameters
+    ----------
+    values : Mapping
+        The row's partition values.
+    names : frozenset of str
+        The table's partition columns.
+    path : str
+        Of the row, for the message.
+
+    Raises
+    ------
+    DamagedDataError
+        The message names the columns.
+    """
+    if values.keys() != names:
+        raise DamagedDataError(
+            "a row has other partition columns than its table; restore the log from a backup",
+            path=path,
+            columns=reprlib.repr(sorted(values.keys() ^ names)),
+        )
+
+
+def check_all_columns(rows: pa.Table, names: frozenset[str]) -> None:
+    """Refuse live files of which one is none by :func:`check_columns`; none has a column twice."""
+    if not rows.num_rows:
+        return
+    maps = rows["partitionValues"].combine_chunks()
+    bounds = np.asarray(maps.offsets.to_numpy())
+    keys = maps.keys.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))
+    known = pc.is_in(keys, value_set=pa.array(sorted(names))).to_numpy(zero_copy_only=False)
+    odd = np.flatnonzero(np.diff(bounds) != len(names))
+    if not np.all(known):
+        odd = np.append(odd, np.searchsorted(bounds - bounds[0], np.flatnonzero(~known), side="right") - 1)
+    if len(odd):
+        row = int(odd.min())
+        check_columns(dict(rows["partitionValues"][row].as_py()), names, rows["path"][row].as_py())
 
 
 def partition_column(rows: pa.Table, name: str) -> pa.StringArray:

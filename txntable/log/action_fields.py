@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Any
 
@@ -60,6 +60,7 @@ _PATH = rf"[A-Za-z0-9._-]{{1,{_LONGEST_NAME}}}(?:/[A-Za-z0-9._-]{{1,{_LONGEST_NA
 _NAMES = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*"
 _UPWARDS = r"(?:^|/)\.{1,2}(?:/|$)"
 _whole_path = re.compile(_PATH).fullmatch
+_is_id = re.compile(r"[0-9a-f]{32}").fullmatch
 _goes_upwards = re.compile(_UPWARDS).search
 
 
@@ -170,6 +171,45 @@ def names(values: list[Any] | None, what: str) -> tuple[str, ...]:
     return found
 
 
+def check_ids(info: Mapping[str, Any]) -> None:
+    """Refuse a ``commitInfo`` that names an entry by anything but a commit id.
+
+    Raises
+    ------
+    DamagedDataError
+        One is no 32 hex digits in lower case.
+    """
+    for name in ("commitId", "log", "previous"):
+        value = info[name]
+        if value is not None and _is_id(value) is None:
+            raise DamagedDataError(
+                "a commit id in a log is none; restore the log from a backup", field=name, value=reprlib.repr(value)
+            )
+
+
+def check_number_names(names: Iterable[str], known: re.Pattern[str]) -> None:
+    """Refuse a named number that a table does not have.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of the ``txn`` actions of an entry, or of a state.
+    known : re.Pattern
+        Matches every name of the table as a whole, and nothing else.
+
+    Raises
+    ------
+    DamagedDataError
+        The message names it.
+    """
+    for name in names:
+        if known.fullmatch(name) is None:
+            raise DamagedDataError(
+                "a log has a named number that its table does not have; restore the log from a backup",
+                name=reprlib.repr(name),
+            )
+
+
 def moment_ms(value: int, what: str) -> int:
     """Return a time in ms since 1970.
 
@@ -184,7 +224,7 @@ def moment_ms(value: int, what: str) -> int:
 
 
 def size(value: int, what: str) -> int:
-    """Return a number of bytes, or a version.
+    """Return a number of bytes, a version, or what a named number is.
 
     Raises
     ------

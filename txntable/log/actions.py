@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -230,6 +230,7 @@ def decode_commit(version: int, data: bytes, path: str) -> Commit:
         actions = tuple(_decode(record, path) for record in records[1:])
         if count > len(actions):
             raise ValueError("an entry has more repairs than actions")
+        check_one_action_per_path(actions)
         return Commit(version, _decode_info(info, data), actions[count:], actions[:count])
 
 
@@ -274,6 +275,7 @@ def _decode_info(body: object, data: bytes) -> CommitInfo:
     if not 0 < data.index(b"\n") < LARGEST_FIRST_LINE_BYTES:
         raise ValueError("an entry's first line is empty, or longer than it may be")
     found = decode_object(body, "commitInfo", fields.COMMIT_INFO, fields.COMMIT_INFO_MORE)
+    fields.check_ids(found)
     timestamp_ms = fields.moment_ms(found["inCommitTimestamp"], "inCommitTimestamp")
     return CommitInfo(
         found["commitId"],
@@ -284,6 +286,24 @@ def _decode_info(body: object, data: bytes) -> CommitInfo:
         found["chain"],
         entry_digest(data),
     )
+
+
+def check_one_action_per_path(actions: Iterable[Action]) -> None:
+    """Refuse an entry that names one path twice: readers disagree which one counts.
+
+    Raises
+    ------
+    DamagedDataError
+        The message names the file.
+    """
+    seen: set[str] = set()
+    for action in actions:
+        if isinstance(action, Add | Remove):
+            if action.path in seen:
+                raise DamagedDataError(
+                    "an entry has two file actions of one path; restore the log from a backup", file=action.path
+                )
+            seen.add(action.path)
 
 
 def _decode(record: Mapping[str, Any], path: str) -> Action:
@@ -335,7 +355,7 @@ def stored_add(row: Mapping[str, Any]) -> Add:
 def decode_txn(body: object) -> Txn:
     """Return the named number that Delta's JSON object `body` says; raises as :func:`decode_add`."""
     found = decode_object(body, "txn", fields.TXN, fields.TXN_MORE)
-    return Txn(found["appId"], found["version"])
+    return Txn(found["appId"], fields.size(found["version"], "version"))
 
 
 def decode_remove(body: object) -> Remove:

@@ -33,7 +33,7 @@ from txntable.log.head import Head
 from txntable.log.log_view import F, LogContext, LogView, moments
 from txntable.log.outcome import NO_ANSWER, Attempt, CommitOutcome, Committed, Conflicted, Unchanged, Unknown
 from txntable.log.succession import repairs_of
-from txntable.log.table_state import TableState, check_one_action_per_path, is_same_commit
+from txntable.log.table_state import TableState, is_same_commit
 from txntable.runtime.environment import Instant
 from txntable.storage.object_store import PutOutcome, StoredObject
 from txntable.storage.retries import Attempts, ending_within
@@ -144,7 +144,6 @@ class DeltaLog(LogView[F]):
         return actions if self.refresh().version == before else decide(self.table)
 
     def _attempt(self, operation: str, actions: tuple[Action, ...], *, begins_log: bool = False) -> Attempt:
-        check_one_action_per_path(actions)
         # Where a sync has failed nothing is put any more, and that is a definite no.
         self._store.sync_read()
         version = self.table.next_version

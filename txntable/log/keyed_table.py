@@ -72,17 +72,24 @@ def check_copies(add: Add, expected: Columns) -> None:
     DamagedDataError
         The message names the columns that differ.
     """
-    differing = sorted(
-        name
-        for name in {*expected, *add.partition_values}
-        if expected.get(name) != add.partition_values.get(name) or name not in expected
-    )
+    differing = _differing(expected, add.partition_values)
     if differing or add.path != key_path(expected[KIND] or "", expected[KEY] or ""):
         raise DamagedDataError(
             "a keyed row's columns contradict its content; restore the log from a backup",
             path=add.path,
             columns=",".join(differing) or None,
         )
+
+
+def _differing(expected: Columns, found: Columns) -> list[str]:
+    if expected == found:
+        return []
+    # One that is null is not one that is missing.
+    return sorted(
+        name
+        for name in {*expected, *found}
+        if name not in expected or name not in found or expected[name] != found[name]
+    )
 
 
 def ensure_key_files(store: ObjectStore, root: str, table: TableState, adds: list[Add]) -> None:

@@ -8,14 +8,14 @@ mean, nor do any I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, stored_add
+from txntable.log.actions import Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, stored_add
 from txntable.log.overlay import Overlay
 from txntable.log.retention import deleted_files_retention_ms
 
@@ -280,7 +280,13 @@ class TableState:
             )
 
     def apply(self, commit: Commit) -> None:
-        """Fold one commit; raises as :meth:`check_follows`."""
+        """Fold one commit.
+
+        Raises
+        ------
+        DamagedDataError
+            As :meth:`check_follows`, or the first entry lacks what makes it a table.
+        """
         self.check_follows(commit)
         for action in commit.actions:
             match action:
@@ -297,6 +303,11 @@ class TableState:
                     self.metadata = action
                 case Protocol():
                     self.protocol = action
+        if self.protocol is None or self.metadata is None:
+            raise DamagedDataError(
+                "the first entry of a log lacks its protocol or metadata; restore the log from a backup",
+                version=commit.version,
+            )
         self.stand_on(commit.version, commit.info)
 
     def stand_on(self, version: int, info: CommitInfo) -> None:
@@ -328,19 +339,3 @@ def is_same_commit(mine: Commit, found: Commit) -> bool:
             "an entry has other bytes than were written; restore it from a backup", commit_id=mine.info.commit_id
         )
     return True
-
-
-def check_one_action_per_path(actions: Iterable[Action]) -> None:
-    """Refuse a commit that names one path twice: readers disagree which one counts.
-
-    Raises
-    ------
-    ValueError
-        A defect of the caller.
-    """
-    seen: set[str] = set()
-    for action in actions:
-        if isinstance(action, Add | Remove):
-            if action.path in seen:
-                raise ValueError(f"a commit holds two file actions of one path: path={action.path}")
-            seen.add(action.path)

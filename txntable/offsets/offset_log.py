@@ -6,6 +6,7 @@ these become durable is :mod:`txntable.log.keyed_log`'s.  Must not know what a r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -17,7 +18,8 @@ from txntable.coordinator.group_request import OffsetLogTransition
 from txntable.coordinator.group_state import GroupState
 from txntable.coordinator.offset_upkeep import Decisions, settle
 from txntable.format.layout import OFFSET_LOG_ROOT
-from txntable.log.actions import Add, Commit, Txn
+from txntable.log.action_fields import check_number_names
+from txntable.log.actions import Add, Commit, Remove, Txn
 from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_log import AnswerT, KeyedLog, RowChange
 from txntable.log.log_view import LogContext
@@ -26,6 +28,7 @@ from txntable.log.table_state import TableState
 from txntable.offsets.offset_rows import GROUP_KIND, OFFSET_KIND, columns_of, row_of
 
 DECIDED_THROUGH = "decided_through"
+_NUMBERS = re.compile(DECIDED_THROUGH)
 GroupOffsets: TypeAlias = Mapping[NamedPartition, OffsetRow]
 Request: TypeAlias = Callable[[GroupRow | None, GroupOffsets, int], OffsetLogTransition[AnswerT]]
 Sweep: TypeAlias = Callable[[TableState], Sequence[OffsetLogTransition[None]]]
@@ -62,16 +65,20 @@ class OffsetLogFold:
     def restore(self, table: TableState) -> None:
         """Take everything from a state just loaded."""
         self.groups, self.offsets, self.pending, self._waiting = {}, {}, {}, {}
+        check_number_names(table.numbers, _NUMBERS)
         for add in table.files:
             self._take(add)
 
     def apply(self, commit: Commit, table: TableState) -> None:
         """Take one commit; `table` is the state before it."""
         for action in commit.actions:
-            if isinstance(action, Add):
-                self._take(action)
-            elif (path := getattr(action, "path", None)) is not None and (old := table.files.get(path)) is not None:
-                self._drop(row_of(old))
+            match action:
+                case Add():
+                    self._take(action)
+                case Remove() if (old := table.files.get(action.path)) is not None:
+                    self._drop(row_of(old))
+                case Txn():
+                    check_number_names((action.app_id,), _NUMBERS)
 
     def _take(self, add: Add) -> None:
         row = row_of(add)

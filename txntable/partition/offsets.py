@@ -5,6 +5,7 @@ They are Delta ``txn`` actions, one for each name; these are the only names.  Pu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 NEXT_OFFSET = "next_offset"
@@ -14,6 +15,12 @@ LAST_STABLE = "lso"
 DECIDED_THROUGH = "decided_through"
 MERGED_THROUGH = "merged_through"
 REFLECTS = "reflects"
+# Of any topic id: a log that was used again keeps the numbers of the topic before.
+_OF_TOPIC = "/[0-9a-f]{32}"
+_OF_PARTITION = f"{_OF_TOPIC}/(?:0|[1-9][0-9]{{0,4}})"
+_OF_BOTH = f"(?:{DECIDED_THROUGH}|{MERGED_THROUGH}){_OF_TOPIC}"
+SEGMENTS_NUMBERS = re.compile(f"(?:{NEXT_OFFSET}|{LOG_START}){_OF_PARTITION}|{_OF_BOTH}")
+PUBLIC_NUMBERS = re.compile(f"{REFLECTS}|(?:{HIGH_WATERMARK}|{LAST_STABLE}|{LOG_START}){_OF_PARTITION}|{_OF_BOTH}")
 
 
 def per_partition(name: str, topic_id: str, partition: int) -> str:
@@ -27,10 +34,9 @@ def per_topic(name: str, topic_id: str) -> str:
 
 
 def partition_of(name: str) -> int | None:
-    """Return the partition that a number of S bounds; ``None``: it is a topic's, or no name of ours."""
+    """Return the partition that a number of S bounds; ``None``: it is a topic's."""
     kind, _, rest = name.partition("/")
-    partition = rest.rpartition("/")[2]
-    return int(partition) if kind in (NEXT_OFFSET, LOG_START) and partition.isdecimal() else None
+    return int(rest.rpartition("/")[2]) if kind in (NEXT_OFFSET, LOG_START) else None
 
 
 def next_offset(numbers: Mapping[str, int], topic_id: str, partition: int) -> int:

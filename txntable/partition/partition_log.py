@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 from itertools import chain, takewhile
 
 from txntable.errors import DamagedDataError
+from txntable.format.partition_values import check_columns
 from txntable.format.topic import TopicSettings
+from txntable.log.action_fields import check_number_names
 from txntable.log.actions import Add, Commit, Metadata, Remove, Txn
 from txntable.log.overlay import Overlay
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, ProducerEpoch, batch_of
 from txntable.partition.markers import Control, Marker, marker_of
-from txntable.partition.offsets import partition_of
+from txntable.partition.offsets import SEGMENTS_NUMBERS, partition_of
 from txntable.partition.producer_state import ProducerEntry, after_append, after_marker
-from txntable.partition.replay import replay
+from txntable.partition.replay import COLUMNS, replay
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
 from txntable.partition.unstable_offsets import TransactionKey, UnstableOffsets
 from txntable.segments.topic_metadata import settings_of
@@ -120,6 +122,7 @@ class PartitionLogs:
         self._journal_from = table.version
         if table.metadata is not None:
             self.settings = settings_of(self.name, table.metadata)
+            check_number_names(table.numbers, SEGMENTS_NUMBERS)
             replayed = replay(table.files.to_table())
             self.markers, self.cleanings = replayed.markers, replayed.cleanings
             for (partition, producer_id), entry in replayed.producers.items():
@@ -177,14 +180,12 @@ class PartitionLogs:
                     # Partitions may be new, or all of them another topic's.
                     self._journal_moved, self._journal_from = {}, commit.version
                 case Txn():
+                    check_number_names((action.app_id,), SEGMENTS_NUMBERS)
                     self._note_moved(partition_of(action.app_id), commit.version)
                 case Remove():
                     self._apply_remove(action, table, touched, commit.version)
-                case Add() if action.partition_values["_control"] == Control.STATE.value:
-                    state = state_entry_of(action.path, action.partition_values, action.tag)
-                    states[state.partition] = state
                 case Add():
-                    self._sort_add(action, batches, markers, touched)
+                    self._sort_add(action, batches, markers, states, touched)
         self._apply_states(states)
         # A batch before the marker of an earlier epoch, which then changes nothing: as in the order of their offsets.
         for batch in sorted(batches, key=lambda b: (b.partition, b.base_offset)):
@@ -228,13 +229,24 @@ class PartitionLogs:
             if not transaction.batches:
                 del self.open[key]
 
-    def _sort_add(self, add: Add, batches: list[Batch], markers: list[Marker], touched: list[str]) -> None:
+    def _sort_add(
+        self,
+        add: Add,
+        batches: list[Batch],
+        markers: list[Marker],
+        states: dict[int, StateEntry],
+        touched: list[str],
+    ) -> None:
+        check_columns(add.partition_values, COLUMNS, add.path)
         match add.partition_values["_control"]:
             case None:
                 batches.append(batch_of(add))
                 touched.append(add.path)
             case Control.COMMIT.value | Control.ABORT.value:
                 markers.append(marker_of(add.path, add.partition_values))
+            case Control.STATE.value:
+                state = state_entry_of(add.path, add.partition_values, add.tag)
+                states[state.partition] = state
             case unknown:
                 raise DamagedDataError("a row has a control that this format does not have", control=unknown)
 

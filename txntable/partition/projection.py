@@ -14,9 +14,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from txntable.format.partition_values import whole_number
+from txntable.format.partition_values import check_all_columns, check_columns, whole_number
 from txntable.format.schema import PUBLIC_PARTITION_COLUMNS, needs_timestamp_ntz
-from txntable.log.actions import Action, Add, Commit, Remove, guard_protocol, txns
+from txntable.log.action_fields import check_number_names
+from txntable.log.actions import Action, Add, Commit, Remove, Txn, guard_protocol, txns
 from txntable.log.table_state import TableState
 from txntable.partition.batch import TAG_VERSION, Batch, batch_of
 from txntable.partition.markers import Control
@@ -26,6 +27,7 @@ from txntable.partition.offsets import (
     LAST_STABLE,
     LOG_START,
     MERGED_THROUGH,
+    PUBLIC_NUMBERS,
     REFLECTS,
     decided_through,
     log_start,
@@ -38,7 +40,7 @@ from txntable.partition.stable_offset import high_watermark, last_stable_offset
 from txntable.segments.topic_metadata import public_metadata
 
 SEGMENTS_PREFIX = "_segments/"
-_PLACE = tuple(column.name for column in PUBLIC_PARTITION_COLUMNS)
+_PLACE = frozenset(column.name for column in PUBLIC_PARTITION_COLUMNS)
 
 
 @dataclass(slots=True)
@@ -48,14 +50,18 @@ class PublicTable:
     name: str
 
     def restore(self, table: TableState) -> None:
-        """Take nothing: P has no state beside the table's."""
+        """Take nothing, as :meth:`apply`; the numbers of a checkpoint's rows are read with the rows."""
+        check_number_names(table.numbers, PUBLIC_NUMBERS)
+        check_all_columns(table.files.to_table(), _PLACE)
 
     def apply(self, commit: Commit, table: TableState) -> None:
         """Take nothing, but refuse a row whose place nobody could read: P has no state beside the table's."""
+        check_number_names((one.app_id for one in commit.actions if isinstance(one, Txn)), PUBLIC_NUMBERS)
         for action in commit.actions:
             if isinstance(action, Add):
-                for name in _PLACE:
-                    whole_number(action.partition_values.get(name))
+                check_columns(action.partition_values, _PLACE, action.path)
+                for text in action.partition_values.values():
+                    whole_number(text)
 
     def overlay(self) -> PublicTable:
         """Return itself: there is nothing that a commit would change."""

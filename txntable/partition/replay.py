@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.format.partition_values import partition_column, whole_numbers
+from txntable.format.partition_values import check_all_columns, partition_column, whole_numbers
 from txntable.format.schema import SEGMENTS_PARTITION_COLUMNS
 from txntable.partition.batch import Batch, ProducerEpoch, decode_batch, half_a_producer
 from txntable.partition.markers import Control, Marker, marker_of
 from txntable.partition.producer_state import REMEMBERED_BATCHES, ProducerEntry, after_append, after_marker
 from txntable.partition.state_entry import Cleaning, StateEntry, state_entry_of
 
-_COLUMNS = {column.name for column in SEGMENTS_PARTITION_COLUMNS}
+COLUMNS = frozenset(column.name for column in SEGMENTS_PARTITION_COLUMNS)
 # As text: an Arrow array made at import would load pandas.
 _MARKERS = (Control.COMMIT.value, Control.ABORT.value)
 _KNOWN = tuple(control.value for control in Control)
@@ -53,6 +53,7 @@ def replay(rows: pa.Table) -> Replayed:
         A row cannot be read.
     """
     rows = rows.combine_chunks()
+    check_all_columns(rows, COLUMNS)
     control = partition_column(rows, "_control")
     unknown = pc.invert(pc.or_kleene(pc.is_in(control, pa.array(_KNOWN)), pc.is_null(control)))
     if pc.any(unknown).as_py():
@@ -97,8 +98,6 @@ def _batches(data: pa.Table, chosen: np.ndarray[Any, Any]) -> list[Batch]:
     batches = []
     for row in picked.select(["path", "partitionValues", "tags", "modificationTime"]).to_pylist():
         values = dict(row["partitionValues"])
-        if set(values) != _COLUMNS:
-            raise DamagedDataError("a row has other partition columns than the format", path=row["path"])
         batches.append(decode_batch(row["path"], values, _tag(row), row["modificationTime"]))
     return batches
 

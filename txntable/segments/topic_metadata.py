@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import reprlib
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow as pa
 from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import parse_json
+from txntable.coordinator.topic_name import is_topic_id
 from txntable.errors import DamagedDataError, InvalidCallError, UnsupportedFormatError
 from txntable.format.key import check_key
 from txntable.format.partition_values import whole_number
@@ -45,7 +45,6 @@ RETENTION_PROPERTY = "txntable.vacuum.retention.ms"
 # Nobody travels in time on the partition logs; every tombstone kept is one more row in each checkpoint.
 SEGMENTS_RETENTION_MS = 3 * 86_400_000
 _TOPIC_PROPERTIES = {f"{TOPIC_PROPERTY}{name}" for name in ("id", "partitions", "key", "state", "schema")}
-_TOPIC_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def guard_properties(retention_ms: int) -> dict[str, str]:
@@ -152,7 +151,7 @@ def settings_of(name: str, metadata: Metadata) -> TopicSettings:
 def _checked(**fields: Any) -> TopicSettings:
     """Return settings that a creation could have made: names of files and loops over partitions are made from them."""
     settings = TopicSettings(**fields)
-    if not _TOPIC_ID.fullmatch(settings.topic_id) or not 1 <= settings.partitions <= LARGEST_PARTITION_COUNT:
+    if not is_topic_id(settings.topic_id) or not 1 <= settings.partitions <= LARGEST_PARTITION_COUNT:
         raise ValueError("no topic id, or no number of partitions")
     check_topic_schema(settings.schema)
     check_key(settings.schema, list(settings.key))

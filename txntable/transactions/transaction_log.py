@@ -8,6 +8,7 @@ Owns the fold that knows which transactions are open or decided and not complete
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import UnsupportedFormatError
 from txntable.format.layout import TRANSACTION_LOG_ROOT
+from txntable.format.partition_values import check_all_columns
+from txntable.log.action_fields import check_number_names
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
 from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.keyed_log import AnswerT, KeyedLog, RowChange
@@ -35,6 +38,7 @@ from txntable.transactions.transaction_rows import (
     KINDS,
     LEASE_KIND,
     STATE,
+    TRANSACTION_LOG_COLUMNS,
     batch_columns,
     batch_row_of,
     id_columns,
@@ -44,6 +48,8 @@ from txntable.transactions.transaction_rows import (
 )
 
 NEXT_PRODUCER_ID = "next_producer_id"
+_NUMBERS = re.compile(NEXT_PRODUCER_ID)
+_COLUMNS = frozenset(TRANSACTION_LOG_COLUMNS.names)
 _UNDER_WAY = [state.value for state in TransactionState if state.is_open or state.is_decided]
 
 
@@ -73,7 +79,9 @@ class TransactionLogFold:
     def restore(self, table: TableState) -> None:
         """Take everything from a state just loaded."""
         self.under_way, self.decided_at_ms, self._decided = {}, {}, {}
+        check_number_names(table.numbers, _NUMBERS)
         rows = table.files.to_table()
+        check_all_columns(rows, _COLUMNS)
         for kind in pc.unique(_column(rows, KIND)).to_pylist():
             _check_kind(kind)
         state = _column(rows, STATE)
@@ -92,6 +100,8 @@ class TransactionLogFold:
                 old = table.files.get(action.path)
                 if old is not None and old.partition_values[KIND] == ID_KIND:
                     self._drop(id_row_of(old).transactional_id)
+            elif isinstance(action, Txn):
+                check_number_names((action.app_id,), _NUMBERS)
 
     def _take(self, add: Add, timestamp_ms: int) -> None:
         kind = add.partition_values.get(KIND)

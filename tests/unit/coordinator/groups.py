@@ -23,6 +23,11 @@ FLIGHTS, ORDERS = "f" * 32, "0" * 32
 TOPICS: dict[str, GroupTopic | None] = {"flights": GroupTopic(FLIGHTS, 6), "orders": GroupTopic(ORDERS, 3)}
 
 
+def topic_id_of(word: str) -> str:
+    """A topic id for each short word."""
+    return word.encode().hex().zfill(32)
+
+
 def a_join(member_id: str, **changes: object) -> JoinRequest:
     """Group g, subscribed to flights (6 partitions), sticky, at time 1000."""
     request = JoinRequest(

@@ -63,13 +63,13 @@ def test_missing_partitions_are_those_not_enrolled(topic_id: str, partitions: li
 
 
 def test_topics_are_stored_by_id_in_order_and_read_back() -> None:
-    topics = {"f": _FLIGHTS["f"], "d": EnrolledTopic("delays", frozenset({0}))}
+    topics = {"f" * 32: _FLIGHTS["f"], "d" * 32: EnrolledTopic("delays", frozenset({0}))}
 
     stored = encode_topics(topics)
 
     assert list(stored.items()) == [
-        ("d", {"name": "delays", "partitions": "0"}),
-        ("f", {"name": "flights", "partitions": "0-1"}),
+        ("d" * 32, {"name": "delays", "partitions": "0"}),
+        ("f" * 32, {"name": "flights", "partitions": "0-1"}),
     ]
     assert decode_topics(stored, "row") == topics
 

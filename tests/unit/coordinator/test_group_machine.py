@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.unit.coordinator.groups import GroupLog
+from tests.unit.coordinator.groups import GroupLog, topic_id_of
 from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.assignors import Assignor
 from txntable.coordinator.errors import StaleMemberEpochError, TxnTableError, UnknownMemberIdError
@@ -23,7 +23,7 @@ class Group(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log = GroupLog(topics={"a": GroupTopic("a0", 3), "b": GroupTopic("b0", 2)})
+        self.log = GroupLog(topics={"a": GroupTopic(topic_id_of("a0"), 3), "b": GroupTopic(topic_id_of("b0"), 2)})
         self.made = 0
         self.now_ms = 0
         self.heartbeats: dict[str, int] = {}
@@ -100,7 +100,7 @@ class Group(RuleBasedStateMachine):
     @rule(topic=st.sampled_from("ab"), change=st.sampled_from(["grow", "again", "gone"]))
     def topic_changes(self, topic: str, change: str) -> None:
         known = self.log.topics[topic]
-        again = GroupTopic(f"{topic}{self.log.head}", 2)
+        again = GroupTopic(topic_id_of(f"{topic}{self.log.head}"), 2)
         grown = again if known is None else GroupTopic(known.topic_id, known.partitions + 1)
         before = known if known is None else dict(self.tenures)
         self.log.refresh({topic: {"grow": grown, "again": again, "gone": None}[change]})

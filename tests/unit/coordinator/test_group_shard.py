@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.coordinator.groups import FLIGHTS, GroupLog, of_flights
+from tests.unit.coordinator.groups import FLIGHTS, GroupLog, of_flights, topic_id_of
 from tests.unit.coordinator.test_assignors import FAMILIES, a_partition
 from txntable.coordinator.assignors import Assignor
 from txntable.coordinator.errors import (
@@ -361,14 +361,14 @@ def a_group_after(round_: dict[str, Any], assignor: Assignor) -> GroupLog:
         )
         for name, partitions in sorted(assigned.items())
     }
-    topics = {name: GroupTopic(name * 32, count) for name, count in round_["partitions"].items()}
+    topics = {name: GroupTopic(topic_id_of(name), count) for name, count in round_["partitions"].items()}
     row = GroupRow("g", 1, GroupState.STABLE, 1, assignor, topics, members)
     return GroupLog(row, head=1, topics=dict(topics))
 
 
 def change(log: GroupLog, round_: dict[str, Any], assignor: Assignor) -> None:
     """Let the group become that of a round: topics change, members leave, join and subscribe to others."""
-    log.refresh({name: GroupTopic(name * 32, count) for name, count in round_["partitions"].items()})
+    log.refresh({name: GroupTopic(topic_id_of(name), count) for name, count in round_["partitions"].items()})
     for member_id in set(log.members) - round_["members"].keys():
         log.leave(member_id)
     for member_id, topics in round_["members"].items():

@@ -8,6 +8,7 @@ from txntable.coordinator.enrolment import decode_partitions, decode_topics
 from txntable.coordinator.errors import LONGEST_FACT, DamagedDataError
 from txntable.coordinator.group import GroupRow
 from txntable.coordinator.group_offsets import OffsetRow
+from txntable.coordinator.manifest import decode_segments
 from txntable.coordinator.row_json import LARGEST_NUMBER, decode_row, parse_json
 from txntable.coordinator.topic_name import is_topic_name
 
@@ -73,9 +74,27 @@ def test_row_is_damage_when_it_names_a_topic_that_can_not_be(name: str) -> None:
         GroupRow.from_json(f'{group},"position":1}}')
 
 
+@pytest.mark.parametrize("topic_id", ["", "t", "A" * 32, "a" * 31, "a" * 33, f"{'a' * 32}\\n"])
+def test_row_is_damage_when_it_names_a_topic_id_that_can_not_be(topic_id: str) -> None:
+    group = f'"generation":1,"state":"EMPTY","topics":{{"t":{{"topic_id":"{topic_id}","partitions":1}}}},"position":1'
+    committed = f'"committed":{{"offset":1,"metadata":"","topic_id":"{topic_id}","request":1,"position":0}}'
+    pending = '"pending":[{"transactional_id":"e","producer_id":1,"epoch":0,"offset":1,"metadata":"","request":1,'
+    offset = '{"v":1,"group":"g","topic":"t","partition":0,"position":1'
+
+    with pytest.raises(DamagedDataError, match="topic"):
+        decode_topics({topic_id: {"name": "t", "partitions": "0"}}, "row")
+    with pytest.raises(DamagedDataError, match="without an id"):
+        decode_segments({topic_id: [{}]}, "row")
+    with pytest.raises(DamagedDataError, match="topic"):
+        GroupRow.from_json(f'{{"v":1,"group":"g",{group}}}')
+    for what in (committed, f'{pending}"topic_id":"{topic_id}"}}]') if topic_id else ():
+        with pytest.raises(DamagedDataError, match="topic id"):
+            OffsetRow.from_json(f"{offset},{what}}}")
+
+
 @pytest.mark.parametrize("partitions", [-1, 100_001, 10**12])
 def test_group_is_damage_when_a_topic_has_more_partitions_than_one_can_have(partitions: int) -> None:
-    topics = f'{{"t":{{"topic_id":"t","partitions":{partitions}}}}}'
+    topics = f'{{"t":{{"topic_id":"{"a" * 32}","partitions":{partitions}}}}}'
 
     with pytest.raises(DamagedDataError, match="partitions="):
         GroupRow.from_json(f'{{"v":1,"group":"g","generation":1,"state":"EMPTY","topics":{topics},"position":1}}')

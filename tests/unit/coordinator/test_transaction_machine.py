@@ -29,7 +29,7 @@ from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.coordinator.transaction_upkeep import complete, expire, terminate, time_out
 
 T = TypeVar("T")
-_TOPICS = {name: EnrolledTopic(name, frozenset({0, 1})) for name in ("a", "b")}
+_TOPICS = {name: {name * 32: EnrolledTopic(name, frozenset({0, 1}))} for name in ("a", "b")}
 _WHO = st.sampled_from([0, 0, 0, 0, 1, 2, 3])
 _EDGES = {(source, target) for (source, _), target in VALID_TRANSITIONS.items()}
 
@@ -105,7 +105,7 @@ class TransactionalId(RuleBasedStateMachine):
     @rule(which=_WHO, topic=st.sampled_from(["a", "b"]), groups=st.sampled_from([(), ("g",)]))
     def enrol(self, which: int, topic: str, groups: tuple[str, ...]) -> None:
         producer_id, epoch = self._producer(which)
-        topics = {topic: _TOPICS[topic]}
+        topics = _TOPICS[topic]
         decided = self.row is not None and self.row.state.is_decided
         answer = self._ask(lambda slot: enrol(self.row, EnrolRequest(producer_id, epoch, slot, topics, groups)))
         assert answer is None or (answer == self.row and not decided)

@@ -17,10 +17,11 @@ from tests.unit.log.world import (
     file,
     info_above,
     others_go_on_and_clean_up,
+    plant,
     slot,
 )
-from txntable.errors import DamagedDataError, UnsupportedFormatError
-from txntable.log.actions import Commit, CommitInfo, Txn, decode_commit
+from txntable.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
+from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, decode_commit
 from txntable.log.entry_encoding import encode_commit
 from txntable.log.outcome import Committed, Unchanged, Unknown
 from txntable.storage.object_store import ObjectStore
@@ -45,7 +46,7 @@ def intruder(value: int):
         version = int(path[-25:-5])
         previous = decode_commit(version - 1, found.data, below).info
         time_ms, chain = previous.timestamp_ms + 1, previous.digest
-        info = CommitInfo("intruder", previous.commit_id, time_ms, "INTRUDE", previous.log, chain)
+        info = CommitInfo("e" * 32, previous.commit_id, time_ms, "INTRUDE", previous.log, chain)
         store.put_if_absent(path, encode_commit(Commit(version, info, (Txn("counter", value),)), "another"))
 
     return write
@@ -151,7 +152,7 @@ def test_error_of_a_decision_is_raised_only_when_the_head_agrees() -> None:
 def test_commit_is_refused_when_it_names_a_path_twice() -> None:
     _, process = world_with_log()
 
-    with pytest.raises(ValueError, match="two file actions of one path"):
+    with pytest.raises(InvalidRequestError, match="nothing was written"):
         process.log.commit("TWICE", lambda table: [file("a"), file("a")])
 
 
@@ -307,7 +308,7 @@ def test_log_is_refused_when_an_entry_is_damaged_or_foreign(damage: bytes, error
 
 def test_log_is_refused_when_it_has_an_unknown_action() -> None:
     world, first = world_with_log()
-    info = info_above(first.log.table, "x")
+    info = info_above(first.log.table, "a" * 32)
     data = encode_commit(Commit(1, info, ()), "x") + b'{"domainMetadata":{"domain":"d"}}\n'
     world.objects.put(slot(1), data)
 
@@ -315,9 +316,44 @@ def test_log_is_refused_when_it_has_an_unknown_action() -> None:
         first.log.refresh()
 
 
+@pytest.mark.parametrize("again", [file("a"), Remove("a", 1, True)])
+def test_log_is_refused_when_an_entry_has_two_actions_of_one_path(again: Add | Remove) -> None:
+    _, first = world_with_log()
+    plant(first.log, file("a"), again)
+
+    with pytest.raises(DamagedDataError, match=r"two file actions of one path.* file=a"):
+        first.log.refresh()
+
+
+@pytest.mark.parametrize("name", ["commit_id", "log", "previous"])
+@pytest.mark.parametrize("value", ["", "a" * 31, "A" * 32, "a" * 33, "a" * 32 + "\n", "another"])
+def test_log_is_refused_when_an_entry_names_one_by_what_is_no_commit_id(name: str, value: str) -> None:
+    world, first = world_with_log()
+    # Void but for that: nobody would compare it with anything.
+    info = replace(info_above(first.log.table, "a" * 32), log="b" * 32, previous="c" * 32)
+    info = replace(info, **{name: value})  # type: ignore[arg-type]
+    world.objects.put(slot(1), encode_commit(Commit(1, info, ()), "x"))
+
+    with pytest.raises(DamagedDataError, match="a commit id in a log is none"):
+        first.log.refresh()
+
+
+@pytest.mark.parametrize("lacking", [Protocol, Metadata])
+def test_log_is_refused_when_its_first_entry_lacks_its_protocol_or_metadata(lacking: type[Action]) -> None:
+    process = World().process()
+    actions = [action for action in creation() if not isinstance(action, lacking)]
+    info = CommitInfo("a" * 32, None, 1, "CREATE", "a" * 32)
+
+    with pytest.raises(InvalidRequestError, match="nothing was written"):
+        process.log.commit("CREATE", lambda table: actions)
+    process.store.put(slot(0), encode_commit(Commit(0, info, tuple(actions)), "x"))
+    with pytest.raises(DamagedDataError, match="lacks its protocol or metadata"):
+        process.log.refresh()
+
+
 def test_log_is_refused_when_it_needs_a_newer_client() -> None:
     world, first = world_with_log()
-    info = info_above(first.log.table, "x")
+    info = info_above(first.log.table, "a" * 32)
     protocol = encode_commit(Commit(1, info, (creation()[0],)), "x").replace(b"exclusiveWriter", b"exclusiveWriter9")
     world.objects.put(slot(1), protocol)
 
@@ -327,7 +363,7 @@ def test_log_is_refused_when_it_needs_a_newer_client() -> None:
 
 def test_log_is_refused_when_an_entry_does_not_follow_the_one_below() -> None:
     world, first = world_with_log()
-    data = encode_commit(Commit(1, replace(info_above(first.log.table, "x"), previous="another"), ()), "x")
+    data = encode_commit(Commit(1, replace(info_above(first.log.table, "a" * 32), previous="b" * 32), ()), "x")
     world.objects.put(slot(1), data)
 
     with pytest.raises(DamagedDataError, match="does not continue"):

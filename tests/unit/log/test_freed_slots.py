@@ -28,7 +28,7 @@ def test_commit_that_slept_over_its_cleanup_is_not_taken_for_a_lost_one(finds: s
             slept.append(step.number)
             own = world.objects.snapshot()[slot(1)].data
             others_go_on_and_clean_up(world, first)
-            another = encode_commit(Commit(1, CommitInfo("another", None, 1, "X", "another"), ()), "x")
+            another = encode_commit(Commit(1, CommitInfo("a" * 32, None, 1, "X", "a" * 32), ()), "x")
             world.objects.put(slot(1), own if finds == "its own entry" else another)
             sleeper.environment.advance_ms(3 * DAY_MS)
 
@@ -49,7 +49,7 @@ def test_commit_that_was_answered_after_its_cleanup_is_not_taken_for_a_lost_one(
     def sleep() -> None:
         own = world.objects.snapshot()[slot(1)].data
         others_go_on_and_clean_up(world, first)
-        another = encode_commit(Commit(1, CommitInfo("another", None, 1, "X", "another"), ()), "x")
+        another = encode_commit(Commit(1, CommitInfo("a" * 32, None, 1, "X", "a" * 32), ()), "x")
         world.objects.put(slot(1), own if finds == "its own entry" else another)
         sleeper.environment.advance_ms(3 * DAY_MS)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.log.only_looked_up import OnlyLookedUp
 from tests.unit.log.world import Nothing, Process, World, creation, file, plant
 from txntable.errors import DamagedDataError, InvalidRequestError
-from txntable.log.actions import Action, Commit, CommitInfo, Metadata, Txn
+from txntable.log.actions import Action, Commit, CommitInfo, Metadata, Txn, guard_protocol
 from txntable.log.fold import proved_entry
 from txntable.log.table_state import LiveFiles, TableState
 
@@ -20,6 +20,7 @@ assert isinstance(_METADATA, Metadata)
 UNREADABLE = {
     "a number beyond 64 bits": Txn("n", 2**63),
     "another beyond them": Txn("n", -(2**63)),
+    "a negative number": Txn("n", -1),
     "no number": Txn("n", "7"),  # type: ignore[arg-type]
     "no finite number": Txn("n", math.nan),  # type: ignore[arg-type]
     "a number with a fraction": Txn("n", 1.0),  # type: ignore[arg-type]
@@ -117,14 +118,15 @@ def test_checkpoint_that_can_not_be_written_fails_no_commit(process: Process) ->
 def test_proving_an_entry_costs_what_the_entry_says_however_many_files_are_live(*, in_columns: bool) -> None:
     costs = []
     for live in (10, 100_000):
-        table = TableState(version=7, commit_id="x", files=LiveFiles(), numbers=OnlyLookedUp({"a": 1}))
+        table = TableState(version=7, commit_id="a" * 32, files=LiveFiles(), numbers=OnlyLookedUp({"a": 1}))
+        table.protocol, table.metadata = guard_protocol(), Metadata("id", None, "", (), {}, 0)
         for number in range(live):
             table.files.put(file(f"f{number}"))
         if in_columns:
             table.files.absorb_tail()
         table.files._tail = OnlyLookedUp(table.files._tail)
         table.tombstones = OnlyLookedUp()
-        commit = Commit(8, CommitInfo("y", "x", 1, "X", "y"), (file("new"), file("f3"), Txn("a", 2)))
+        commit = Commit(8, CommitInfo("b" * 32, "a" * 32, 1, "X", "b" * 32), (file("new"), file("f3"), Txn("a", 2)))
         OnlyLookedUp.asked = 0
 
         proved_entry(commit, "x", (table, Nothing()), "path")

@@ -124,7 +124,7 @@ def info_above(table: TableState, commit_id: str, operation: str = "X") -> Commi
 def plant(log: DeltaLog[Any], *actions: Action) -> None:
     """Put actions at the next slot as a foreign hand does: what our own writers would not write."""
     table = log.refresh()
-    info = info_above(table, "foreign", "PLANT")
+    info = info_above(table, "f" * 32, "PLANT")
     data = encode_commit(Commit(table.next_version, info, actions), "foreign")
     assert log.context.store.put_if_absent(commit_path(log.root, table.next_version), data) is PutOutcome.CREATED
 

@@ -210,8 +210,6 @@ def test_projection_asks_for_the_numbers_of_the_partitions_that_moved(monkeypatc
         (f"next_offset/{TOPIC_ID}/17", 17),
         (f"log_start/{TOPIC_ID}/0", 0),
         (f"decided_through/{TOPIC_ID}", None),
-        ("next_offset", None),
-        (f"next_offset/{TOPIC_ID}/-1", None),
     ],
 )
 def test_numbers_of_partitions_are_told_from_those_of_topics(name: str, partition: int | None) -> None:
