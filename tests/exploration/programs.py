@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.exploration import appends, fencing, offsets, transactions, upkeep
+from tests.exploration import appends, fencing, manifests, offsets, transactions, upkeep
 
-PROGRAMS = tuple(program for module in (transactions, fencing, appends, offsets, upkeep) for program in module.PROGRAMS)
+PROGRAMS = tuple(
+    program for module in (transactions, manifests, fencing, appends, offsets, upkeep) for program in module.PROGRAMS
+)
 BOUNDS = {"small": 0, "large": 1}
 """Which of a program's bounds; not every program has the small one."""
