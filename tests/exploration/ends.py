@@ -17,6 +17,7 @@ from operator import itemgetter
 
 from tests.checker.check import check, violations
 from tests.checker.gathering import Stored, gather
+from tests.checker.operations import Topics
 from tests.exploration.program import End
 from tests.simulation.site import Site, published
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, public_root, segments_root
@@ -105,7 +106,9 @@ def told(end: End) -> set[str]:
     return {f"told: {fact}" for fact in end.facts if not fact.startswith("asked")}
 
 
-def check_promises(look: Look, site: Site, sizes: Mapping[str, int], before: Collection[str] = ()) -> None:
+def check_promises(
+    look: Look, site: Site, sizes: Mapping[str, int], before: Collection[str] = (), scratch: Collection[str] = ()
+) -> None:
     """Every value is there as often as its writer was promised, and nothing else is there; the store shows no anomaly.
 
     Parameters
@@ -118,6 +121,8 @@ def check_promises(look: Look, site: Site, sizes: Mapping[str, int], before: Col
         Value -> how many records of it its writer sends.
     before : collection of str
         Facts of those who wrote what the processes began with.
+    scratch : collection of str
+        Topics that may be deleted.
     """
     there, facts = values(site.open(), look.topics), look.end.facts | set(before)
     for value, size in sizes.items():
@@ -134,7 +139,7 @@ def check_promises(look: Look, site: Site, sizes: Mapping[str, int], before: Col
     for topic, partitions in look.topics.items():
         check_partitions(objects, topic, partitions)
     stored = Stored({path: found.data for path, found in objects.items()}, value_of=itemgetter("account"))
-    found = violations(check((), gather(stored)))
+    found = violations(check((), gather(stored), Topics(scratch=frozenset(scratch))))
     assert not found, found
 
 

@@ -12,12 +12,14 @@ import pytest
 from tests.exploration.appends import IDEMPOTENT
 from tests.exploration.explorer import Explorer
 from tests.exploration.fencing import FENCE, FORGET
+from tests.exploration.manifests import VACUUM_OF_DECIDED
 from tests.exploration.offsets import REBALANCE
 from tests.exploration.process_tree import Actor, Code
 from tests.exploration.program import Bound, End, Program
 from tests.exploration.programs import BOUNDS, PROGRAMS
 from tests.exploration.upkeep import CLEANUP
 from tests.simulation.site import Site
+from txntable.compaction.vacuum_plan import ProducerStatus
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import InitRequest, ProducerIdentity, Transition
 from txntable.coordinator.transaction_shard import init_producer
@@ -142,9 +144,17 @@ def who_commits_offsets_is_not_checked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("txntable.coordinator.offset_shard.check_member", lambda *_, **__: None)
 
 
+def vacuum_takes_the_next_epoch_for_that_of_a_decision(patch: pytest.MonkeyPatch) -> None:
+    def status_of(row: TransactionMetadata) -> ProducerStatus:
+        return ProducerStatus(row.producer_epoch, row.state.is_open)
+
+    patch.setattr("txntable.compaction.vacuum._status_of", status_of)
+
+
 @pytest.mark.parametrize(
     ("take_away", "program", "found"),
     [
+        (vacuum_takes_the_next_epoch_for_that_of_a_decision, VACUUM_OF_DECIDED, "dangling reference"),
         (append_is_not_verified, FORGET, "a transaction hangs"),
         (a_decided_transaction_is_forgotten_by_init, FENCE, "a transaction hangs"),
         (an_append_is_decided_on_a_stale_state, IDEMPOTENT, "offsets of t-0"),
