@@ -23,6 +23,7 @@ class CarriedInvariants:
             remembered("a carried segment is appended once, with its marker", "6.4", once, of_all, self._once),
             remembered("what is only carried holds back nothing", "5.6", "KIP-98", of_all, self._holds_nothing),
             remembered("sequences have no gap", "5.4", "KIP-98", of_logs, self._in_sequence),
+            Invariant("what was told to be aborted is not committed", "6.3", "KIP-98", self._stays_aborted),
             Invariant("what is carried or live has its file", "5.7", "CHECKER: dangling reference", self._no_dangling),
         )
 
@@ -54,6 +55,10 @@ class CarriedInvariants:
 
     def _in_sequence(self, *logs: int) -> bool:
         return all(self._logs.segments.state(log).is_in_sequence for log in logs[: self._size.topics])
+
+    def _stays_aborted(self, world: World) -> bool:
+        decisions = self._logs.transactions.state(world.t).decisions if world.aborted else ()
+        return world.aborted.isdisjoint((each, d.epoch) for each, d in decisions if d.is_commit)
 
     def _no_dangling(self, world: World) -> bool:
         if not self._size.carries:

@@ -80,8 +80,9 @@ _FOLLOWED = _sized("two ids, follower", (0, 1), has_follower=True)
 
 _CARRIED = Size("carried: two completers, clock", transactions=2, completers=2, carries=True, has_clock=True)
 _CARRIED_IDS = Size("carried: two ids, two completers", (0, 1), completers=2, carries=True)
-_CARRIED_LATE = _sized("carried: late appends", carries=True, has_late_puts=True)
-_CARRIED_LATE_TWO = _sized("carried: two of an id, late appends", (0, 0), carries=True, has_late_puts=True)
+_CARRIED_LATE = _sized("carried: late appends", carries=True, has_late_appends=True)
+_CARRIED_DOUBT = _sized("carried: late commits", carries=True, has_late_commits=True)
+_CARRIED_LATE_TWO = _sized("carried: two of an id, late appends", (0, 0), carries=True, has_late_appends=True)
 _CARRIED_VACUUM = Size("carried: vacuum, clock", carries=True, has_vacuum=True, has_clock=True)
 
 _T_SLOT = "T: exactly the next slot"
@@ -120,6 +121,12 @@ _CARRYING = (
     Mutant("what is only carried holds back nothing", _wrong(OWN_COMMIT, _CARRIED), says=OWN_COMMIT),
     Mutant("sequences have no gap", _CARRIED_LATE, ("after an append in doubt only an abort follows",)),
     Mutant(_ONCE, _CARRIED_LATE, ("after an append in doubt only an abort follows",)),
+    Mutant(
+        "what was told to be aborted is not committed",
+        _CARRIED_DOUBT,
+        ("a commit in doubt is followed by an abort in T",),
+    ),
+    Mutant("a transaction has one decision", _CARRIED_DOUBT, ("a late commit: exactly its slot",)),
     Mutant("offsets are dense", _CARRIED_LATE_TWO, ("a late put: exactly its slot",)),
     Mutant("a zombie decides nothing", _CARRIED_LATE_TWO, ("the row is of this epoch",)),
     Mutant(_HAS_FILE, partial(transactions, _CARRIED_VACUUM), (_MAY_APPEND,)),

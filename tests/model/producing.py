@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tests.model.folds import Append, Decision, Forget, Pending, Row, RowsWritten, Segment, State, Upload
 from tests.model.transition_system import Action, Rule
-from tests.model.world import NONE, Flight, Logs, Producer, Stage, World, changed
+from tests.model.world import NONE, Doubt, Flight, LateCommit, Logs, Producer, Stage, World, changed
 
 WorldAction = Action[World]
 
@@ -39,13 +39,20 @@ class Producing:
         is_open = Rule("only an open transaction is decided", "6.2", self._is_ongoing)
         sure = Rule("after an append in doubt only an abort follows", "6.3", self._is_sure)
         mortals = everyone if self._size.has_crashes else range(0)
+        late = everyone if self._size.has_late_commits else range(0)
+        clients = everyone if self._size.carries else range(0)
+        in_slot = Rule("a late commit: exactly its slot", "4.2 rule 1", self._commit_lands)
+        untried = Rule("a commit in doubt is followed by an abort in T", "6.3", self._is_untried)
         return (
             Action("READ T", "6.3", everyone, self._reads, self._read),
             Action("LOSE THE SLOT OF T", "4.2", everyone, self._lost_t, self._start_again),
             Action("INIT", "6.3", everyone, self._inits, self._init, (slot, not_owed)),
             Action("ENROL", "6.3", everyone, self._enrols, self._enrol, (slot, own, not_owed)),
             Action("DECIDE COMMIT", "6.3", everyone, self._has_written, self._commit, (slot, own, is_open, sure)),
+            Action("GIVE UP A COMMIT", "6.3", late, self._commits_once, self._give_up_commit, (own, is_open, sure)),
+            Action("LAND A COMMIT LATE", "4.2", late, self._has_commit, self._land_commit, (in_slot,)),
             Action("DECIDE ABORT", "6.3", everyone, self._decides, self._abort, (slot, own, is_open)),
+            Action("ABORT IN THE CLIENT", "6.3", clients, self._has_uploaded, self._abort_client, (untried,)),
             Action("LEARN THAT IT IS FENCED", "6.2", everyone, self._is_fenced, self._stop),
             Action("CRASH", "11", mortals, self._is_alive, self._stop),
             *self._writing(),
@@ -61,7 +68,7 @@ class Producing:
             Rule("T says that the partition is enrolled", "6.3", self._is_enrolled),
             Rule("an older epoch is refused", "5.4", self._is_accepted),
         )
-        late = everyone if self._size.has_late_puts else range(0)
+        late = everyone if self._size.has_late_appends else range(0)
         in_slot = Rule("a late put: exactly its slot", "4.2 rule 1", self._lands)
         return (
             Action("UPLOAD", "6.3", everyone, self._uploads, self._upload),
@@ -100,7 +107,7 @@ class Producing:
 
     def _enrols(self, world: World, number: int) -> bool:
         one = world.producers[number]
-        is_idle = one.stage is Stage.OPEN and one.t != NONE and one.log == NONE and not one.doubts
+        is_idle = one.stage is Stage.OPEN and one.t != NONE and one.log == NONE and not one.doubt
         return is_idle and one.enrolled < self._size.logs
 
     def _decides(self, world: World, number: int) -> bool:
@@ -112,9 +119,16 @@ class Producing:
         one = world.producers[number]
         return self._decides(world, number) and max(one.written, one.uploaded) == self._size.places
 
+    def _commits_once(self, world: World, number: int) -> bool:
+        return self._has_written(world, number) and world.commits[number] is None
+
+    def _has_uploaded(self, world: World, number: int) -> bool:
+        one = world.producers[number]
+        return self._decides(world, number) and one.enrolled == 0 and not self._is_fenced(world, number)
+
     def _uploads(self, world: World, number: int) -> bool:
         one = world.producers[number]
-        is_idle = one.stage is Stage.OPEN and (one.t, one.log) == (NONE, NONE) and not one.doubts
+        is_idle = one.stage is Stage.OPEN and (one.t, one.log) == (NONE, NONE) and not one.doubt
         return self._size.carries and is_idle and one.uploaded < self._size.places
 
     def _is_alive(self, world: World, number: int) -> bool:
@@ -127,7 +141,7 @@ class Producing:
     def _opens(self, world: World, number: int) -> bool:
         one = world.producers[number]
         there = one.uploaded if self._size.carries else self._size.places
-        return one.stage is Stage.OPEN and one.log == NONE and one.written < there and not one.doubts
+        return one.stage is Stage.OPEN and one.log == NONE and one.written < there and not one.doubt
 
     def _lost(self, world: World, number: int) -> bool:
         one = world.producers[number]
@@ -142,6 +156,9 @@ class Producing:
 
     def _misses(self, world: World, number: int) -> bool:
         return self._appends(world, number) and not self._is_enrolled(world, number)
+
+    def _has_commit(self, world: World, number: int) -> bool:
+        return world.commits[number] is not None
 
     def _has_flight(self, world: World, number: int) -> bool:
         return world.flights[number] is not None
@@ -176,7 +193,7 @@ class Producing:
         return state is State.ONGOING or (self._size.carries and state is not State.DECIDED)
 
     def _is_sure(self, world: World, number: int) -> bool:
-        return not world.producers[number].doubts
+        return world.producers[number].doubt is not Doubt.AN_APPEND
 
     def _has_no_reading(self, world: World, number: int) -> bool:
         return world.producers[number].t == NONE
@@ -192,6 +209,13 @@ class Producing:
     def _is_enrolled(self, world: World, number: int) -> bool:
         one = world.producers[number]
         return self._size.log_of(one.written) in self._row(one, number).enrolled
+
+    def _is_untried(self, world: World, number: int) -> bool:
+        return world.producers[number].doubt is not Doubt.A_COMMIT
+
+    def _commit_lands(self, world: World, number: int) -> bool:
+        late = world.commits[number]
+        return late is not None and late.t == world.t
 
     def _lands(self, world: World, number: int) -> bool:
         flight = world.flights[number]
@@ -248,13 +272,16 @@ class Producing:
         return after.with_producer(number, one._replace(enrolled=one.enrolled + 1, t=NONE))
 
     def _decide(self, world: World, each: int, row: Row, ending: _Ending) -> World:
-        position = self._logs.transactions.version(world.t) + 1
+        return self._put(world, each, self._decided(world.t, row, ending))
+
+    def _decided(self, t: int, row: Row, ending: _Ending) -> Row:
+        position = self._logs.transactions.version(t) + 1
         enrolled = row.enrolled if row.state is State.ONGOING else frozenset()
         enrolled |= {topic for topic, _ in ending.carried}
         decision = Decision(position, row.epoch, ending.is_commit, enrolled, ending.by, ending.carried)
         # Where nothing was appended an abort owes nothing.
         state = State.DECIDED if decision.enrolled else State.COMPLETE
-        return self._put(world, each, Row(state, row.epoch + 1, frozenset(), decision))
+        return Row(state, row.epoch + 1, frozenset(), decision)
 
     def _commit(self, world: World, number: int) -> World:
         return self._end(world, number, is_commit=True)
@@ -266,11 +293,31 @@ class Producing:
         one = world.producers[number]
         left = one.left - 1
         stage, epoch = (Stage.OPEN, one.epoch + 1) if left else (Stage.DONE, NONE)
-        row, each, size = self._row(one, number), self._size.ids[number], self._size
-        waiting = range(one.written, one.uploaded) if is_commit else ()
-        carried = tuple((size.log_of(place), size.sequence_of(place)) for place in waiting)
-        after = self._decide(world, each, row, _Ending(one.epoch, is_commit, carried))
+        ending = self._committing(one) if is_commit else _Ending(one.epoch)
+        after = self._decide(world, self._size.ids[number], self._row(one, number), ending)
         return after.with_producer(number, Producer(stage, epoch, left=left))
+
+    def _committing(self, one: Producer) -> _Ending:
+        size = self._size
+        waiting = range(one.written, one.uploaded)
+        return _Ending(one.epoch, True, tuple((size.log_of(place), size.sequence_of(place)) for place in waiting))
+
+    def _give_up_commit(self, world: World, number: int) -> World:
+        one = world.producers[number]
+        late = LateCommit(one.t, self._decided(one.t, self._row(one, number), self._committing(one)))
+        after = world._replace(commits=changed(world.commits, number, late))
+        return after.with_producer(number, one._replace(t=NONE, doubt=Doubt.A_COMMIT))
+
+    def _land_commit(self, world: World, number: int) -> World:
+        late = world.commits[number]
+        assert late is not None
+        after = self._put(world, self._size.ids[number], late.row)
+        return after._replace(commits=changed(world.commits, number, None))
+
+    def _abort_client(self, world: World, number: int) -> World:
+        one = world.producers[number]
+        aborted = world.aborted | {(self._size.ids[number], one.epoch)}
+        return world._replace(aborted=aborted).with_producer(number, Producer(Stage.DONE, left=0))
 
     def _upload(self, world: World, number: int) -> World:
         one = world.producers[number]
@@ -302,7 +349,7 @@ class Producing:
         one = world.producers[number]
         flight = Flight(one.log, self._upload_of(number, one, one.written))
         after = world._replace(flights=changed(world.flights, number, flight))
-        return after.with_producer(number, one._replace(t=NONE, log=NONE, doubts=True))
+        return after.with_producer(number, one._replace(t=NONE, log=NONE, doubt=Doubt.AN_APPEND))
 
     def _land(self, world: World, number: int) -> World:
         flight = world.flights[number]

@@ -159,6 +159,18 @@ COVERED = (
     ),
     Covered(
         "6.3",
+        "a decision of unknown outcome is asked for again, or followed by an abort in T, though nothing was enrolled",
+        (
+            "GIVE UP A COMMIT",
+            "LAND A COMMIT LATE",
+            "ABORT IN THE CLIENT",
+            "a late commit: exactly its slot",
+            "a commit in doubt is followed by an abort in T",
+        ),
+        ("what was told to be aborted is not committed",),
+    ),
+    Covered(
+        "6.3",
         "complete: by anyone",
         ("LOOK AT T", "COMPLETE", "FIND IT COMPLETE"),
         ("everything decided is complete", "all or none of a transaction is visible"),

@@ -52,9 +52,9 @@ class Size:
         Of each producer.
     segments : int
         Of each transaction in each topic.
-    carries, has_vacuum, has_late_puts : bool
+    carries, has_vacuum, has_late_appends, has_late_commits : bool
         Whether producers upload first, and decisions carry what is not appended by then; uploads are vacuumed; a
-        put of an append lands after its producer has given it up.
+        put of an append, or of a commit, lands after its producer has given it up.
     has_group, has_clock, has_expiry, has_follower, has_crashes : bool
         Whether transactions have offsets of a group; are timed out; producers expire; somebody reads
         committed records as they come; producers stop for ever.
@@ -69,7 +69,8 @@ class Size:
     segments: int = 1
     carries: bool = False
     has_vacuum: bool = False
-    has_late_puts: bool = False
+    has_late_appends: bool = False
+    has_late_commits: bool = False
     has_group: bool = False
     has_clock: bool = False
     has_expiry: bool = False
@@ -104,18 +105,23 @@ class Stage(IntEnum):
     FENCED = 3
 
 
-class Producer(NamedTuple):
-    """A producer: its epoch, what it enrolled, uploaded and wrote (in this order of logs), and its views.
+class Doubt(IntEnum):
+    """What a producer has given up, though it may land."""
 
-    One that ``doubts`` has given up an append that may be in the log.
-    """
+    NOTHING = 0
+    AN_APPEND = 1
+    A_COMMIT = 2
+
+
+class Producer(NamedTuple):
+    """A producer: its epoch, what it enrolled, uploaded and wrote (in this order of logs), and its views."""
 
     stage: Stage = Stage.NEW
     epoch: int = NONE
     enrolled: int = 0
     written: int = 0
     uploaded: int = 0
-    doubts: bool = False
+    doubt: Doubt = Doubt.NOTHING
     left: int = 1
     t: int = NONE
     log: int = NONE
@@ -144,6 +150,13 @@ class Flight(NamedTuple):
     upload: Upload
 
 
+class LateCommit(NamedTuple):
+    """A put of a decision that nobody waits for: T that it is decided on, and the row."""
+
+    t: int
+    row: Row
+
+
 class Vacuum(NamedTuple):
     """The vacuum: T as it read it, and the upload that it has tombstoned."""
 
@@ -152,7 +165,10 @@ class Vacuum(NamedTuple):
 
 
 class World(NamedTuple):
-    """All logs and processes, the uploads that are there, and a put under way of each producer."""
+    """All logs and processes, the uploads that are there, and puts under way of each producer.
+
+    ``aborted`` is a ghost: what a producer was told to be aborted.
+    """
 
     t: int
     logs: tuple[int, ...]
@@ -163,7 +179,9 @@ class World(NamedTuple):
     positions: tuple[int, ...]
     uploads: frozenset[Upload] = frozenset()
     flights: tuple[Flight | None, ...] = ()
+    commits: tuple[LateCommit | None, ...] = ()
     vacuum: Vacuum = Vacuum()
+    aborted: frozenset[tuple[int, int]] = frozenset()
 
     def with_producer(self, number: int, producer: Producer) -> World:
         """Return the world with another state of one producer."""
@@ -205,4 +223,5 @@ class Logs:
             (Reader(),) * size.readers,
             (0,) * size.topics if size.has_follower else (),
             flights=(None,) * len(size.ids),
+            commits=(None,) * len(size.ids),
         )
