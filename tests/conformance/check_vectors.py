@@ -385,6 +385,10 @@ def does(w: c.Warehouse, step: dict[str, Any]) -> None:
     elif what == "prepare":
         producer.prepare(step["token"], step["batch_id"])
     else:
+        for batch in step.get("carries", ()):
+            if batch["partition"] is not None:
+                producer.sequences[w.topic("orders").topic_id, batch["partition"]] = batch["first_sequence"]
+            producer.append("orders", batch["rows"], batch["partition"], carry=True)
         producer.decide(step["outcome"], step["batch_id"], step["token"])
 
 
