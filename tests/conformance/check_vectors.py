@@ -259,9 +259,12 @@ def ends(case: dict[str, Any]) -> str:
     r, m = case["request"], case["request"]["memory"]
     memory = c.Memory(m["last_integer"], m["name_known"], tuple(m["by"]) if m["by"] else None)
     row = json.loads(case["row"]) if case["row"] else None
-    who = (r["producer_id"], r["epoch"])
+    who, carries = (r["producer_id"], r["epoch"]), r.get("carries") or {"manifest": None, "names": {}, "now_ms": 0}
+    manifest, now = carries["manifest"], carries["now_ms"]
     try:
-        new = c.end(row, who, r["outcome"], r["position"], r["batch_id"], memory, r["token"], r["repeated"])
+        asked = (r["outcome"], r["position"], r["batch_id"], memory, r["token"], r["repeated"], manifest, now)
+        new = c.end(row, who, *asked)
+        new = c.carrying_row(new, manifest, carries["names"]) if new and manifest else new
     except c.Refused as error:
         return same({"refused": error.code}, case["answer"])
     if new:
@@ -382,6 +385,10 @@ def does(w: c.Warehouse, step: dict[str, Any]) -> None:
     elif what == "prepare":
         producer.prepare(step["token"], step["batch_id"])
     else:
+        for batch in step.get("carries", ()):
+            if batch["partition"] is not None:
+                producer.sequences[w.topic("orders").topic_id, batch["partition"]] = batch["first_sequence"]
+            producer.append("orders", batch["rows"], batch["partition"], carry=True)
         producer.decide(step["outcome"], step["batch_id"], step["token"])
 
 

@@ -17,6 +17,7 @@ from tests.conformance.product import (
     EndRequest,
     GroupMetadata,
     GroupRow,
+    Manifest,
     OffsetRow,
     Outcome,
     ProducerEpoch,
@@ -27,6 +28,7 @@ from tests.conformance.product import (
     actions,
     check_member,
     decide_append,
+    decode_segments,
     end,
     layout,
     settle,
@@ -90,7 +92,7 @@ def append_to(log: Log, request: Mapping[str, Any]) -> Any:
 def end_of(row: str | None, request: Mapping[str, Any]) -> Any:
     """Return the answer to an end of a transaction: how it ended, and whether a row is written; or the error."""
     found = None if row is None else TransactionMetadata.from_json(row)
-    memory = request["memory"]
+    memory, carries = request["memory"], request.get("carries")
     asked = EndRequest(
         producer_id=request["producer_id"],
         epoch=request["epoch"],
@@ -102,6 +104,7 @@ def end_of(row: str | None, request: Mapping[str, Any]) -> Any:
         ),
         token=request["token"],
         repeated=request["repeated"],
+        **({} if carries is None else _carried(carries)),
     )
     try:
         transition = end(found, asked)
@@ -109,6 +112,11 @@ def end_of(row: str | None, request: Mapping[str, Any]) -> Any:
         return {"refused": error.code}
     written = None if transition.row is None else json.loads(transition.row.to_json())
     return {"ended": transition.answer.outcome.value, "row": written}
+
+
+def _carried(carries: Mapping[str, Any]) -> dict[str, Any]:
+    manifest = Manifest.of(carries["names"], decode_segments(carries["manifest"], "a request"))
+    return {"manifest": manifest, "decided_at_ms": carries["now_ms"]}
 
 
 def settled(rows: Sequence[str], decisions: Sequence[Mapping[str, Any]], position: int) -> Any:

@@ -17,6 +17,7 @@ from txntable.coordinator.group_fencing import check_member
 from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.lease import LeaseRow
+from txntable.coordinator.manifest import Manifest, decode_segments
 from txntable.coordinator.offset_request import NewOffset, OffsetTransaction
 from txntable.coordinator.offset_upkeep import settle
 from txntable.coordinator.prepared_token import PreparedToken
@@ -40,6 +41,7 @@ from txntable.offsets.group_commit import GroupCommit
 from txntable.offsets.offset_log import OffsetLog, OffsetLogFold
 from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
 from txntable.partition.batch import ProducerEpoch
+from txntable.partition.manifest import manifest_of
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
@@ -81,6 +83,7 @@ __all__ = [
     "GroupMetadata",
     "LogContext",
     "LogView",
+    "Manifest",
     "ManualEnvironment",
     "MemoryObjects",
     "MemoryStore",
@@ -106,12 +109,14 @@ __all__ = [
     "check_file_path",
     "check_member",
     "decide_append",
+    "decode_segments",
     "encode_checkpoint",
     "encode_commit",
     "end",
     "from_delta_schema",
     "key",
     "layout",
+    "manifest_of",
     "murmur2",
     "offset_rows",
     "project",

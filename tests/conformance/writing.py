@@ -6,6 +6,7 @@ Must not know what any case expects.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.conformance.product import (
     EnrolRequest,
     GroupCommit,
     LogContext,
+    Manifest,
     ManualEnvironment,
     MemoryObjects,
     MemoryStore,
@@ -42,6 +44,7 @@ from tests.conformance.product import (
     TxnTableError,
     enrol,
     key,
+    manifest_of,
 )
 
 _LONGEST_TIMEOUT_MS = 900_000
@@ -111,17 +114,24 @@ class Writer:
 
     def _append(self, step: Mapping[str, Any]) -> object:
         settings, producer = self._topic.settings(), ProducerEpoch(*step["producer"])
-        rows = pa.RecordBatch.from_pylist(step["rows"], settings.schema)
-        partitions: Sequence[int] = [step["partition"]] * rows.num_rows
-        if step["partition"] is None:
-            partitions = key.partitions_of(rows, settings.key, settings.partitions).to_pylist()
-        plan = SegmentPlan(ROOTS["S"], settings, tuple(step["producer"]), self._now_ms)
-        staged = tuple(
-            SequencedSegment(self._upload(plan, number, rows, partitions, keyed=step["partition"] is None), 0)
-            for number in sorted(set(partitions))
-        )
-        verify = self._client.verifier(step["id"], producer)(settings.topic_id, frozenset(partitions))
+        staged = self._staged(step["producer"], step)
+        partitions = frozenset(one.segment.partition for one in staged)
+        verify = self._client.verifier(step["id"], producer)(settings.topic_id, partitions)
         return self._topic.append(AppendRequest(settings.topic_id, producer, True, staged), verify)
+
+    def _staged(self, producer: Sequence[int], batch: Mapping[str, Any]) -> tuple[SequencedSegment, ...]:
+        """Upload rows."""
+        settings = self._topic.settings()
+        rows = pa.RecordBatch.from_pylist(batch["rows"], settings.schema)
+        partitions: Sequence[int] = [batch["partition"]] * rows.num_rows
+        if batch["partition"] is None:
+            partitions = key.partitions_of(rows, settings.key, settings.partitions).to_pylist()
+        plan = SegmentPlan(ROOTS["S"], settings, (producer[0], producer[1]), self._now_ms)
+        uploads = [
+            self._upload(plan, number, rows, partitions, keyed=batch["partition"] is None)
+            for number in sorted(set(partitions))
+        ]
+        return tuple(SequencedSegment(each, batch.get("first_sequence", 0)) for each in uploads)
 
     def _upload(
         self, plan: SegmentPlan, number: int, rows: pa.RecordBatch, partitions: Sequence[int], *, keyed: bool
@@ -139,4 +149,18 @@ class Writer:
     def _end(self, step: Mapping[str, Any]) -> object:
         producer_id, epoch = step["producer"]
         who = ProducerIdentity(producer_id, epoch, step["token"])
-        return self._client.end(step["id"], who, Ending(Outcome[step["outcome"]], step["batch_id"]))
+        ending = Ending(Outcome[step["outcome"]], step["batch_id"])
+        if "carries" in step:
+            ending = replace(ending, manifest=self._carried(step))
+        return self._client.end(step["id"], who, ending)
+
+    def _carried(self, step: Mapping[str, Any]) -> Manifest:
+        """Upload what the decision is to carry, and ask the topic what it would refuse."""
+        topic_id, producer = self._topic.settings().topic_id, ProducerEpoch(*step["producer"])
+        staged = tuple(one for batch in step["carries"] for one in self._staged(step["producer"], batch))
+        self._topic.segments.refresh()
+        self._topic.prepare_marker(topic_id, producer)
+        self._topic.check_append(AppendRequest(topic_id, producer, True, staged))
+        manifest = manifest_of(producer, {topic_id: TOPIC}, {topic_id: staged})
+        assert manifest is not None
+        return manifest

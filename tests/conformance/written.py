@@ -70,6 +70,8 @@ def _action(action: Any, read_file: ReadFile) -> Any:
     values = dict(body["partitionValues"])
     if values.get("_marker") is not None:
         values["_marker"] = json.loads(values["_marker"])
+    if values.get("_row") is not None:
+        values["_row"] = _row(values["_row"], read_file)
     if data is not None and body["size"] == len(data):
         body["size"] = "the file's"
     tags = {name: json.loads(tag) for name, tag in body.get("tags", {}).items()}
@@ -78,6 +80,27 @@ def _action(action: Any, read_file: ReadFile) -> Any:
             tag["digest"] = "the file's"
     said = {"stats": json.loads(body["stats"])} if "stats" in body else {}
     return {kind: {**body, **said, "partitionValues": values, **({"tags": tags} if tags else {})}}
+
+
+def _row(text: str, read_file: ReadFile) -> str:
+    """Return a row as it is spelled; what is chance of a carried segment that was put is said in words."""
+    row = json.loads(text)
+    if "manifest" not in row or _spelled(row) != text:
+        return text
+    for topic_id, segments in row["manifest"].items():
+        for one in segments:
+            name = f"{topic_id}-{row['producer_id']}-{row['decision']['epoch']}-{one['name']}"
+            data = read_file(f"p{one['partition']:05d}/{name}.parquet")
+            if data is not None:
+                one["name"], one["stats"] = "<32 hex digits>", json.loads(one["stats"])
+                one["size"] = "the file's" if one["size"] == len(data) else one["size"]
+                is_digest = one["digest"] == "sha256:" + hashlib.sha256(data).hexdigest()
+                one["digest"] = "the file's" if is_digest else one["digest"]
+    return _spelled(row)
+
+
+def _spelled(row: Any) -> str:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def parquet_file(data: bytes) -> Any:
@@ -141,7 +164,8 @@ def put(given: Mapping[str, bytes], found: Mapping[str, bytes], roots: Mapping[s
     entries = {}
     for letter, root in sorted(roots.items()):
         log = _log(found, root)
-        new = entries_put(log, len(_log(given, root)), _reader_of(found, root))
+        # T names no files, but what its decisions carry is in S's folder.
+        new = entries_put(log, len(_log(given, root)), _reader_of(found, roots["S"] if letter == "T" else root))
         entries.update({letter: new} if new else {})
     others = {path for path in found if path not in given and "/_delta_log/" not in path and path != "system/clock"}
     return {"entries": entries, "objects": sorted(_SEGMENT.sub(r"\1<32 hex digits>\2", path) for path in others)}

@@ -1,15 +1,36 @@
 """The completer's rows of the transition table (PROTOCOL.md §6.4), projection (§7) and settling (§8.1) among them.
 
-Its program, again and again: look at T; for each topic that is owed something read S, write the
-markers, read P, project; then read O and settle; then read T and write COMPLETE.
+Its program, again and again: look at T; for each topic that is owed something read S, append what decisions
+carry and write the markers, read P, project; then read O and settle; then read T and write COMPLETE.
 """
 
 from __future__ import annotations
 
-from tests.model.folds import Marker, Markers, Pending, Projection, RowsWritten, Settled, State
+from collections.abc import Sequence
+
+from tests.model.folds import (
+    Decision,
+    Marker,
+    Markers,
+    Partition,
+    Pending,
+    Projection,
+    RowsWritten,
+    Segment,
+    Settled,
+    State,
+)
 from tests.model.producing import WorldAction
 from tests.model.transition_system import Action, Rule
 from tests.model.world import NONE, Completer, Logs, World, changed
+
+PASSED_OVER = "a topic without data is passed over"
+WITHOUT_SEGMENTS = "markers are written without what the decision carries"
+APPENDED_AGAIN = "what is carried is appended again above its marker"
+OWN_COMMIT = "what is carried has a commit of its own, before the marker's"
+BY_DECISION = "the latest decision counts"
+
+Owed = Sequence[tuple[int, Decision]]
 
 
 class Completing:
@@ -189,19 +210,22 @@ class Completing:
     def _mark(self, world: World, number: int) -> World:
         one, topic = world.completers[number], (world.completers[number].step - 1) // 2
         before, known = self._logs.segments.state(one.view), self._logs.transactions.state(one.t)
-        owed = [(each, d) for each, d in known.owed() if d.position > before.through and topic in d.enrolled]
-        owed.sort(key=lambda pair: pair[1].position)
+        ended = [(each, d) for each, d in known.owed() if topic in d.enrolled]
+        ended.sort(key=lambda pair: pair[1].position)
+        owed = [(each, d) for each, d in ended if d.position > before.through]
         data = {(segment.id, segment.epoch) for segment in before.open}
-        if "a topic without data is passed over" in self._defects and not any((i, d.epoch) in data for i, d in owed):
+        if PASSED_OVER in self._defects and not any((each, d.epoch) in data for each, d in owed):
             return self._pass_marked(world, number)
-        next_offset = before.next_offset
-        markers = tuple(
-            Marker(each, d.epoch, d.is_commit, d.position, next_offset + index) for index, (each, d) in enumerate(owed)
-        )
-        entry = Markers(self._logs.transactions.version(one.t), markers, next_offset + len(markers))
+        through, after = self._logs.transactions.version(one.t), Completer(one.step + 1, one.t)
+        carried = () if WITHOUT_SEGMENTS in self._defects else ended if APPENDED_AGAIN in self._defects else owed
+        if OWN_COMMIT in self._defects and any(d.carried and (each, d.epoch) not in data for each, d in owed):
+            # The markers come with the next commit.
+            through, owed, after = before.through, [], one._replace(view=NONE)
+        entry = _entry(topic, before, carried, owed)._replace(through=through)
         head = self._logs.segments.put(world.logs[topic], entry)
-        after = world._replace(logs=changed(world.logs, topic, head))
-        return after.with_completer(number, Completer(one.step + 1, one.t, segments=head))
+        segments = head if after.step > one.step else NONE
+        marked = world._replace(logs=changed(world.logs, topic, head))
+        return marked.with_completer(number, after._replace(segments=segments))
 
     def _project(self, world: World, number: int) -> World:
         one, topic = world.completers[number], (world.completers[number].step - 2) // 2
@@ -226,7 +250,7 @@ class Completing:
         committed = before.committed
         for each in sorted(due, key=lambda each: commits.get((each.id, each.epoch), 0)):
             is_later = committed is None or each.request > committed.request
-            if (each.id, each.epoch) in commits and (is_later or "the latest decision counts" in self._defects):
+            if (each.id, each.epoch) in commits and (is_later or BY_DECISION in self._defects):
                 committed = each
         through = max(before.through, self._logs.transactions.version(one.t))
         left = tuple(each for each in before.pending if each not in due)
@@ -244,3 +268,18 @@ class Completing:
             done.append((each, row._replace(state=State.COMPLETE)))
         after = world._replace(t=self._logs.transactions.put(world.t, RowsWritten(tuple(done))))
         return after.with_completer(number, Completer())
+
+
+def _entry(topic: int, before: Partition, carried: Owed, ended: Owed) -> Markers:
+    """Return, decision by decision, what each carries for the topic, and its marker: offsets follow one another."""
+    segments: list[Segment] = []
+    markers: list[Marker] = []
+    offset = before.next_offset
+    for each, d in sorted({*carried, *ended}, key=lambda pair: pair[1].position):
+        for sequence in [sequence for of, sequence in d.carried if of == topic and (each, d) in carried]:
+            segments.append(Segment(offset, each, d.epoch, sequence))
+            offset += 1
+        if (each, d) in ended:
+            markers.append(Marker(each, d.epoch, d.is_commit, d.position, offset))
+            offset += 1
+    return Markers(before.through, tuple(markers), offset, tuple(segments))

@@ -25,7 +25,7 @@ class Decision(NamedTuple):
     """What the row of a transactional id says of its last decision.
 
     ``enrolled`` are numbers of logs: the topics, and after them the offset log.  ``by`` is a ghost: the
-    epoch of who decided.
+    epoch of who decided.  ``carried`` is the manifest: (topic, sequence) of each segment.
     """
 
     position: int
@@ -33,6 +33,7 @@ class Decision(NamedTuple):
     is_commit: bool
     enrolled: frozenset[int]
     by: int
+    carried: tuple[tuple[int, int], ...] = ()
 
 
 class Row(NamedTuple):
@@ -84,12 +85,23 @@ def fold_transactions(before: Transactions, version: int, entry: RowsWritten) ->
     """Fold an entry of T."""
     rows, decisions, given = list(before.rows), before.decisions, before.given
     for each, row in entry.rows:
+        last = rows[each]
         rows[each] = row
-        if row.state is State.DECIDED and row.decision is not None:
+        # An abort where nothing is enrolled is complete at once.
+        if row.decision is not None and (last is None or row.decision != last.decision):
             decisions = (*decisions, (each, row.decision))
         if entry.gives_epoch:
             given = (*given, (each, row.epoch))
     return Transactions(tuple(rows), decisions, given)
+
+
+class Upload(NamedTuple):
+    """The file of a segment of one record."""
+
+    topic: int
+    id: int
+    epoch: int
+    sequence: int
 
 
 class Segment(NamedTuple):
@@ -98,6 +110,7 @@ class Segment(NamedTuple):
     offset: int
     id: int
     epoch: int
+    sequence: int = 0
 
 
 class Marker(NamedTuple):
@@ -117,11 +130,19 @@ class Append(NamedTuple):
 
 
 class Markers(NamedTuple):
-    """An entry of S."""
+    """An entry of S: what decisions carry, and their markers."""
 
     through: int
     markers: tuple[Marker, ...]
     next_offset: int
+    segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """An entry of S: no log may name the upload any more.  No tuple: it would be equal to an append's."""
+
+    upload: Upload
 
 
 class Forget(NamedTuple):
@@ -142,8 +163,9 @@ class Partition:
         The named numbers.
     epochs : tuple of (int or None)
         By producer; ``None``: not known.
-    is_dense, has_late_data : bool
-        Ghosts: each offset was given once and without a gap; data came above the marker of its epoch.
+    is_dense, has_late_data, is_in_sequence : bool
+        Ghosts: each offset was given once and without a gap; data came above the marker of its epoch; the
+        sequences of each epoch are 0, 1, and so on.
     """
 
     epochs: tuple[int | None, ...]
@@ -153,6 +175,7 @@ class Partition:
     through: int = 0
     is_dense: bool = True
     has_late_data: bool = False
+    is_in_sequence: bool = True
 
     @cached_property
     def visible(self) -> frozenset[tuple[Segment, int]]:
@@ -176,21 +199,31 @@ def _with_epoch(epochs: tuple[int | None, ...], each: int, epoch: int | None) ->
     return (*epochs[:each], epoch, *epochs[each + 1 :])
 
 
-def fold_partition(before: Partition, version: int, entry: Append | Markers | Forget) -> Partition:
+def _with_segment(before: Partition, new: Segment) -> Partition:
+    late = any(marker.id == new.id and marker.epoch >= new.epoch for marker in before.markers)
+    earlier = sum((each.id, each.epoch) == (new.id, new.epoch) for each in before.segments)
+    return replace(
+        before,
+        segments=(*before.segments, new),
+        epochs=_with_epoch(before.epochs, new.id, new.epoch),
+        has_late_data=before.has_late_data or late,
+        is_in_sequence=before.is_in_sequence and new.sequence == earlier,
+    )
+
+
+def fold_partition(before: Partition, version: int, entry: Append | Markers | Forget | Tombstone) -> Partition:
     """Fold an entry of S."""
+    if isinstance(entry, Tombstone):
+        return before
     if isinstance(entry, Forget):
         return replace(before, epochs=_with_epoch(before.epochs, entry.id, None))
     if isinstance(entry, Append):
-        new = entry.segment
-        late = any(marker.id == new.id and marker.epoch >= new.epoch for marker in before.markers)
-        return replace(
-            before,
-            segments=(*before.segments, new),
-            next_offset=new.offset + 1,
-            epochs=_with_epoch(before.epochs, new.id, new.epoch),
-            is_dense=before.is_dense and new.offset == before.next_offset,
-            has_late_data=before.has_late_data or late,
-        )
+        offset = entry.segment.offset
+        is_dense = before.is_dense and offset == before.next_offset
+        return replace(_with_segment(before, entry.segment), next_offset=offset + 1, is_dense=is_dense)
+    for segment in entry.segments:
+        before = _with_segment(before, segment)
+    given = sorted([*(each.offset for each in entry.segments), *(each.offset for each in entry.markers)])
     epochs = before.epochs
     for marker in entry.markers:
         epochs = _with_epoch(epochs, marker.id, marker.epoch + 1)
@@ -200,7 +233,7 @@ def fold_partition(before: Partition, version: int, entry: Append | Markers | Fo
         epochs=epochs,
         through=entry.through,
         next_offset=entry.next_offset,
-        is_dense=before.is_dense and entry.next_offset == before.next_offset + len(entry.markers),
+        is_dense=before.is_dense and given == list(range(before.next_offset, entry.next_offset)),
     )
 
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, partial
 
-from tests.model.folds import Decision, Segment, State
+from tests.model.folds import Decision, State
 from tests.model.reading import published_position
 from tests.model.transition_system import Invariant
 from tests.model.world import Logs, World
 
 _MOST_REMEMBERED = 1 << 20
-_Key = Callable[[World], tuple[int, ...]]
+Key = Callable[[World], tuple[int, ...]]
 
 
-def _of_t(world: World) -> tuple[int, ...]:
+def of_t(world: World) -> tuple[int, ...]:
+    """Return T."""
     return (world.t,)
 
 
-def _of_logs(world: World) -> tuple[int, ...]:
+def of_logs(world: World) -> tuple[int, ...]:
+    """Return S of each topic, and O."""
     return world.logs
 
 
@@ -30,8 +32,14 @@ def _of_public(world: World) -> tuple[int, ...]:
     return (*world.logs, *world.public)
 
 
-def _of_all(world: World) -> tuple[int, ...]:
+def of_all(world: World) -> tuple[int, ...]:
+    """Return all logs."""
     return (world.t, *world.logs, *world.public)
+
+
+def remembered(name: str, section: str, origin: str, key: Key, holds: Callable[..., bool]) -> Invariant[World]:
+    """Return an invariant of the logs that `key` picks, whose answers are remembered."""
+    return Invariant(name, section, origin, partial(_look_up, key, lru_cache(_MOST_REMEMBERED)(holds)))
 
 
 class Invariants:
@@ -44,20 +52,20 @@ class Invariants:
         """Return what is always true."""
         kip_98, kip_890, kip_447 = "KIP-98", "KIP-890", "KIP-447"
         return (
-            self._remembered("a transaction has one decision", "6.2", kip_98, _of_t, self._one_decision),
-            self._remembered("an epoch is given once, and never falls", "6.2", kip_890, _of_t, self._epochs_rise),
-            self._remembered("a zombie decides nothing", "6.2", kip_98, _of_t, self._by_its_owner),
-            self._remembered("a transaction ends once in a topic", "5.3", kip_98, _of_logs, self._one_marker),
-            self._remembered("offsets are dense", "5.1", "Kafka's log", _of_logs, self._dense),
-            self._remembered("no data of an epoch above its marker", "5.3", kip_890, _of_logs, self._no_late_data),
-            self._remembered("P is exactly what S shows", "7", "view maintenance", _of_public, self._exact),
-            self._remembered("what was published stays", "7", "Jepsen: un-commit", _of_public, self._stays),
-            self._remembered("the last stable offset never falls", "5.6", kip_98, _of_public, self._lso_rises),
-            self._remembered("only committed data are visible", "5.6", "Adya: G1a", _of_all, self._only_committed),
-            self._remembered("all or none of a transaction is visible", "10", "Adya: G1b", _of_all, self._atomic),
-            self._remembered("data that nothing will end", "6.5", "KIP-664, KIP-890", _of_all, self._nothing_hangs),
-            self._remembered("offsets are committed iff the outputs are", "8.1", kip_447, _of_all, self._with_outputs),
-            self._remembered("the latest request counts", "8.1", "Kafka's group coordinator", _of_all, self._latest),
+            remembered("a transaction has one decision", "6.2", kip_98, of_t, self._one_decision),
+            remembered("an epoch is given once, and never falls", "6.2", kip_890, of_t, self._epochs_rise),
+            remembered("a zombie decides nothing", "6.2", kip_98, of_t, self._by_its_owner),
+            remembered("a transaction ends once in a topic", "5.3", kip_98, of_logs, self._one_marker),
+            remembered("offsets are dense", "5.1", "Kafka's log", of_logs, self._dense),
+            remembered("no data of an epoch above its marker", "5.3", kip_890, of_logs, self._no_late_data),
+            remembered("P is exactly what S shows", "7", "view maintenance", _of_public, self._exact),
+            remembered("what was published stays", "7", "Jepsen: un-commit", _of_public, self._stays),
+            remembered("the last stable offset never falls", "5.6", kip_98, _of_public, self._lso_rises),
+            remembered("only committed data are visible", "5.6", "Adya: G1a", of_all, self._only_committed),
+            remembered("all or none of a transaction is visible", "10", "Adya: G1b", of_all, self._atomic),
+            remembered("data that nothing will end", "6.5", "KIP-664, KIP-890", of_all, self._nothing_hangs),
+            remembered("offsets are committed iff the outputs are", "8.1", kip_447, of_all, self._with_outputs),
+            remembered("the latest request counts", "8.1", "Kafka's group coordinator", of_all, self._latest),
             Invariant("a snapshot has all of each transaction", "10", "Adya: G1b, PL-SI", self._snapshots),
             Invariant("the last stable offset never passes open data", "5.6", kip_98, self._stable),
         )
@@ -68,12 +76,6 @@ class Invariants:
             Invariant("everything decided is complete", "6.4", "CHECKER: hanging transaction", self._is_complete),
             Invariant("everything is stable", "5.6", "CHECKER: hanging transaction", self._is_stable),
         )
-
-    def _remembered(
-        self, name: str, section: str, origin: str, key: _Key, holds: Callable[..., bool]
-    ) -> Invariant[World]:
-        remembered = lru_cache(_MOST_REMEMBERED)(holds)
-        return Invariant(name, section, origin, partial(_look_up, key, remembered))
 
     # -- of single logs ---------------------------------------------------------------------
 
@@ -147,15 +149,20 @@ class Invariants:
     def _shows_all(self, t: int, logs: tuple[int, ...], public: tuple[int, ...], position: int) -> bool:
         """Whether these tables show all data of what is committed at or below a position, and no other below it."""
         commits = {key: d.position for key, d in self._decisions(t).items() if d.is_commit and d.position <= position}
-        for segments, shown in zip(logs, public, strict=False):
-            expected = self._written(segments, commits)
+        for topic, (segments, shown) in enumerate(zip(logs, public, strict=False)):
+            expected = self._written(segments, commits) | self._carried(t, topic, position)
             content = self._logs.public.state(shown).content
-            if {segment for segment, commit in content if commit <= position} != expected:
+            if {segment[1:] for segment, commit in content if commit <= position} != expected:
                 return False
         return True
 
-    def _written(self, segments: int, commits: dict[tuple[int, int], int]) -> set[Segment]:
-        return {each for each in self._logs.segments.state(segments).segments if (each.id, each.epoch) in commits}
+    def _written(self, segments: int, commits: dict[tuple[int, int], int]) -> set[tuple[int, ...]]:
+        return {each[1:] for each in self._logs.segments.state(segments).segments if (each.id, each.epoch) in commits}
+
+    def _carried(self, t: int, topic: int, position: int) -> set[tuple[int, ...]]:
+        decisions = self._logs.transactions.state(t).decisions
+        found = [(each, d) for each, d in decisions if d.is_commit and d.position <= position]
+        return {(each, d.epoch, sequence) for each, d in found for of, sequence in d.carried if of == topic}
 
     def _atomic(self, t: int, *nodes: int) -> bool:
         transactions = self._logs.transactions
@@ -219,5 +226,5 @@ class Invariants:
         return all(partition.last_stable_offset == partition.next_offset for partition in partitions)
 
 
-def _look_up(key: _Key, remembered: Callable[..., bool], world: World) -> bool:
-    return remembered(*key(world))
+def _look_up(key: Key, answers: Callable[..., bool], world: World) -> bool:
+    return answers(*key(world))

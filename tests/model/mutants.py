@@ -12,10 +12,12 @@ from functools import partial
 from typing import Any
 
 from tests.model.breadth_first import BreadthFirst, Exploration
+from tests.model.completing import APPENDED_AGAIN, BY_DECISION, OWN_COMMIT, PASSED_OVER, WITHOUT_SEGMENTS
 from tests.model.files import FileModel
 from tests.model.slots import SlotModel
 from tests.model.transactions import transactions
 from tests.model.transition_system import Model
+from tests.model.vacuuming import SPARES_ALL
 from tests.model.world import Size
 
 
@@ -76,13 +78,18 @@ _GROUP = _sized("group, clock", has_group=True, has_clock=True)
 _READ = _sized("two topics, reader", topics=2, readers=1)
 _FOLLOWED = _sized("two ids, follower", (0, 1), has_follower=True)
 
+_CARRIED = Size("carried: two completers, clock", transactions=2, completers=2, carries=True, has_clock=True)
+_CARRIED_IDS = Size("carried: two ids, two completers", (0, 1), completers=2, carries=True)
+_CARRIED_LATE = _sized("carried: late appends", carries=True, has_late_appends=True)
+_CARRIED_DOUBT = _sized("carried: late commits", carries=True, has_late_commits=True)
+_CARRIED_LATE_TWO = _sized("carried: two of an id, late appends", (0, 0), carries=True, has_late_appends=True)
+_CARRIED_VACUUM = Size("carried: vacuum, clock", carries=True, has_vacuum=True, has_clock=True)
+
 _T_SLOT = "T: exactly the next slot"
 _S_SLOT = "S: exactly the next slot"
 _UNVERIFIED = ("T says ONGOING, of this epoch", "T says that the partition is enrolled")
 _C_SLOT = "completion: exactly the next slot"
 
-_PASSED_OVER = "a topic without data is passed over"
-_BY_DECISION = "the latest decision counts"
 _YOUNG_ANSWER = "an answer counts only for a view younger than the guard"
 _YOUNG_PUT = "a put counts only for a view younger than the guard"
 _SLOTS = SlotModel((1, 2), twice=False).model
@@ -99,6 +106,41 @@ _IDLE = (
     "REOPEN, AND DO NOT KNOW",
 )
 _FILES = FileModel().model
+
+_ONCE = "a carried segment is appended once, with its marker"
+_HAS_FILE = "what is carried or live has its file"
+_MAY_APPEND = "an upload of an epoch that may still append is spared"
+_MAY_CARRY = "an upload that a decision may carry is spared"
+
+_CARRYING = (
+    Mutant(_ONCE, _wrong(WITHOUT_SEGMENTS, _CARRIED), says=WITHOUT_SEGMENTS),
+    Mutant("all or none of a transaction is visible", _wrong(WITHOUT_SEGMENTS, _CARRIED), says=WITHOUT_SEGMENTS),
+    Mutant(_ONCE, _wrong(APPENDED_AGAIN, _CARRIED_IDS), says=APPENDED_AGAIN),
+    Mutant(_ONCE, partial(transactions, _CARRIED), ("only above decided_through",)),
+    Mutant(_ONCE, partial(transactions, _CARRIED), ("only an open transaction is decided",)),
+    Mutant("what is only carried holds back nothing", _wrong(OWN_COMMIT, _CARRIED), says=OWN_COMMIT),
+    Mutant("sequences have no gap", _CARRIED_LATE, ("after an append in doubt only an abort follows",)),
+    Mutant(_ONCE, _CARRIED_LATE, ("after an append in doubt only an abort follows",)),
+    Mutant(
+        "what was told to be aborted is not committed",
+        _CARRIED_DOUBT,
+        ("a commit in doubt is followed by an abort in T",),
+    ),
+    Mutant("a transaction has one decision", _CARRIED_DOUBT, ("a late commit: exactly its slot",)),
+    Mutant("offsets are dense", _CARRIED_LATE_TWO, ("a late put: exactly its slot",)),
+    Mutant("a zombie decides nothing", _CARRIED_LATE_TWO, ("the row is of this epoch",)),
+    Mutant(_HAS_FILE, partial(transactions, _CARRIED_VACUUM), (_MAY_APPEND,)),
+    Mutant(
+        _HAS_FILE,
+        partial(transactions, _CARRIED_VACUUM),
+        (_MAY_CARRY,),
+        "vacuum goes by the row's epoch, not by that of its decision",
+    ),
+    Mutant(
+        _HAS_FILE, partial(transactions, _CARRIED_VACUUM), (_MAY_APPEND, _MAY_CARRY), "vacuum asks no decision of T"
+    ),
+    Mutant("an upload that nothing can name is deleted", _wrong(SPARES_ALL, _CARRIED_VACUUM), says=SPARES_ALL),
+)
 
 QUICK = (
     Mutant("a transaction has one decision", _TWO_OF_AN_ID, (_T_SLOT,)),
@@ -134,13 +176,13 @@ QUICK = (
     Mutant("data that nothing will end", _TWO_TOPICS, ("T says that the partition is enrolled",)),
     Mutant(
         "data that nothing will end",
-        _wrong(_PASSED_OVER, Size("two topics", topics=2, has_clock=True)),
-        says=_PASSED_OVER,
+        _wrong(PASSED_OVER, Size("two topics", topics=2, has_clock=True)),
+        says=PASSED_OVER,
     ),
     Mutant("offsets are committed iff the outputs are", _GROUP, ("settled also where none is pending",)),
     Mutant("offsets are committed iff the outputs are", _GROUP, _UNVERIFIED),
     Mutant(
-        "the latest request counts", _wrong(_BY_DECISION, Size("offsets", (0, 1), 0, has_group=True)), says=_BY_DECISION
+        "the latest request counts", _wrong(BY_DECISION, Size("offsets", (0, 1), 0, has_group=True)), says=BY_DECISION
     ),
     Mutant(
         "a snapshot has all of each transaction", _READ, ("nothing below the position is decided and not complete",)
@@ -190,6 +232,7 @@ QUICK = (
     Mutant("a live name has its file", _FILES, ("what goes is tombstoned first",)),
     Mutant("a public name has its file", _FILES, ("S and P are judged once more",)),
     Mutant("a live name is not tombstoned", _FILES, ("a name that went live is not tombstoned",)),
+    *_CARRYING,
     Mutant("everything decided is complete", _sized("nobody completes", completers=0), says="nobody completes"),
     Mutant("everything is stable", _sized("crashes", has_crashes=True), says="nobody times out"),
 )
@@ -204,7 +247,6 @@ MUTANTS = QUICK + SLOW
 LOOSE = {
     "a stale view is not written through": "what was put through one is not believed; the rule spares the request",
     "an entry names the one below": "a view that is too old is not followed; the rule finds what a store or a hand did",
-    "only an open transaction is decided": "a decision raises the epoch, and the row must be of one's own",
     "an older epoch is refused": "appends are verified against T, which has the newer epoch before any marker",
     "no open transaction with data is forgotten": "of epochs, appends are verified against T; the rule keeps sequences",
 }

@@ -86,6 +86,12 @@ COVERED = (
         ("an older epoch is refused", "a live name is answered and not added again"),
         ("no data of an epoch above its marker", "a name is registered once"),
     ),
+    Covered(
+        "5.4",
+        "sequences of an epoch are 0, 1, and so on, whether an append or a decision brings them",
+        ("APPEND", "WRITE MARKERS", "LAND AN APPEND LATE", "a late put: exactly its slot"),
+        ("sequences have no gap",),
+    ),
     Covered("5.5", "producers expire", ("EXPIRE PRODUCERS",), ("no data of an epoch above its marker",)),
     Covered(
         "5.6",
@@ -103,6 +109,18 @@ COVERED = (
         "tombstoned names, vacuum",
         ("CHOOSE FOR VACUUM", "TOMBSTONE", "JUDGE", "DELETE", "a name with a tombstone is refused"),
         ("a live name has its file", "a public name has its file", "a live name is not tombstoned"),
+    ),
+    Covered(
+        "5.7",
+        "vacuum reads T, then S; it spares what may still be appended, and what a decision may carry, by its epoch",
+        (
+            "READ T FOR VACUUM",
+            "TOMBSTONE AN UPLOAD",
+            "DELETE AN UPLOAD",
+            "an upload of an epoch that may still append is spared",
+            "an upload that a decision may carry is spared",
+        ),
+        ("what is carried or live has its file", "an upload that nothing can name is deleted"),
     ),
     Covered(
         "6.2",
@@ -128,15 +146,46 @@ COVERED = (
     Covered("6.3", "decide: this put is the transaction", ("DECIDE COMMIT",), ("a transaction has one decision",)),
     Covered(
         "6.3",
+        "a commit may carry segments that no log names, also where nothing was enrolled; an abort carries none",
+        (
+            "UPLOAD",
+            "DECIDE COMMIT",
+            "DECIDE ABORT",
+            "GIVE UP AN APPEND",
+            "only an open transaction is decided",
+            "after an append in doubt only an abort follows",
+        ),
+        ("a carried segment is appended once, with its marker", "what is only carried holds back nothing"),
+    ),
+    Covered(
+        "6.3",
+        "a decision of unknown outcome is asked for again, or followed by an abort in T, though nothing was enrolled",
+        (
+            "GIVE UP A COMMIT",
+            "LAND A COMMIT LATE",
+            "ABORT IN THE CLIENT",
+            "a late commit: exactly its slot",
+            "a commit in doubt is followed by an abort in T",
+        ),
+        ("what was told to be aborted is not committed",),
+    ),
+    Covered(
+        "6.3",
         "complete: by anyone",
         ("LOOK AT T", "COMPLETE", "FIND IT COMPLETE"),
         ("everything decided is complete", "all or none of a transaction is visible"),
     ),
     Covered(
         "6.4",
-        "all owed markers in one commit, through h; projection; settling also where none is pending; then COMPLETE",
+        "what decisions carry, and owed markers, in one commit, through h; projection; settling also where none is"
+        " pending; then COMPLETE",
         ("WRITE MARKERS", "only above decided_through", "settled also where none is pending", "GO ON TO COMPLETE"),
-        ("all or none of a transaction is visible", "a transaction ends once in a topic", "data that nothing will end"),
+        (
+            "a carried segment is appended once, with its marker",
+            "all or none of a transaction is visible",
+            "a transaction ends once in a topic",
+            "data that nothing will end",
+        ),
     ),
     Covered(
         "6.5", "writers that keep §6.3 leave no hanging transaction", ("TIME OUT",), ("data that nothing will end",)
@@ -174,8 +223,10 @@ NOT_MODELLED = {
     "4.2 rule 11": "time: ages are ticks here, that all processes see alike",
     "4.2 rule 12": "what a reader refuses: entries mean something here; tests/unit/log/test_proved_entry.py",
     "4.2 rule 13": "a store that is replaced: the world *vanishing*",
-    "5.4": "sequences, and answers to appends that were taken: tests/unit/coordinator, tests/simulation",
+    "5.4": "answers to appends that were taken: tests/unit/coordinator, tests/simulation",
+    "5.7": "how old an upload is that a decision carries: tests/unit/coordinator; no age keeps one in the models",
     "5.8": "compaction: tests/simulation",
-    "6.3": "two-phase commit, batch ids: tests/unit/coordinator, tests/simulation",
+    "6.1": "the size and the form of a manifest: tests/unit/coordinator, tests/conformance",
+    "6.3": "two-phase commit, batch ids, what S refuses before a decision: tests/unit/coordinator, tests/simulation",
     "8.1": "ranges that were read, removal, expiry of offsets: tests/unit/coordinator",
 }

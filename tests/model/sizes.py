@@ -16,6 +16,25 @@ SMALL = (
     Size("two transactions one after the other, two completers", completers=2, transactions=2),
     Size("two topics, two completers, clock", topics=2, completers=2, has_clock=True),
     Size("a topic and a group, two completers, clock", completers=2, has_group=True, has_clock=True),
+    Size("carried: two topics, two completers, clock", topics=2, completers=2, carries=True, has_clock=True),
+    Size("carried: two topics, a reader and a follower", topics=2, readers=1, carries=True, has_follower=True),
+    Size(
+        "carried: two segments, two transactions, late appends and commits",
+        transactions=2,
+        segments=2,
+        carries=True,
+        has_late_appends=True,
+        has_late_commits=True,
+    ),
+    Size("carried: two producers of one id, late appends", (0, 0), carries=True, has_late_appends=True),
+    Size(
+        "carried: vacuum, two completers, clock, crashes",
+        completers=2,
+        carries=True,
+        has_vacuum=True,
+        has_clock=True,
+        has_crashes=True,
+    ),
 )
 MEDIUM = (
     Size(
@@ -26,6 +45,30 @@ MEDIUM = (
         has_expiry=True,
     ),
     Size("two ids", (0, 1)),
+    Size(
+        "carried: two producers of one id, vacuum, late appends",
+        (0, 0),
+        carries=True,
+        has_vacuum=True,
+        has_late_appends=True,
+    ),
+    Size(
+        "carried: two producers of one id, late appends and commits, clock",
+        (0, 0),
+        carries=True,
+        has_late_appends=True,
+        has_late_commits=True,
+        has_clock=True,
+    ),
+    Size("carried: two transactions, vacuum, clock", transactions=2, carries=True, has_vacuum=True, has_clock=True),
+    Size(
+        "carried: two topics, a reader and a follower, clock",
+        topics=2,
+        readers=1,
+        carries=True,
+        has_follower=True,
+        has_clock=True,
+    ),
 )
 LARGE = Size(
     "two ids, two topics, a group, two completers, a reader and a follower, clock, crashes, expiry of producers",

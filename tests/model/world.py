@@ -22,7 +22,9 @@ from tests.model.folds import (
     Row,
     RowsWritten,
     Settled,
+    Tombstone,
     Transactions,
+    Upload,
     fold_offsets,
     fold_partition,
     fold_public,
@@ -48,6 +50,11 @@ class Size:
         How many; each topic has one partition.
     transactions : int
         Of each producer.
+    segments : int
+        Of each transaction in each topic.
+    carries, has_vacuum, has_late_appends, has_late_commits : bool
+        Whether producers upload first, and decisions carry what is not appended by then; uploads are vacuumed; a
+        put of an append, or of a commit, lands after its producer has given it up.
     has_group, has_clock, has_expiry, has_follower, has_crashes : bool
         Whether transactions have offsets of a group; are timed out; producers expire; somebody reads
         committed records as they come; producers stop for ever.
@@ -59,6 +66,11 @@ class Size:
     completers: int = 1
     readers: int = 0
     transactions: int = 1
+    segments: int = 1
+    carries: bool = False
+    has_vacuum: bool = False
+    has_late_appends: bool = False
+    has_late_commits: bool = False
     has_group: bool = False
     has_clock: bool = False
     has_expiry: bool = False
@@ -70,6 +82,19 @@ class Size:
         """How many logs a transaction writes to."""
         return self.topics + self.has_group
 
+    @property
+    def places(self) -> int:
+        """How much a transaction writes: the segments of the first topic, of the next one, and so on."""
+        return self.topics * self.segments + self.has_group
+
+    def log_of(self, place: int) -> int:
+        """Return the log of a place."""
+        return min(place // self.segments, self.topics)
+
+    def sequence_of(self, place: int) -> int:
+        """Return the sequence that a segment has in its topic."""
+        return place % self.segments
+
 
 class Stage(IntEnum):
     """Where a producer stands."""
@@ -80,13 +105,23 @@ class Stage(IntEnum):
     FENCED = 3
 
 
+class Doubt(IntEnum):
+    """What a producer has given up, though it may land."""
+
+    NOTHING = 0
+    AN_APPEND = 1
+    A_COMMIT = 2
+
+
 class Producer(NamedTuple):
-    """A producer: its epoch, what it enrolled and wrote (in this order of logs), and its views."""
+    """A producer: its epoch, what it enrolled, uploaded and wrote (in this order of logs), and its views."""
 
     stage: Stage = Stage.NEW
     epoch: int = NONE
     enrolled: int = 0
     written: int = 0
+    uploaded: int = 0
+    doubt: Doubt = Doubt.NOTHING
     left: int = 1
     t: int = NONE
     log: int = NONE
@@ -108,8 +143,32 @@ class Reader(NamedTuple):
     opened: tuple[int, ...] = ()
 
 
+class Flight(NamedTuple):
+    """A put of an append that nobody waits for: the log that it is decided on, and what it appends."""
+
+    log: int
+    upload: Upload
+
+
+class LateCommit(NamedTuple):
+    """A put of a decision that nobody waits for: T that it is decided on, and the row."""
+
+    t: int
+    row: Row
+
+
+class Vacuum(NamedTuple):
+    """The vacuum: T as it read it, and the upload that it has tombstoned."""
+
+    t: int = NONE
+    going: Upload | None = None
+
+
 class World(NamedTuple):
-    """All logs and processes."""
+    """All logs and processes, the uploads that are there, and puts under way of each producer.
+
+    ``aborted`` is a ghost: what a producer was told to be aborted.
+    """
 
     t: int
     logs: tuple[int, ...]
@@ -118,6 +177,11 @@ class World(NamedTuple):
     completers: tuple[Completer, ...]
     readers: tuple[Reader, ...]
     positions: tuple[int, ...]
+    uploads: frozenset[Upload] = frozenset()
+    flights: tuple[Flight | None, ...] = ()
+    commits: tuple[LateCommit | None, ...] = ()
+    vacuum: Vacuum = Vacuum()
+    aborted: frozenset[tuple[int, int]] = frozenset()
 
     def with_producer(self, number: int, producer: Producer) -> World:
         """Return the world with another state of one producer."""
@@ -141,7 +205,9 @@ class Logs:
         ids = max(size.ids) + 1
         rows: tuple[Row | None, ...] = (None,) * ids
         self.transactions: LogTree[RowsWritten, Transactions] = LogTree(Transactions(rows), fold_transactions)
-        self.segments: LogTree[Append | Markers | Forget, Partition] = LogTree(Partition((None,) * ids), fold_partition)
+        self.segments: LogTree[Append | Markers | Forget | Tombstone, Partition] = LogTree(
+            Partition((None,) * ids), fold_partition
+        )
         self.public: LogTree[Projection, Public] = LogTree(Public(), fold_public)
         self.offsets: LogTree[Pending | Settled, Offsets] = LogTree(Offsets(), fold_offsets)
 
@@ -156,4 +222,6 @@ class Logs:
             (Completer(),) * size.completers,
             (Reader(),) * size.readers,
             (0,) * size.topics if size.has_follower else (),
+            flights=(None,) * len(size.ids),
+            commits=(None,) * len(size.ids),
         )
