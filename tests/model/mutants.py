@@ -118,6 +118,11 @@ _CARRYING = (
     Mutant(_ONCE, _wrong(APPENDED_AGAIN, _CARRIED_IDS), says=APPENDED_AGAIN),
     Mutant(_ONCE, partial(transactions, _CARRIED), ("only above decided_through",)),
     Mutant(_ONCE, partial(transactions, _CARRIED), ("only an open transaction is decided",)),
+    Mutant(
+        "all or none of a transaction is visible",
+        partial(transactions, _CARRIED),
+        ("markers, projection and offsets come before COMPLETE",),
+    ),
     Mutant("what is only carried holds back nothing", _wrong(OWN_COMMIT, _CARRIED), says=OWN_COMMIT),
     Mutant("sequences have no gap", _CARRIED_LATE, ("after an append in doubt only an abort follows",)),
     Mutant(_ONCE, _CARRIED_LATE, ("after an append in doubt only an abort follows",)),

@@ -116,8 +116,9 @@ class Producing:
         return one.stage is Stage.OPEN and one.t != NONE and one.log == NONE and has_begun
 
     def _has_written(self, world: World, number: int) -> bool:
-        one = world.producers[number]
-        return self._decides(world, number) and max(one.written, one.uploaded) == self._size.places
+        one, size = world.producers[number], self._size
+        sent = size.first_upload if size.carries else size.places
+        return self._decides(world, number) and one.written >= sent and self._ready(one) == size.places
 
     def _commits_once(self, world: World, number: int) -> bool:
         return self._has_written(world, number) and world.commits[number] is None
@@ -129,7 +130,11 @@ class Producing:
     def _uploads(self, world: World, number: int) -> bool:
         one = world.producers[number]
         is_idle = one.stage is Stage.OPEN and (one.t, one.log) == (NONE, NONE) and not one.doubt
-        return self._size.carries and is_idle and one.uploaded < self._size.places
+        return self._size.carries and is_idle and self._ready(one) < self._size.places
+
+    def _ready(self, one: Producer) -> int:
+        """Return the end of what may be written: where decisions carry, segments are uploaded before."""
+        return max(one.uploaded, self._size.first_upload) if self._size.carries else self._size.places
 
     def _is_alive(self, world: World, number: int) -> bool:
         return world.producers[number].stage <= Stage.OPEN
@@ -140,8 +145,7 @@ class Producing:
 
     def _opens(self, world: World, number: int) -> bool:
         one = world.producers[number]
-        there = one.uploaded if self._size.carries else self._size.places
-        return one.stage is Stage.OPEN and one.log == NONE and one.written < there and not one.doubt
+        return one.stage is Stage.OPEN and one.log == NONE and one.written < self._ready(one) and not one.doubt
 
     def _lost(self, world: World, number: int) -> bool:
         one = world.producers[number]
@@ -267,7 +271,8 @@ class Producing:
         one = world.producers[number]
         row = self._row(one, number)
         before = row.enrolled if row.state is State.ONGOING else frozenset()
-        ongoing = Row(State.ONGOING, row.epoch, before | {one.enrolled}, row.decision)
+        log = sorted(set(self._size.order), key=self._size.order.index)[one.enrolled]
+        ongoing = Row(State.ONGOING, row.epoch, before | {log}, row.decision)
         after = self._put(world, self._size.ids[number], ongoing)
         return after.with_producer(number, one._replace(enrolled=one.enrolled + 1, t=NONE))
 
@@ -299,7 +304,7 @@ class Producing:
 
     def _committing(self, one: Producer) -> _Ending:
         size = self._size
-        waiting = range(one.written, one.uploaded)
+        waiting = range(max(one.written, size.first_upload), one.uploaded)
         return _Ending(one.epoch, True, tuple((size.log_of(place), size.sequence_of(place)) for place in waiting))
 
     def _give_up_commit(self, world: World, number: int) -> World:
@@ -321,8 +326,9 @@ class Producing:
 
     def _upload(self, world: World, number: int) -> World:
         one = world.producers[number]
-        after = world._replace(uploads=world.uploads | {self._upload_of(number, one, one.uploaded)})
-        return after.with_producer(number, one._replace(uploaded=one.uploaded + 1))
+        place = self._ready(one)
+        after = world._replace(uploads=world.uploads | {self._upload_of(number, one, place)})
+        return after.with_producer(number, one._replace(uploaded=place + 1))
 
     def _upload_of(self, number: int, one: Producer, place: int) -> Upload:
         size = self._size

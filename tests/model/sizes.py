@@ -26,6 +26,13 @@ SMALL = (
         has_late_appends=True,
         has_late_commits=True,
     ),
+    Size(
+        "carried: a topic and a group, two completers, clock",
+        completers=2,
+        carries=True,
+        has_group=True,
+        has_clock=True,
+    ),
     Size("carried: two producers of one id, late appends", (0, 0), carries=True, has_late_appends=True),
     Size(
         "carried: vacuum, two completers, clock, crashes",

@@ -83,17 +83,29 @@ class Size:
         return self.topics + self.has_group
 
     @property
+    def order(self) -> tuple[int, ...]:
+        """The log of each thing that a transaction writes: where decisions carry, the offsets come first."""
+        segments = tuple(topic for topic in range(self.topics) for _ in range(self.segments))
+        offsets = (self.topics,) * self.has_group
+        return (*offsets, *segments) if self.carries else (*segments, *offsets)
+
+    @property
     def places(self) -> int:
-        """How much a transaction writes: the segments of the first topic, of the next one, and so on."""
+        """How much a transaction writes."""
         return self.topics * self.segments + self.has_group
+
+    @property
+    def first_upload(self) -> int:
+        """The place of the first segment, where decisions carry."""
+        return int(self.has_group)
 
     def log_of(self, place: int) -> int:
         """Return the log of a place."""
-        return min(place // self.segments, self.topics)
+        return self.order[place]
 
     def sequence_of(self, place: int) -> int:
         """Return the sequence that a segment has in its topic."""
-        return place % self.segments
+        return (place - self.first_upload * self.carries) % self.segments
 
 
 class Stage(IntEnum):
