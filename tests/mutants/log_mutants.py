@@ -47,8 +47,8 @@ LOG_MUTANTS = (
         (
             Edit(
                 _LOG,
-                "            entry = None if created else self._store.get(path)\n",
-                "            entry = None if created else self._store.get(path)\n"
+                "            entry, free_since = (None, None) if created else self._read_taken(commit.version)\n",
+                "            entry, free_since = (None, None) if created else self._read_taken(commit.version)\n"
                 "            if not created and entry is None:\n                return Conflicted(commit.version)\n",
             ),
         ),
@@ -280,7 +280,7 @@ LOG_MUTANTS = (
         "who finds new entries does not ask whether what they stand on is there",
         "4.2 rule 13",
         (Edit(_VIEW, "            due = True\n", "            due = False\n"),),
-        Killer("vanishing", 186),
+        Killer("vanishing", 257),
     ),
     Mutant(
         "decided-on-a-log-that-is-gone",
