@@ -173,6 +173,16 @@ def _raising_again(
     return take
 
 
+def leave_requests(code: int | str | None) -> None:
+    """End the process with its code, where a signal has ended the command while requests wait for answers.
+
+    Their threads would hold up the interpreter's end for as long as the store does not answer.
+    """
+    threads = (thread for thread in threading.enumerate() if thread is not threading.main_thread())
+    if _taken and isinstance(code, int) and not all(thread.daemon for thread in threads):
+        os._exit(code)
+
+
 def end_at_once(number: int) -> None:
     """End the process: nothing that is open is ended, which a transaction's timeout does later."""
     os.write(_STANDARD_ERROR, f"{word(_interruption(number))} at once\n".encode())

@@ -14,7 +14,7 @@ import typer
 
 from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
-from txntable.cli.interruption import watched
+from txntable.cli.interruption import leave_requests, watched
 from txntable.cli.output import escape_logs, flush_output
 
 application = typer.Typer(
@@ -54,5 +54,9 @@ def main() -> None:
     try:
         with watched():
             application()
+    except SystemExit as end:
+        flush_output()
+        leave_requests(end.code)
+        raise
     finally:
         flush_output()

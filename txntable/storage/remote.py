@@ -132,8 +132,12 @@ class RemoteStore(ObjectStore):
         attempts = self._attempts()
         # Tried again and waited for in the calling thread: an interrupt ends it.
         while missing:
-            with ThreadPoolExecutor(min(self.parallel_reads, len(missing))) as pool:
+            pool = ThreadPoolExecutor(min(self.parallel_reads, len(missing)))
+            try:
                 answers = dict(zip(missing, pool.map(self._tried_get, missing), strict=True))
+            finally:
+                # All are done, unless an interrupt came: that waits for no store.
+                pool.shutdown(wait=False, cancel_futures=True)
             failures = {path: answer for path, answer in answers.items() if isinstance(answer, Exception)}
             found |= {path: answer for path, answer in answers.items() if not isinstance(answer, Exception)}
             self._wait_after(failures, attempts)
