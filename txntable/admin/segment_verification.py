@@ -7,7 +7,6 @@ files and the rows of one topic.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from txntable.errors import DamagedDataError
@@ -17,6 +16,7 @@ from txntable.segments.segment_check import check_file
 from txntable.segments.segment_columns import segment_columns
 from txntable.segments.segment_digest import is_known
 from txntable.storage.object_store import ObjectStore
+from txntable.storage.side_by_side import threads
 from txntable.topics.topic_log import TopicLog
 
 # Of rows at a time: their files are read side by side.
@@ -96,7 +96,7 @@ def verify_topic(store: ObjectStore, topic: TopicLog) -> SegmentVerification:
     """
     topic.settings()
     named = _named(topic)
-    with ThreadPoolExecutor(max(1, store.parallel_writes)) as pool:
+    with threads(max(1, store.parallel_writes)) as pool:
         found = [problem for part in _parts(named) for problem in pool.map(lambda one: _problem(store, one), part)]
     differing = [(one, problem) for one, problem in zip(named, found, strict=True) if problem is not None]
     if differing:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 from txntable.errors import DamagedDataError
 from txntable.runtime.background_thread import PATIENCE_S
 from txntable.storage.object_store import ObjectStore
+from txntable.storage.side_by_side import threads
 
 WHOLE_BYTES = 4 * 1024 * 1024
 """Objects up to this size are fetched by one request."""
@@ -92,7 +92,7 @@ class ObjectReader(io.RawIOBase):
         if parallel < 2:
             found = [self._range(start, end - start) for start, end in wanted]
         else:
-            with ThreadPoolExecutor(parallel) as pool:
+            with threads(parallel) as pool:
                 found = list(pool.map(lambda one: self._range(one[0], one[1] - one[0]), wanted))
         self._held = [(start, memoryview(data)) for (start, _), data in zip(wanted, found, strict=True)]
 

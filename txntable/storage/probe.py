@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUnsuitableError
 from txntable.format.layout import PROBE_FOLDER
 from txntable.runtime.environment import Environment
 from txntable.storage.object_store import ObjectStore, PutOutcome
+from txntable.storage.side_by_side import threads
 
 RACERS = 16
 ROUNDS = 4
@@ -82,7 +82,7 @@ def _race(store: ObjectStore, path: str) -> bool:
         except StoreUnavailableError:
             return None
 
-    with ThreadPoolExecutor(RACERS) as pool:
+    with threads(RACERS) as pool:
         outcomes = list(pool.map(run, range(RACERS)))
     winners = [number for number, outcome in enumerate(outcomes) if outcome is PutOutcome.CREATED]
     found = store.get(path)

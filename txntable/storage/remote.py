@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
@@ -55,6 +54,7 @@ from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
 from txntable.storage.request_rate import RequestRate
 from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
+from txntable.storage.side_by_side import threads
 from txntable.storage.store_errors import error_code, key_failure_in, meaning_of
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
@@ -132,12 +132,8 @@ class RemoteStore(ObjectStore):
         attempts = self._attempts()
         # Tried again and waited for in the calling thread: an interrupt ends it.
         while missing:
-            pool = ThreadPoolExecutor(min(self.parallel_reads, len(missing)))
-            try:
+            with threads(min(self.parallel_reads, len(missing))) as pool:
                 answers = dict(zip(missing, pool.map(self._tried_get, missing), strict=True))
-            finally:
-                # All are done, unless an interrupt came: that waits for no store.
-                pool.shutdown(wait=False, cancel_futures=True)
             failures = {path: answer for path, answer in answers.items() if isinstance(answer, Exception)}
             found |= {path: answer for path, answer in answers.items() if not isinstance(answer, Exception)}
             self._wait_after(failures, attempts)
@@ -193,14 +189,14 @@ class RemoteStore(ObjectStore):
 
     def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
         """Put if absent, never sent again, and look at another object at the same time."""
-        with ThreadPoolExecutor(1) as pool:
+        with threads(1) as pool:
             beside = pool.submit(self._tried_beginning, check_path(below))
             outcome, found = self.put_if_absent(path, data), beside.result()
         return outcome, self._beginning_beside(below) if isinstance(found, Exception) else found
 
     def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
         """Return the objects in the order of `paths`, and the beginning of another, asked for at the same time."""
-        with ThreadPoolExecutor(1) as pool:
+        with threads(1) as pool:
             beside = pool.submit(self._tried_beginning, check_path(below))
             entries, found = self.get_many(paths), beside.result()
         return entries, self.get_range(below, 0, BEGINNING_BYTES) if isinstance(found, Exception) else found

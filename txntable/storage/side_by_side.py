@@ -1,12 +1,14 @@
 """Independent calls of a store at once, where the store gains by it.
 
-Owns that their answers come in order, and that all have ended when it returns.  Must not know what the calls do.
+Owns that their answers come in order, and that all have ended when it returns, unless an interrupt came: that waits for
+no store.  Must not know what the calls do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 from txntable.storage.object_store import ObjectStore
@@ -32,6 +34,29 @@ def side_by_side(store: ObjectStore, calls: Sequence[Callable[[], T]]) -> list[T
     parallel = min(store.parallel_writes, len(calls))
     if parallel < 2:
         return [call() for call in calls]
-    with ThreadPoolExecutor(parallel) as pool:
+    with threads(parallel) as pool:
         running = [pool.submit(call) for call in calls]
+        wait(running)
     return [one.result() for one in running]
+
+
+@contextmanager
+def threads(most: int) -> Iterator[Executor]:
+    """Give a block threads, whose calls have all ended when it has.
+
+    An interrupt of the block leaves what has begun to itself, and what has not begun never does: a store that does not
+    answer holds nobody up.  So who uses the threads waits for their answers inside of the block.
+
+    Parameters
+    ----------
+    most : int
+        How many calls run at once.
+    """
+    pool, interrupted = ThreadPoolExecutor(most), False
+    try:
+        yield pool
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
+    finally:
+        pool.shutdown(wait=not interrupted, cancel_futures=interrupted)
