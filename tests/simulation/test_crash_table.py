@@ -16,6 +16,7 @@ import pytest
 from tests.doubles.fault_plan import Operation, Step
 from tests.doubles.stepping_store import SteppingStore
 from tests.simulation import test_admin_crashes as administer
+from tests.simulation import test_carried_crashes as carried
 from tests.simulation import test_compaction_crashes as rewrite
 from tests.simulation import test_crashes as operate
 from tests.simulation import test_group_crashes as group
@@ -98,6 +99,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "expire records": (retain.site_with_old_records, retain.expire),
     "compact": (rewrite.site_to_compact, rewrite.compact_all),
     "commit": (operate.prepared, operate.transfer),
+    "commit what the decision carries": (operate.prepared, carried.carry),
     "abort": (operate.prepared, operate.abort),
     "take over": (lambda: operate.prepared(open_transaction=True), operate.take_over),
     "append without a transaction": (operate.prepared, operate.append_plain),
@@ -160,6 +162,10 @@ def test_every_crash_point_of_every_operation_has_one_row_in_the_protocol(found:
 def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, set[str]]) -> None:
     """The enumeration would be worth nothing if an operation had stopped doing its work."""
     assert {"T ENROL", "S APPEND", "T COMMIT", "S MARKERS", "P PROJECT", "T COMPLETE"} <= found["commit"]
+    assert {"a segment", "a constant file", "T COMMIT", "S MARKERS", "P PROJECT"} <= found[
+        "commit what the decision carries"
+    ]
+    assert not {"T ENROL", "S APPEND"} & found["commit what the decision carries"]
     assert {"S APPEND", "P PROJECT"} <= found["append without a transaction"]
     assert {"S ADD COLUMNS", "P PROJECT"} <= found["add columns"]
     assert {"S CREATE PARTITIONS", "P PROJECT"} <= found["create partitions"]
