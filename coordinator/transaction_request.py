@@ -164,7 +164,8 @@ class EndRequest:
     memory : BatchMemory
         What the log remembers of `batch_id` at the version that `position` follows.
     decided_at_ms : int, optional
-        The store's time of the commit, milliseconds since 1970: how long a batch name is kept counts from it.
+        The store's time of the commit, milliseconds since 1970: how long a batch name is kept counts from it, and how
+        old what `manifest` carries is.
     manifest : Manifest
         What a commit carries; a prepared transaction has appended everything.
     repeated : bool
@@ -173,7 +174,7 @@ class EndRequest:
     Raises
     ------
     InvalidRequestError
-        `batch_id` is none; or something is carried by an abort, or beside a token.
+        `batch_id` is none; or something is carried by an abort, beside a token, or without the time.
     """
 
     producer_id: int
@@ -193,6 +194,10 @@ class EndRequest:
         if self.manifest and (self.outcome is Outcome.ABORT or self.token is not None):
             raise InvalidRequestError(
                 "only a commit without a token carries segments: append them before", producer_id=self.producer_id
+            )
+        if self.manifest and self.decided_at_ms is None:
+            raise InvalidRequestError(
+                "a commit that carries segments says when it is decided: their age counts", producer_id=self.producer_id
             )
 
 

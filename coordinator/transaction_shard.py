@@ -317,7 +317,7 @@ def _end_operation(row: TransactionMetadata, request: EndRequest, batch_id: Batc
 def _check_uploads(row: TransactionMetadata, request: EndRequest) -> None:
     """Refuse uploads that vacuum may take: once this is decided nothing can be refused any more."""
     oldest_ms, now_ms = request.manifest.oldest_upload_ms, request.decided_at_ms
-    if oldest_ms is not None and now_ms is not None and now_ms - oldest_ms > LONGEST_UPLOAD_MS:
+    if oldest_ms is not None and (now_ms is None or now_ms - oldest_ms > LONGEST_UPLOAD_MS):
         raise TransactionAbortableError(
             "the transaction's uploads began too long ago for their files to be safe from vacuum; abort and write"
             " them again",

@@ -200,23 +200,30 @@ GROWTH = replace(
 # -- vacuum ---------------------------------------------------------------------------------
 
 
-def vacuuming(actor: Actor) -> None:
-    """Delete what no log names and nobody can name any more."""
-    warehouse = actor.open()
-    warehouse.context.clock.now_ms()
-    actor.ready()
-    try:
-        report = vacuum(warehouse, execute=True)
-    except RetriableError as error:
-        actor.tell(error.code)
-    else:
-        actor.tell("deleted segments" if report.objects else "deleted nothing")
+def vacuuming(fenced: str | None = None) -> Code:
+    """Delete what no log names and nobody can name any more; before it, it may take an id over."""
+
+    def run(actor: Actor) -> None:
+        warehouse = actor.open()
+        producer = None if fenced is None else warehouse.producer(fenced)
+        warehouse.context.clock.now_ms()
+        actor.ready()
+        try:
+            if producer is not None:
+                producer.init_transactions()
+            report = vacuum(warehouse, execute=True)
+        except RetriableError as error:
+            actor.tell(error.code)
+        else:
+            actor.tell("deleted segments" if report.objects else "deleted nothing")
+
+    return run
 
 
 VACUUM = Program(
     "a vacuum against a commit that carries, and days in between",
     base,
-    {"x": carrying("x", "x"), "vacuum": vacuuming},
+    {"x": carrying("x", "x"), "vacuum": vacuuming()},
     changed,
     frozenset({"told: committed x", "told: refused x", "told: deleted nothing"}),
     (None, Bound(jumps=1)),
@@ -225,33 +232,16 @@ VACUUM = Program(
 VACUUM_OF_DECIDED = Program(
     "a vacuum against the completion of old decisions that carry",
     decided,
-    {"completer": completing, "vacuum": vacuuming},
+    {"completer": completing, "vacuum": vacuuming()},
     completed,
     frozenset({ONE_COMMIT_FOR_BOTH, "told: completed 2", "told: deleted nothing", "told: killed"}),
     (Bound(kills=1), Bound(kills=2, faults=1)),
     begins_ms=30 * DAY_MS,
 )
-
-
-def taking_over_and_vacuuming(actor: Actor) -> None:
-    """Fence the other process; what it has uploaded, and is not decided, may go after days."""
-    warehouse = actor.open()
-    producer = warehouse.producer("etl")
-    actor.ready()
-    try:
-        producer.init_transactions()
-        actor.tell("took over")
-        report = vacuum(warehouse, execute=True)
-    except RetriableError as error:
-        actor.tell(error.code)
-    else:
-        actor.tell("deleted segments" if report.objects else "deleted nothing")
-
-
 VACUUM_OF_FENCED = Program(
     "a vacuum of a fenced producer's uploads",
     base,
-    {"x": carrying("etl", "x"), "vacuum": taking_over_and_vacuuming},
+    {"x": carrying("etl", "x"), "vacuum": vacuuming("etl")},
     changed,
     frozenset({"told: committed x", "told: refused x", "told: deleted segments", "told: deleted nothing"}),
     (None, Bound(jumps=1)),

@@ -197,6 +197,11 @@ def test_manifest_is_refused_with_an_abort_and_beside_a_token(change: dict[str, 
         ending(manifest(), **change)
 
 
+def test_manifest_is_refused_without_the_time_that_its_age_is_told_by() -> None:
+    with pytest.raises(InvalidRequestError, match="says when it is decided"):
+        ending(manifest(), decided_at_ms=None)
+
+
 @pytest.mark.parametrize(("age_ms", "is_taken"), [(LONGEST_UPLOAD_MS, True), (LONGEST_UPLOAD_MS + 1, False)])
 def test_uploads_that_vacuum_may_take_are_refused_at_the_decision(
     a_row: RowBuilder, age_ms: int, *, is_taken: bool

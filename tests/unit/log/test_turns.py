@@ -10,7 +10,7 @@ from tests.doubles.fault_plan import Operation
 from tests.doubles.manual_environment import ManualEnvironment
 from tests.doubles.memory_store import MemoryStore
 from tests.doubles.stepping_store import SteppingStore
-from tests.unit.log.world import Nothing, World, creation
+from tests.unit.log.world import Nothing, Process, World, creation
 from txntable.log.actions import Txn
 from txntable.log.delta_log import DeltaLog
 from txntable.log.fairness import COMMITS_WITHOUT_TURN, LONGEST_PAUSE_MS, PATIENCE_MS, Fairness
@@ -124,7 +124,8 @@ def test_two_processes_on_a_local_folder_lose_no_commit_and_no_work(tmp_path: Pa
     assert len(attempts) <= 40 + 2, "each had to lose once to learn of the other"
 
 
-def test_loser_at_a_slot_of_a_remote_store_asks_for_the_winner_and_the_next_slot_at_once() -> None:
+def two_processes() -> tuple[Process, RemoteStoreDouble, DeltaLog[Nothing]]:
+    """A process, and another's view of the same log, on a store that is asked as a remote one is."""
     world = World()
     first = world.process()
     first.create()
@@ -132,6 +133,11 @@ def test_loser_at_a_slot_of_a_remote_store_asks_for_the_winner_and_the_next_slot
     environment = ManualEnvironment(seed=7)
     log = DeltaLog(LogContext(store, environment, StoreClock(store, environment)), "table", Nothing())
     log.refresh()
+    return first, store, log
+
+
+def test_loser_at_a_slot_of_a_remote_store_asks_for_the_winner_and_the_next_slot_at_once() -> None:
+    first, store, log = two_processes()
     first.count()
     before = store.asked_at_once
 
@@ -146,13 +152,7 @@ def test_loser_at_a_slot_of_a_remote_store_asks_for_the_winner_and_the_next_slot
 
 
 def test_loser_that_finds_more_than_the_winner_reads_on_to_the_tail() -> None:
-    world = World()
-    first = world.process()
-    first.create()
-    store = RemoteStoreDouble(MemoryStore(world.objects))
-    environment = ManualEnvironment(seed=7)
-    log = DeltaLog(LogContext(store, environment, StoreClock(store, environment)), "table", Nothing())
-    log.refresh()
+    first, _, log = two_processes()
     for _ in range(5):
         first.count()
 
