@@ -20,6 +20,7 @@ from txntable.errors import RetriableError
 from txntable.format.layout import segments_root
 from txntable.producer.producer import Producer
 
+BEFORE_DECISION = on(Operation.PUT_IF_ABSENT, "transaction_log/_delta_log", Fault.KILL_BEFORE, occurrence=2)
 BEFORE_COMPLETION = on(Operation.PUT_IF_ABSENT, "_segments/_delta_log", Fault.KILL_BEFORE, occurrence=1)
 DAY_MS = 86_400_000
 ONE_COMMIT_FOR_BOTH = "one commit of S completes two decisions"
@@ -200,30 +201,23 @@ GROWTH = replace(
 # -- vacuum ---------------------------------------------------------------------------------
 
 
-def vacuuming(fenced: str | None = None) -> Code:
-    """Delete what no log names and nobody can name any more; before it, it may take an id over."""
-
-    def run(actor: Actor) -> None:
-        warehouse = actor.open()
-        producer = None if fenced is None else warehouse.producer(fenced)
-        warehouse.context.clock.now_ms()
-        actor.ready()
-        try:
-            if producer is not None:
-                producer.init_transactions()
-            report = vacuum(warehouse, execute=True)
-        except RetriableError as error:
-            actor.tell(error.code)
-        else:
-            actor.tell("deleted segments" if report.objects else "deleted nothing")
-
-    return run
+def vacuuming(actor: Actor) -> None:
+    """Delete what no log names and nobody can name any more."""
+    warehouse = actor.open()
+    warehouse.context.clock.now_ms()
+    actor.ready()
+    try:
+        report = vacuum(warehouse, execute=True)
+    except RetriableError as error:
+        actor.tell(error.code)
+    else:
+        actor.tell("deleted segments" if report.objects else "deleted nothing")
 
 
 VACUUM = Program(
     "a vacuum against a commit that carries, and days in between",
     base,
-    {"x": carrying("x", "x"), "vacuum": vacuuming()},
+    {"x": carrying("x", "x"), "vacuum": vacuuming},
     changed,
     frozenset({"told: committed x", "told: refused x", "told: deleted nothing"}),
     (None, Bound(jumps=1)),
@@ -232,20 +226,34 @@ VACUUM = Program(
 VACUUM_OF_DECIDED = Program(
     "a vacuum against the completion of old decisions that carry",
     decided,
-    {"completer": completing, "vacuum": vacuuming()},
+    {"completer": completing, "vacuum": vacuuming},
     completed,
     frozenset({ONE_COMMIT_FOR_BOTH, "told: completed 2", "told: deleted nothing", "told: killed"}),
     (Bound(kills=1), Bound(kills=2, faults=1)),
     begins_ms=30 * DAY_MS,
 )
+
+
+@lru_cache
+def uploaded() -> Site:
+    """A transaction that was uploaded; its process died before the decision."""
+    site = new_topic()
+    producer = site.open(BEFORE_DECISION).producer("etl")
+    producer.init_transactions()
+    send(producer, "x")
+    with suppress(ProcessKilled):
+        producer.commit_transaction()
+    return site
+
+
 VACUUM_OF_FENCED = Program(
-    "a vacuum of a fenced producer's uploads",
-    base,
-    {"x": carrying("etl", "x"), "vacuum": vacuuming("etl")},
+    "a vacuum of old uploads against the next process with their id",
+    uploaded,
+    {"second": taking_over("etl", None), "vacuum": vacuuming},
     changed,
-    frozenset({"told: committed x", "told: refused x", "told: deleted segments", "told: deleted nothing"}),
-    (None, Bound(jumps=1)),
-    jump_ms=30 * DAY_MS,
+    frozenset({"told: took over", "told: deleted segments", "told: deleted nothing", "told: killed"}),
+    (Bound(kills=1), Bound(kills=2, faults=1)),
+    begins_ms=30 * DAY_MS,
 )
 
 PROGRAMS = (
