@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -47,8 +48,18 @@ def carrying(transactional_id: str, value: str, topics: tuple[str, ...] = ("t",)
     return run
 
 
+def data_rows(entry: Written) -> list[dict]:
+    return [row for row in entry.rows() if row["_control"] is None]
+
+
 def carried_rows(entry: Written) -> int:
-    return sum(row["_control"] is None for row in entry.rows())
+    return len(data_rows(entry))
+
+
+def committed_epochs(look: Look) -> set[int]:
+    """The epochs of which T says that they were committed, at any time."""
+    rows = [row for entry in look.log for row in entry.rows() if row["_state"] == "PREPARE_COMMIT"]
+    return {json.loads(row["_row"])["decision"]["epoch"] for row in rows}
 
 
 def check_completions(written: list[Written]) -> set[str]:
@@ -127,9 +138,10 @@ def fenced(end: End) -> set[str]:
     """A decision that carries against a fence: it is made before, or not at all; nothing of a fenced one is seen."""
     look = Look(end, TOPICS)
     check_promises(look, look.healed(), {"x": 2, "y": 2})
-    if not any(state == "PREPARE_COMMIT" for _, state in look.decided()):
-        # The one that takes over appends before it decides; only a completion brings what a decision carries.
-        assert not any(carried_rows(entry) for entry in look.segments() if entry.operation == "MARKERS")
+    # The first one's records are of epoch 0; who takes over has another, and appends before it decides.
+    carried = [entry for entry in look.segments() if any(row["_producer_epoch"] == "0" for row in data_rows(entry))]
+    assert all(entry.operation == "MARKERS" for entry in carried), "what is carried was appended before its decision"
+    assert not carried or 0 in committed_epochs(look), "what was never decided was appended"
     return told(end) | check_completions(look.segments())
 
 

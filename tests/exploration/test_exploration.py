@@ -12,6 +12,7 @@ import pytest
 from tests.exploration.appends import IDEMPOTENT
 from tests.exploration.explorer import Explorer
 from tests.exploration.fencing import FENCE, FORGET
+from tests.exploration.manifests import FENCE as FENCE_OF_CARRIED
 from tests.exploration.manifests import VACUUM_OF_DECIDED
 from tests.exploration.offsets import REBALANCE
 from tests.exploration.process_tree import Actor, Code
@@ -151,9 +152,14 @@ def vacuum_takes_the_next_epoch_for_that_of_a_decision(patch: pytest.MonkeyPatch
     patch.setattr("txntable.compaction.vacuum._status_of", status_of)
 
 
+def what_a_decision_carries_is_appended_before_it(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("txntable.partition.manifest.LARGEST_MANIFEST_BYTES", 10)
+
+
 @pytest.mark.parametrize(
     ("take_away", "program", "found"),
     [
+        (what_a_decision_carries_is_appended_before_it, FENCE_OF_CARRIED, "carried was appended before its decision"),
         (vacuum_takes_the_next_epoch_for_that_of_a_decision, VACUUM_OF_DECIDED, "dangling reference"),
         (append_is_not_verified, FORGET, "a transaction hangs"),
         (a_decided_transaction_is_forgotten_by_init, FENCE, "a transaction hangs"),
