@@ -1376,7 +1376,8 @@ def read_checkpoint(log: str, version: int, data: bytes, entry: Entry) -> State 
             return None
         need(set(CHECKPOINT) <= set(file.schema_arrow.names), "a checkpoint without one of the five columns")
         need(file.metadata.num_rows <= 10_000_000, "a checkpoint of more than 10,000,000 rows")
-        rows = file.read(columns=list(CHECKPOINT)).to_pylist()
+        # No thread of Arrow's may hold these bytes while the interpreter ends: it would end the process by an abort.
+        rows = file.read(columns=list(CHECKPOINT), use_threads=False).to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise Damage(f"a checkpoint that cannot be read: {error}") from error
     state = State(log)
@@ -1884,7 +1885,7 @@ def read_segment(store: Any, topic: str, row: Row, columns: list[Json]) -> list[
     need(algorithm != "sha256" or sha(data) == digest, f"{where}: another digest")
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-        table_ = file.read()
+        table_ = file.read(use_threads=False)  # as in read_checkpoint
         stats = load_json_lenient(row.add.get("stats"))
         counts = {row.tag.get("records", table_.num_rows), stats.get("numRecords", table_.num_rows)}
         need(counts == {table_.num_rows}, f"{where}: another number of records")

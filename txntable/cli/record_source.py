@@ -25,6 +25,7 @@ from txntable.cli.record_columns import PARTITION, RecordColumns, columns_of
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.conform import check_columns
 from txntable.format.topic import TopicSettings
+from txntable.runtime.background_thread import lend_to_arrow
 
 CHUNK_RECORDS = 10_000
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -216,6 +217,7 @@ def _json_record(line: bytes, columns: RecordColumns) -> dict[str, Any] | None:
 
 def _parquet_tables(stream: BinaryIO, columns: RecordColumns) -> Iterator[pa.Table]:
     try:
+        lend_to_arrow("parquet")
         # Buffering ahead would hold all row groups, and no buffer a whole row group's columns.
         parquet = pq.ParquetFile(stream, pre_buffer=False, buffer_size=_PARQUET_BUFFER)
         absent = columns.absent(parquet.schema_arrow.names)

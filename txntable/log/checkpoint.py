@@ -31,6 +31,7 @@ from txntable.log.actions import (
 )
 from txntable.log.damage import reading
 from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
+from txntable.runtime.background_thread import lend_to_arrow
 from txntable.storage.object_store import LARGEST_WHOLE_BYTES
 
 SMALLEST_INTERVAL = 100
@@ -292,7 +293,9 @@ def _read(data: bytes, path: str) -> pa.Table:
             )
         _check_pages(file.metadata, memoryview(data))
         # Of a small one threads cost more than the decoding.
-        return file.read(use_threads=len(data) > _SMALL_BYTES).combine_chunks()
+        if threads := len(data) > _SMALL_BYTES:
+            lend_to_arrow(path)
+        return file.read(use_threads=threads).combine_chunks()
     except (OSError, pa.ArrowInvalid) as error:
         # Arrow's own word for bytes that are no Parquet.
         raise DamagedDataError("checkpoint cannot be read; restore the object from a backup", path=path) from error

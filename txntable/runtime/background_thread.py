@@ -5,7 +5,8 @@ stack.  Through C++ that must not throw, as where Arrow calls a Python file, tha
 called without an active exception", after its work was done.  A thread that is no daemon keeps the process alive until
 somebody closes what it works for.  So: daemons that are stopped and waited for at exit, before finalisation begins.
 
-Arrow's own threads do the same where they read a file of Python's: whoever lends them one says so.
+Arrow's own threads do the same where they read a file or bytes of Python's, and let go of the last reference: whoever
+lends them such an object, and lets them be several, says so.
 
 Owns those threads; how one is stopped is its owner's business.  Must not know what they do.
 """
@@ -21,7 +22,7 @@ PATIENCE_S = 5.0
 """How long the exit waits for one thread, s: a store that does not answer must not hold it up for long."""
 
 _MOMENT_S = 0.05
-_files_given_to_arrow: list[str] = []
+_lent_to_arrow: list[str] = []
 _running: dict[threading.Thread, Callable[[], None]] = {}
 
 
@@ -60,8 +61,8 @@ def start_in_background(name: str, run: Callable[[], None], stop: Callable[[], N
 
 
 def lend_to_arrow(what: str) -> None:
-    """Take note that Arrow reads a file of Python's in threads of its own: the exit gives them a moment to let go."""
-    _files_given_to_arrow[:] = [what]
+    """Note that Arrow reads an object of Python's in threads of its own: the exit gives them a moment to let go."""
+    _lent_to_arrow[:] = [what]
 
 
 @atexit.register
@@ -71,7 +72,7 @@ def _end_all() -> None:
         stop()
     for thread in threads:
         thread.join(PATIENCE_S)
-    if _files_given_to_arrow or threads:
+    if _lent_to_arrow or threads:
         # Arrow's threads let go of such an object after the call that they worked for, and nobody can wait for them.
         threading.Event().wait(_MOMENT_S)
 
