@@ -5,11 +5,19 @@ Each in a process of its own: what a thread does while the interpreter is finali
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+
+from tests.simulation.site import Site
+from tests.unit.cli.reading import NULLABLE, chunks, topic
+from txntable.cli.record_source import Reading, RecordFormat
+from txntable.log.checkpoint import decode_checkpoint, encode_checkpoint
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,3 +88,33 @@ def test_thread_that_does_not_stop_holds_up_nothing() -> None:
     result = run(STUCK)
 
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.fixture
+def lent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What Arrow's threads were given: the exit waits a moment for them when there is something."""
+    noted: list[str] = []
+    monkeypatch.setattr("txntable.runtime.background_thread._lent_to_arrow", noted)
+    return noted
+
+
+@pytest.mark.parametrize(("smallest", "noted"), [(0, ["large.parquet"]), (2**20, [])], ids=["large", "small"])
+def test_checkpoint_is_lent_to_arrow_when_several_threads_decode_it(
+    lent: list[str], monkeypatch: pytest.MonkeyPatch, smallest: int, noted: list[str]
+) -> None:
+    monkeypatch.setattr("txntable.log.checkpoint._SMALL_BYTES", smallest)
+    site = Site()
+    state = site.create().transactions.log.ensure_fresh()
+
+    decode_checkpoint(state.next_version - 1, encode_checkpoint(state), "large.parquet")
+
+    assert lent == noted
+
+
+def test_parquet_input_is_lent_to_arrow_which_reads_it_in_threads(lent: list[str]) -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": [1], "note": ["x"]}, NULLABLE), file)
+
+    (chunk,) = chunks(file.getvalue(), Reading(RecordFormat.PARQUET), topic(NULLABLE))
+
+    assert (chunk.rows.num_rows, lent) == (1, ["parquet"])

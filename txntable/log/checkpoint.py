@@ -1,7 +1,8 @@
 """Checkpoints: a table's whole state in one Parquet object (PROTOCOL.md §4.4).
 
 Classic Delta checkpoints, written and read with pyarrow, so that every Delta reader starts from
-them.  Pure: bytes in, state out; when one is due is decided here, for who commits and for the job.
+them.  Bytes in, state out, and no other effect but the note that Arrow's threads had a large one; when one is due is
+decided here, for who commits and for the job.
 """
 
 from __future__ import annotations
