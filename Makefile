@@ -93,8 +93,9 @@ clean: ## Remove the environments and what the tools leave behind
 java:
 	@tools/require_java.sh
 
-# The stamp is younger than all that decides what is installed. Nothing is resolved here: the lock names every version and hash,
-# and the build backend comes from it too (hence no build isolation for this project itself).
+# The stamp is younger than all that decides what is installed. Nothing is resolved here (hence --no-deps: pip's resolver asks
+# for the newest release of what an extra names, `coverage[toml]`, and refuses it for want of a hash): the lock names every
+# version and hash, `pip check` says that it is whole, and the build backend comes from it (hence no build isolation).
 $(READY): requirements.lock
 $(SPARK41_READY): requirements-spark41.lock
 $(READY) $(SPARK41_READY): pyproject.toml
@@ -103,8 +104,9 @@ $(READY) $(SPARK41_READY): pyproject.toml
 	    echo "Name another one: make PYTHON=python3.12 <target>" >&2; exit 1; }
 	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
 	@echo "installing the exact versions of $(filter %.lock,$^) into $(@D) (some minutes the first time: Spark is large)"
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(filter %.lock,$^)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $(filter %.lock,$^)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(@D)/bin/python -m pip --disable-pip-version-check check
 	@touch $@
 
 # Spark fetches its jars when a session starts; here one that shows what it fetches, once, before the tests.
