@@ -1,7 +1,8 @@
 """The completer's rows of the transition table (PROTOCOL.md §6.4), projection (§7) and settling (§8.1) among them.
 
 Its program, again and again: look at T; for each topic that is owed something read S, append what decisions
-carry and write the markers, read P, project; then read O and settle; then read T and write COMPLETE.
+carry and write the markers, read P, project; then read O and settle; then read T and write COMPLETE, or leave
+that to the id's next entry.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ WITHOUT_SEGMENTS = "markers are written without what the decision carries"
 APPENDED_AGAIN = "what is carried is appended again above its marker"
 OWN_COMMIT = "what is carried has a commit of its own, before the marker's"
 BY_DECISION = "the latest decision counts"
+OF_ANY_DECISION = "a late COMPLETE takes a newer decision of its id for the one that it knows"
+OF_THE_ROW_IT_KNEW = "a late COMPLETE writes the row that its writer knew, whatever is at the slot"
 
 Owed = Sequence[tuple[int, Decision]]
 
@@ -54,6 +57,7 @@ class Completing:
     def actions(self) -> tuple[WorldAction, ...]:
         """Return their part of the table."""
         everyone = self._everyone
+        lazy = everyone if self._size.has_lazy_completers else range(0)
         slot = Rule("completion: exactly the next slot", "4.2 rule 1", self._is_at_the_end)
         above = Rule("only above decided_through", "6.4", self._is_above)
         rises = Rule("reflects only rises", "7", self._rises)
@@ -71,6 +75,7 @@ class Completing:
             Action("FIND IT SETTLED", "6.4", everyone, self._finds_settled, self._pass, (settled,)),
             Action("GO ON TO COMPLETE", "6.4", everyone, self._is_under_way, self._skip, (first,)),
             Action("COMPLETE", "6.4", everyone, self._completes, self._complete, (slot,)),
+            Action("WRITE NO COMPLETE", "6.4", lazy, self._is_through, self._finish),
             Action("FIND IT COMPLETE", "6.4", everyone, self._finds_complete, self._finish),
         )
 
@@ -119,6 +124,10 @@ class Completing:
             return False
         return self._is_settled_through(world, number) or not self._due(one)
 
+    def _is_through(self, world: World, number: int) -> bool:
+        one = world.completers[number]
+        return one.step == self._completing and one.view == NONE
+
     def _completes(self, world: World, number: int) -> bool:
         one = world.completers[number]
         return one.step == self._completing and one.view != NONE and bool(self._owed_still(one))
@@ -134,8 +143,9 @@ class Completing:
         return one.view == self._head(world, one.step)
 
     def _is_above(self, world: World, number: int) -> bool:
-        one = world.completers[number]
-        return self._logs.segments.state(one.view).through < self._logs.transactions.version(one.t)
+        one, topic = world.completers[number], (world.completers[number].step - 1) // 2
+        through, owed = self._logs.segments.state(one.view).through, self._logs.transactions.state(one.t).owed()
+        return any(through < decision.position for _, decision in owed if topic in decision.enrolled)
 
     def _rises(self, world: World, number: int) -> bool:
         one = world.completers[number]
@@ -176,9 +186,14 @@ class Completing:
         return [each for each in self._logs.offsets.state(one.view).pending if (each.id, each.epoch) in decided]
 
     def _owed_still(self, one: Completer) -> list[int]:
+        """Return whose row is still at the decision that was looked at: who went beyond it needs no COMPLETE."""
         known = self._logs.transactions.version(one.t)
-        owed = self._logs.transactions.state(one.view).owed()
-        return [each for each, decision in owed if decision.position <= known]
+        owed = self._logs.transactions.state(self._decided_on(one)).owed()
+        return [each for each, d in owed if d.position <= known or OF_ANY_DECISION in self._defects]
+
+    def _decided_on(self, one: Completer) -> int:
+        """Return T as COMPLETE is decided on: that of the slot."""
+        return one.t if OF_THE_ROW_IT_KNEW in self._defects else one.view
 
     # -- effects ----------------------------------------------------------------------------
 
@@ -236,6 +251,7 @@ class Completing:
             public.content - segments.visible,
             segments.last_stable_offset,
             segments.next_offset,
+            segments.through,
         )
         head = self._logs.public.put(world.public[topic], entry)
         after = world._replace(public=changed(world.public, topic, head))
@@ -260,7 +276,7 @@ class Completing:
 
     def _complete(self, world: World, number: int) -> World:
         one = world.completers[number]
-        rows = self._logs.transactions.state(one.view).rows
+        rows = self._logs.transactions.state(self._decided_on(one)).rows
         done = []
         for each in self._owed_still(one):
             row = rows[each]

@@ -71,7 +71,7 @@ class Transactions:
     given: tuple[tuple[int, int], ...] = ()
 
     def owed(self) -> list[tuple[int, Decision]]:
-        """Return what is decided and not complete."""
+        """Return what is decided, not complete, and not replaced by a later entry of its id."""
         rows = enumerate(self.rows)
         return [(each, row.decision) for each, row in rows if row and row.decision and row.state is State.DECIDED]
 
@@ -245,22 +245,24 @@ class Projection(NamedTuple):
     removed: frozenset[tuple[Segment, int]]
     last_stable_offset: int
     high_watermark: int
+    through: int
 
 
 @dataclass(frozen=True)
 class Public:
-    """The state of P."""
+    """The state of P; ``through`` is S's number, as P has taken it over."""
 
     reflects: int = 0
     content: frozenset[tuple[Segment, int]] = frozenset()
     last_stable_offset: int = 0
     high_watermark: int = 0
+    through: int = 0
 
 
 def fold_public(before: Public, version: int, entry: Projection) -> Public:
     """Fold an entry of P."""
     content = (before.content - entry.removed) | entry.added
-    return Public(entry.reflects, content, entry.last_stable_offset, entry.high_watermark)
+    return Public(entry.reflects, content, entry.last_stable_offset, entry.high_watermark, entry.through)
 
 
 class Pending(NamedTuple):

@@ -63,6 +63,7 @@ class Invariants:
             remembered("the last stable offset never falls", "5.6", kip_98, _of_public, self._lso_rises),
             remembered("only committed data are visible", "5.6", "Adya: G1a", of_all, self._only_committed),
             remembered("all or none of a transaction is visible", "10", "Adya: G1b", of_all, self._atomic),
+            remembered("who is complete, or went on, is owed nothing", "6.4", kip_98, of_all, self._owes_nothing),
             remembered("data that nothing will end", "6.5", "KIP-664, KIP-890", of_all, self._nothing_hangs),
             remembered("offsets are committed iff the outputs are", "8.1", kip_447, of_all, self._with_outputs),
             remembered("the latest request counts", "8.1", "Kafka's group coordinator", of_all, self._latest),
@@ -116,7 +117,8 @@ class Invariants:
         for segments, public in self._pairs(nodes):
             shown = self._logs.public.state(public)
             reflected = self._logs.segments.state(self._logs.segments.at(segments, shown.reflects))
-            if shown.content != reflected.visible or shown.last_stable_offset != reflected.last_stable_offset:
+            numbers = (reflected.last_stable_offset, reflected.through)
+            if shown.content != reflected.visible or (shown.last_stable_offset, shown.through) != numbers:
                 return False
         return True
 
@@ -168,6 +170,32 @@ class Invariants:
         transactions = self._logs.transactions
         position = published_position(transactions.state(t), transactions.version(t))
         return self._shows_all(t, nodes[: self._size.topics], nodes[self._size.logs :], position)
+
+    def _owes_nothing(self, t: int, *nodes: int) -> bool:
+        """Whether S, P and O hold what is owed to each decision that has COMPLETE or a later entry of its id above."""
+        transactions, group = self._logs.transactions.state(t), self._size.topics
+        done = [one for one in transactions.decisions if one not in transactions.owed()]
+        return all(
+            self._is_settled(each, d, nodes[place]) if place == group else self._is_ended(each, d, place, nodes)
+            for each, d in done
+            for place in d.enrolled
+        )
+
+    def _is_ended(self, each: int, d: Decision, topic: int, nodes: tuple[int, ...]) -> bool:
+        segments = self._logs.segments.state(nodes[topic])
+        public = self._logs.public.state(nodes[self._size.logs + topic])
+        markers = [marker[:-1] for marker in segments.markers].count((each, d.epoch, d.is_commit, d.position))
+        written = {segment for segment in segments.segments if (segment.id, segment.epoch) == (each, d.epoch)}
+        carried = {sequence for of, sequence in d.carried if of == topic}
+        shown = {segment for segment, _ in public.content if (segment.id, segment.epoch) == (each, d.epoch)}
+        is_through = d.position <= min(segments.through, public.through)
+        is_appended = carried <= {segment.sequence for segment in written}
+        return is_through and is_appended and markers == 1 and shown == (written if d.is_commit else set())
+
+    def _is_settled(self, each: int, d: Decision, node: int) -> bool:
+        offsets = self._logs.offsets.state(node)
+        is_pending = any((one.id, one.epoch) == (each, d.epoch) for one in offsets.pending)
+        return d.position <= offsets.through and not is_pending
 
     def _nothing_hangs(self, t: int, *nodes: int) -> bool:
         rows = self._logs.transactions.state(t).rows

@@ -12,8 +12,18 @@ from functools import partial
 from typing import Any
 
 from tests.model.breadth_first import BreadthFirst, Exploration
-from tests.model.completing import APPENDED_AGAIN, BY_DECISION, OWN_COMMIT, PASSED_OVER, WITHOUT_SEGMENTS
+from tests.model.completing import (
+    APPENDED_AGAIN,
+    BY_DECISION,
+    OF_ANY_DECISION,
+    OF_THE_ROW_IT_KNEW,
+    OWN_COMMIT,
+    PASSED_OVER,
+    WITHOUT_SEGMENTS,
+)
 from tests.model.files import FileModel
+from tests.model.knowing import ONE_TOPIC
+from tests.model.producing import CARRIED_ALONG
 from tests.model.slots import SlotModel
 from tests.model.transactions import transactions
 from tests.model.transition_system import Model
@@ -78,12 +88,25 @@ _GROUP = _sized("group, clock", has_group=True, has_clock=True)
 _READ = _sized("two topics, reader", topics=2, readers=1)
 _FOLLOWED = _sized("two ids, follower", (0, 1), has_follower=True)
 
+_SERIES = Size("two transactions", transactions=2)
+_SERIES_TOPICS = Size("two transactions, two topics", transactions=2, topics=2)
+_SERIES_GROUP = Size("two transactions, a topic and a group", transactions=2, has_group=True)
+_SERIES_CARRIED = Size("carried: two transactions", transactions=2, carries=True)
+_SERIES_COMPLETERS = Size("two transactions, two completers", transactions=2, completers=2)
+
 _CARRIED = Size("carried: two completers, clock", transactions=2, completers=2, carries=True, has_clock=True)
 _CARRIED_IDS = Size("carried: two ids, two completers", (0, 1), completers=2, carries=True)
 _CARRIED_LATE = _sized("carried: late appends", carries=True, has_late_appends=True)
 _CARRIED_DOUBT = _sized("carried: late commits", carries=True, has_late_commits=True)
 _CARRIED_LATE_TWO = _sized("carried: two of an id, late appends", (0, 0), carries=True, has_late_appends=True)
 _CARRIED_VACUUM = Size("carried: vacuum, clock", carries=True, has_vacuum=True, has_clock=True)
+
+_MARKED = "replaced only when S has what it owes"
+_SHOWN = "replaced only when P shows it"
+_SETTLED = "replaced only when the offsets are settled"
+_THIS = "what is known is of this very decision"
+_NOTHING_OWED = "who is complete, or went on, is owed nothing"
+_ALL_OR_NONE = "all or none of a transaction is visible"
 
 _T_SLOT = "T: exactly the next slot"
 _S_SLOT = "S: exactly the next slot"
@@ -147,6 +170,34 @@ _CARRYING = (
     Mutant("an upload that nothing can name is deleted", _wrong(SPARES_ALL, _CARRIED_VACUUM), says=SPARES_ALL),
 )
 
+_KNOWN = (
+    Mutant(_NOTHING_OWED, partial(transactions, _SERIES), (_SHOWN,)),
+    Mutant(_ALL_OR_NONE, partial(transactions, _SERIES), (_SHOWN,)),
+    Mutant(_NOTHING_OWED, _TWO_OF_AN_ID, (_SHOWN,), "another's init goes by what S has, not by what P shows"),
+    Mutant("data that nothing will end", partial(transactions, _SERIES), (_MARKED, _SHOWN)),
+    Mutant("data that nothing will end", _TWO_OF_AN_ID, (_MARKED, _SHOWN), "another's init looks neither at S nor P"),
+    Mutant(_NOTHING_OWED, partial(transactions, _SERIES_GROUP), (_SETTLED,)),
+    Mutant("offsets are committed iff the outputs are", partial(transactions, _SERIES_GROUP), (_SETTLED,)),
+    Mutant(_NOTHING_OWED, _wrong(ONE_TOPIC, _SERIES_TOPICS), says=ONE_TOPIC),
+    Mutant(_NOTHING_OWED, _sized("three transactions", transactions=3), (_THIS,)),
+    Mutant(
+        _NOTHING_OWED,
+        _sized("two producers of one id, two transactions", (0, 0), transactions=2),
+        (_THIS,),
+        "another's init goes by an older decision that it saw complete",
+    ),
+    Mutant(_ONCE, _sized("carried: three transactions", transactions=3, carries=True), (_THIS,)),
+    Mutant(_ONCE, _wrong(CARRIED_ALONG, _SERIES_CARRIED), says=CARRIED_ALONG),
+    Mutant(_NOTHING_OWED, _wrong(OF_ANY_DECISION, _SERIES_COMPLETERS), says=OF_ANY_DECISION),
+    Mutant("data that nothing will end", _wrong(OF_THE_ROW_IT_KNEW, _SERIES), says=OF_THE_ROW_IT_KNEW),
+    Mutant(
+        "an epoch is given once, and never falls",
+        _wrong(OF_THE_ROW_IT_KNEW, Size("two of an id", (0, 0))),
+        says=OF_THE_ROW_IT_KNEW,
+    ),
+    Mutant(_NOTHING_OWED, partial(transactions, _SERIES), ("markers, projection and offsets come before COMPLETE",)),
+)
+
 QUICK = (
     Mutant("a transaction has one decision", _TWO_OF_AN_ID, (_T_SLOT,)),
     Mutant("an epoch is given once, and never falls", _TWO_OF_AN_ID, (_T_SLOT,)),
@@ -189,9 +240,7 @@ QUICK = (
     Mutant(
         "the latest request counts", _wrong(BY_DECISION, Size("offsets", (0, 1), 0, has_group=True)), says=BY_DECISION
     ),
-    Mutant(
-        "a snapshot has all of each transaction", _READ, ("nothing below the position is decided and not complete",)
-    ),
+    Mutant("a snapshot has all of each transaction", _READ, ("a snapshot opens no table that is behind its position",)),
     Mutant(
         "the last stable offset never passes open data", _FOLLOWED, ("a reader does not pass the last stable offset",)
     ),
@@ -238,6 +287,7 @@ QUICK = (
     Mutant("a public name has its file", _FILES, ("S and P are judged once more",)),
     Mutant("a live name is not tombstoned", _FILES, ("a name that went live is not tombstoned",)),
     *_CARRYING,
+    *_KNOWN,
     Mutant("everything decided is complete", _sized("nobody completes", completers=0), says="nobody completes"),
     Mutant("everything is stable", _sized("crashes", has_crashes=True), says="nobody times out"),
 )
@@ -252,6 +302,7 @@ MUTANTS = QUICK + SLOW
 LOOSE = {
     "a stale view is not written through": "what was put through one is not believed; the rule spares the request",
     "an entry names the one below": "a view that is too old is not followed; the rule finds what a store or a hand did",
+    _MARKED: "P takes its number over from S: P at a decision says that S has it; without both, data are left open",
     "an older epoch is refused": "appends are verified against T, which has the newer epoch before any marker",
     "no open transaction with data is forgotten": "of epochs, appends are verified against T; the rule keeps sequences",
 }

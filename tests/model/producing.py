@@ -2,7 +2,8 @@
 
 A producer reads T and puts its next entry of T, or reads a log, reads T, and puts an append there.  A
 put that finds its slot taken is a step of its own, which forgets the views: all is decided again.  Where
-decisions carry, it uploads first, and what is not appended by its commit goes into the manifest.
+decisions carry, it uploads first, and what is not appended by its commit goes into the manifest.  From a decided
+row it goes on where that is complete, or where it knows it to be (:mod:`tests.model.knowing`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tests.model.transition_system import Action, Rule
 from tests.model.world import NONE, Doubt, Flight, LateCommit, Logs, Producer, Stage, World, changed
 
 WorldAction = Action[World]
+CARRIED_ALONG = "the next entry is decided on a decided row with what that carries"
 
 
 class _Ending(NamedTuple):
@@ -25,10 +27,18 @@ class _Ending(NamedTuple):
 
 
 class Producing:
-    """Guards and effects of producers over the logs of one model."""
+    """Guards and effects of producers over the logs of one model.
 
-    def __init__(self, logs: Logs) -> None:
-        self._logs, self._size = logs, logs.size
+    Parameters
+    ----------
+    logs : Logs
+        Of the model.
+    defects : frozenset of str
+        What the effects do wrong: mutants that are no missing guard.
+    """
+
+    def __init__(self, logs: Logs, defects: frozenset[str] = frozenset()) -> None:
+        self._logs, self._size, self._defects = logs, logs.size, defects
         self._everyone = range(len(logs.size.ids))
 
     def actions(self) -> tuple[WorldAction, ...]:
@@ -36,8 +46,10 @@ class Producing:
         everyone, slot = self._everyone, Rule("T: exactly the next slot", "4.2 rule 1", self._is_newest)
         own = Rule("the row is of this epoch", "6.2", self._is_own)
         not_owed = Rule("a decided transaction is completed first", "6.3", self._is_complete)
+        same = Rule("what is known is of this very decision", "6.4", self._is_of_this)
         is_open = Rule("only an open transaction is decided", "6.2", self._is_ongoing)
         sure = Rule("after an append in doubt only an abort follows", "6.3", self._is_sure)
+        ends = (own, is_open, same)
         mortals = everyone if self._size.has_crashes else range(0)
         late = everyone if self._size.has_late_commits else range(0)
         clients = everyone if self._size.carries else range(0)
@@ -46,12 +58,12 @@ class Producing:
         return (
             Action("READ T", "6.3", everyone, self._reads, self._read),
             Action("LOSE THE SLOT OF T", "4.2", everyone, self._lost_t, self._start_again),
-            Action("INIT", "6.3", everyone, self._inits, self._init, (slot, not_owed)),
-            Action("ENROL", "6.3", everyone, self._enrols, self._enrol, (slot, own, not_owed)),
-            Action("DECIDE COMMIT", "6.3", everyone, self._has_written, self._commit, (slot, own, is_open, sure)),
-            Action("GIVE UP A COMMIT", "6.3", late, self._commits_once, self._give_up_commit, (own, is_open, sure)),
+            Action("INIT", "6.3", everyone, self._inits, self._init, (slot, not_owed, same)),
+            Action("ENROL", "6.3", everyone, self._enrols, self._enrol, (slot, own, not_owed, same)),
+            Action("DECIDE COMMIT", "6.3", everyone, self._has_written, self._commit, (slot, *ends, sure)),
+            Action("GIVE UP A COMMIT", "6.3", late, self._commits_once, self._give_up_commit, (*ends, sure)),
             Action("LAND A COMMIT LATE", "4.2", late, self._has_commit, self._land_commit, (in_slot,)),
-            Action("DECIDE ABORT", "6.3", everyone, self._decides, self._abort, (slot, own, is_open)),
+            Action("DECIDE ABORT", "6.3", everyone, self._decides, self._abort, (slot, *ends)),
             Action("ABORT IN THE CLIENT", "6.3", clients, self._has_uploaded, self._abort_client, (untried,)),
             Action("LEARN THAT IT IS FENCED", "6.2", everyone, self._is_fenced, self._stop),
             Action("CRASH", "11", mortals, self._is_alive, self._stop),
@@ -189,12 +201,20 @@ class Producing:
         return self._row(one, number).epoch == one.epoch
 
     def _is_complete(self, world: World, number: int) -> bool:
-        return self._row(world.producers[number], number).state is not State.DECIDED
+        one = world.producers[number]
+        return self._row(one, number).state is not State.DECIDED or one.known > 0
+
+    def _is_of_this(self, world: World, number: int) -> bool:
+        one = world.producers[number]
+        row = self._row(one, number)
+        if row.state is not State.DECIDED or row.decision is None:
+            return True
+        return one.known in (0, row.decision.position)
 
     def _is_ongoing(self, world: World, number: int) -> bool:
         state = self._row(world.producers[number], number).state
         # Who enrolled nothing may commit what it uploaded, or abort.
-        return state is State.ONGOING or (self._size.carries and state is not State.DECIDED)
+        return state is State.ONGOING or (self._size.carries and self._is_complete(world, number))
 
     def _is_sure(self, world: World, number: int) -> bool:
         return world.producers[number].doubt is not Doubt.AN_APPEND
@@ -283,7 +303,10 @@ class Producing:
         position = self._logs.transactions.version(t) + 1
         enrolled = row.enrolled if row.state is State.ONGOING else frozenset()
         enrolled |= {topic for topic, _ in ending.carried}
-        decision = Decision(position, row.epoch, ending.is_commit, enrolled, ending.by, ending.carried)
+        carried = ending.carried
+        if CARRIED_ALONG in self._defects and row.state is State.DECIDED and row.decision is not None:
+            carried = (*row.decision.carried, *carried)
+        decision = Decision(position, row.epoch, ending.is_commit, enrolled, ending.by, carried)
         # Where nothing was appended an abort owes nothing.
         state = State.DECIDED if decision.enrolled else State.COMPLETE
         return Row(state, row.epoch + 1, frozenset(), decision)
@@ -300,7 +323,7 @@ class Producing:
         stage, epoch = (Stage.OPEN, one.epoch + 1) if left else (Stage.DONE, NONE)
         ending = self._committing(one) if is_commit else _Ending(one.epoch)
         after = self._decide(world, self._size.ids[number], self._row(one, number), ending)
-        return after.with_producer(number, Producer(stage, epoch, left=left))
+        return after.with_producer(number, Producer(stage, epoch, left=left, known=one.known if left else 0))
 
     def _committing(self, one: Producer) -> _Ending:
         size = self._size

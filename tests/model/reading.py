@@ -1,7 +1,8 @@
 """The readers' rows of the transition table (PROTOCOL.md §10): of a snapshot, and of records as they come.
 
-A reader of a snapshot takes its position once, and opens the public tables one after the other,
-each at whatever version it is by then.
+A reader of a snapshot takes its position once, and opens the public tables one after the other, each at whatever
+version it is by then.  What is decided at or below its position, and not complete, it looks for in P (who brings
+that up is a completer here), or it takes a position below.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Reading:
         """Return their part of the table."""
         readers = range(self._size.readers)
         topics = range(self._size.topics if self._size.has_follower else 0)
-        published = Rule("nothing below the position is decided and not complete", "10", self._is_published)
+        shown = Rule("a snapshot opens no table that is behind its position", "10", self._is_shown)
         stable = Rule("a reader does not pass the last stable offset", "10", self._is_stable)
         return (
             Action("TAKE THE PUBLISHED POSITION", "10", readers, self._begins, self._take_published),
-            Action("TAKE THE NEWEST POSITION", "10", readers, self._begins, self._take_newest, (published,)),
-            Action("OPEN A PUBLIC TABLE", "10", readers, self._opens, self._open),
+            Action("TAKE THE NEWEST POSITION", "10", readers, self._begins, self._take_newest),
+            Action("OPEN A PUBLIC TABLE", "10", readers, self._opens, self._open, (shown,)),
             Action("READ TO THE LAST STABLE OFFSET", "10", topics, self._is_behind, self._follow),
             Action("READ TO THE HIGH WATERMARK", "10", topics, self._is_below, self._run, (stable,)),
         )
@@ -44,8 +45,12 @@ class Reading:
         one = world.readers[number]
         return one.position != NONE and len(one.opened) < self._size.topics
 
-    def _is_published(self, world: World, number: int) -> bool:
-        return not self._logs.transactions.state(world.t).owed()
+    def _is_shown(self, world: World, number: int) -> bool:
+        one = world.readers[number]
+        owed = self._logs.transactions.state(one.t).owed() if one.t != NONE else []
+        topic = len(one.opened)
+        through = self._logs.public.state(world.public[topic]).through
+        return all(decision.position <= through for _, decision in owed if topic in decision.enrolled)
 
     def _is_behind(self, world: World, topic: int) -> bool:
         return world.positions[topic] < self._logs.public.state(world.public[topic]).last_stable_offset
@@ -57,22 +62,22 @@ class Reading:
         public = self._logs.public.state(world.public[topic])
         return public.high_watermark <= public.last_stable_offset
 
-    def _begin(self, world: World, number: int, position: int) -> World:
-        return world._replace(readers=changed(world.readers, number, Reader(position)))
-
     def _take_published(self, world: World, number: int) -> World:
         transactions = self._logs.transactions
-        return self._begin(
-            world, number, published_position(transactions.state(world.t), transactions.version(world.t))
-        )
+        position = published_position(transactions.state(world.t), transactions.version(world.t))
+        return world._replace(readers=changed(world.readers, number, Reader(position)))
 
     def _take_newest(self, world: World, number: int) -> World:
-        return self._begin(world, number, self._logs.transactions.version(world.t))
+        transactions = self._logs.transactions
+        t = world.t if transactions.state(world.t).owed() else NONE
+        reader = Reader(transactions.version(world.t), t=t)
+        return world._replace(readers=changed(world.readers, number, reader))
 
     def _open(self, world: World, number: int) -> World:
         one = world.readers[number]
         opened = (*one.opened, world.public[len(one.opened)])
-        return world._replace(readers=changed(world.readers, number, one._replace(opened=opened)))
+        t = one.t if len(opened) < self._size.topics else NONE
+        return world._replace(readers=changed(world.readers, number, Reader(one.position, opened, t)))
 
     def _follow(self, world: World, topic: int) -> World:
         position = self._logs.public.state(world.public[topic]).last_stable_offset

@@ -13,11 +13,23 @@ from tests.model.world import Size
 SMALL = (
     Size("two producers of one id, clock, crashes", (0, 0), has_clock=True, has_crashes=True),
     Size("two topics, a reader and a follower, clock", topics=2, readers=1, has_follower=True, has_clock=True),
-    Size("two transactions one after the other, two completers", completers=2, transactions=2),
+    Size(
+        "two transactions one after the other, two completers", completers=2, transactions=2, has_lazy_completers=True
+    ),
+    Size("three transactions one after the other", transactions=3, has_lazy_completers=True),
+    Size("two transactions, two topics, a group", transactions=2, topics=2, has_group=True, has_lazy_completers=True),
     Size("two topics, two completers, clock", topics=2, completers=2, has_clock=True),
     Size("a topic and a group, two completers, clock", completers=2, has_group=True, has_clock=True),
     Size("carried: two topics, two completers, clock", topics=2, completers=2, carries=True, has_clock=True),
     Size("carried: two topics, a reader and a follower", topics=2, readers=1, carries=True, has_follower=True),
+    Size("carried: two transactions, a reader", transactions=2, readers=1, carries=True),
+    Size(
+        "carried: two transactions, a topic and a group",
+        transactions=2,
+        carries=True,
+        has_group=True,
+        has_lazy_completers=True,
+    ),
     Size(
         "carried: two segments, two transactions, late appends and commits",
         transactions=2,
@@ -51,7 +63,39 @@ MEDIUM = (
         has_crashes=True,
         has_expiry=True,
     ),
-    Size("two ids", (0, 1)),
+    Size("two ids", (0, 1), has_lazy_completers=True),
+    Size("two producers of one id, lazy completer", (0, 0), has_lazy_completers=True),
+    Size("two producers of one id, two completers", (0, 0), completers=2),
+    Size("two producers of one id, two topics", (0, 0), topics=2),
+    Size("two producers of one id, a topic and a group", (0, 0), has_group=True),
+    Size("two producers of one id, two transactions each", (0, 0), transactions=2),
+    Size(
+        "two transactions, two topics, two completers",
+        topics=2,
+        completers=2,
+        transactions=2,
+        has_lazy_completers=True,
+    ),
+    Size("two transactions, a topic and a group, two completers", completers=2, transactions=2, has_group=True),
+    Size("three transactions, two completers", completers=2, transactions=3),
+    Size(
+        "two transactions, two topics, a reader and a follower", topics=2, readers=1, transactions=2, has_follower=True
+    ),
+    Size("carried: two transactions, two topics", transactions=2, topics=2, carries=True, has_lazy_completers=True),
+    Size("carried: three transactions", transactions=3, carries=True, has_lazy_completers=True),
+    Size("carried: two ids", (0, 1), carries=True, has_lazy_completers=True),
+    Size("carried: two producers of one id, a topic and a group", (0, 0), carries=True, has_group=True),
+    Size(
+        "carried: two transactions, two completers, clock", transactions=2, completers=2, carries=True, has_clock=True
+    ),
+    Size("carried: two transactions, two topics, two completers", topics=2, completers=2, transactions=2, carries=True),
+    Size(
+        "carried: two transactions, a topic and a group, two completers",
+        completers=2,
+        transactions=2,
+        carries=True,
+        has_group=True,
+    ),
     Size(
         "carried: two producers of one id, vacuum, late appends",
         (0, 0),

@@ -1,7 +1,8 @@
 """The model of transactions: the whole transition table, for the sizes that are explored.
 
 Decision, verification, enrolment, append, marker, last stable offset, offsets of a group, projection,
-fencing, time-out, completion by anyone, expiry of producers, readers; decisions that carry uploaded segments, vacuum.
+fencing, time-out, completion by anyone, with COMPLETE or with the id's next entry, expiry of producers, readers;
+decisions that carry uploaded segments, vacuum.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from tests.model.carried_invariants import CarriedInvariants
 from tests.model.completing import Completing
 from tests.model.invariants import Invariants
+from tests.model.knowing import Knowing
 from tests.model.producing import Producing
 from tests.model.reading import Reading
 from tests.model.transition_system import Model
@@ -24,10 +26,16 @@ def transactions(size: Size, defects: frozenset[str] = frozenset()) -> Model[Wor
     size : Size
         How many of everything.
     defects : frozenset of str
-        Mutants that are no missing rule (:class:`Completing`, :class:`Vacuuming`).
+        Mutants that are no missing rule (:class:`Producing`, :class:`Knowing` and so on).
     """
     logs = Logs(size)
-    parts = (Producing(logs), Completing(logs, defects), Reading(logs), Vacuuming(logs, defects))
+    parts = (
+        Producing(logs, defects),
+        Knowing(logs, defects),
+        Completing(logs, defects),
+        Reading(logs),
+        Vacuuming(logs, defects),
+    )
     actions = tuple(action for part in parts for action in part.actions())
     found = (Invariants(logs), CarriedInvariants(logs))
     always = tuple(each for one in found for each in one.of_every_world())

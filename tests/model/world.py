@@ -55,9 +55,9 @@ class Size:
     carries, has_vacuum, has_late_appends, has_late_commits : bool
         Whether producers upload first, and decisions carry what is not appended by then; uploads are vacuumed; a
         put of an append, or of a commit, lands after its producer has given it up.
-    has_group, has_clock, has_expiry, has_follower, has_crashes : bool
+    has_group, has_clock, has_expiry, has_follower, has_crashes, has_lazy_completers : bool
         Whether transactions have offsets of a group; are timed out; producers expire; somebody reads
-        committed records as they come; producers stop for ever.
+        committed records as they come; producers stop for ever; completers may write no COMPLETE.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Size:
     has_expiry: bool = False
     has_follower: bool = False
     has_crashes: bool = False
+    has_lazy_completers: bool = False
 
     @property
     def logs(self) -> int:
@@ -126,7 +127,10 @@ class Doubt(IntEnum):
 
 
 class Producer(NamedTuple):
-    """A producer: its epoch, what it enrolled, uploaded and wrote (in this order of logs), and its views."""
+    """A producer: its epoch, what it enrolled, uploaded and wrote (in this order of logs), and its views.
+
+    ``known`` is the position of the decision of its id that it last saw to be complete; 0: of none.
+    """
 
     stage: Stage = Stage.NEW
     epoch: int = NONE
@@ -135,6 +139,7 @@ class Producer(NamedTuple):
     uploaded: int = 0
     doubt: Doubt = Doubt.NOTHING
     left: int = 1
+    known: int = 0
     t: int = NONE
     log: int = NONE
 
@@ -149,10 +154,11 @@ class Completer(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """A reader of one snapshot: its position, and the public tables that it has opened."""
+    """A reader of one snapshot: its position, the public tables that it has opened, and T while that owes it any."""
 
     position: int = NONE
     opened: tuple[int, ...] = ()
+    t: int = NONE
 
 
 class Flight(NamedTuple):
