@@ -114,13 +114,17 @@ def _load_checkpoint(root: str, version: int, ahead: int) -> Asking[Loaded | Non
     return Loaded(table, Start(entry_path, entry), tuple(above))
 
 
+def _names_in(store: ObjectStore, root: str) -> list[str]:
+    return [meta.path.rsplit("/", 1)[1] for meta in store.list(log_folder(root))]
+
+
 def is_start(store: ObjectStore, root: str, version: int) -> bool:
     """Return whether a reader can start from the checkpoint of a version: it and its entry are there, of one log."""
     return answer(store, _load_checkpoint(root, version, 0)) is not None
 
 
 def _load_listed(store: ObjectStore, root: str, ahead: int) -> Asking[Loaded | None]:
-    names = [meta.path.rsplit("/", 1)[1] for meta in store.list(log_folder(root))]
+    names = _names_in(store, root)
     versions = [int(match[1]) for name in names if (match := _CHECKPOINT_NAME.fullmatch(name))]
     for version in sorted(versions, reverse=True):
         loaded = yield from _load_checkpoint(root, version, ahead)
@@ -130,6 +134,9 @@ def _load_listed(store: ObjectStore, root: str, ahead: int) -> Asking[Loaded | N
     if not entries:
         return Loaded(TableState(), None)
     if entries[0] != f"{0:020d}.json":
+        if _names_in(store, root) != names:
+            # It was cleaned up since they were listed: what was listed first is no start any more.
+            return None
         raise DamagedDataError(
             "the log has a gap: its oldest entry has no checkpoint below it; restore the log from a backup",
             log=root,

@@ -149,9 +149,7 @@ class LogView(OfOneProcess, Generic[F]):
         """
         with self.lock:
             self._check_lost()
-            if self._is_stale() or not self._follow_tail():
-                self._reopen()
-            self._known = Head.of(self.table)
+            answer(self._store, self._refreshing())
             return self.table
 
     def ensure_fresh(self) -> TableState:
@@ -162,30 +160,25 @@ class LogView(OfOneProcess, Generic[F]):
                 self._reopen()
             return self.table
 
-    def needs_opening(self) -> bool:
-        """Return whether the view has to be read anew, since it was never read or is as old as the guard.
-
-        Raises
-        ------
-        WarehouseReplacedError
-            It is not the log that was read before.
-        """
-        self._check_lost()
-        return self._is_stale()
-
     def _is_stale(self) -> bool:
         return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
 
-    def _follow_tail(self) -> bool:
+    def _refreshing(self) -> Asking[None]:
+        if self._is_stale() or not (yield from self._following_tail()):
+            yield from self._reopening()
+        self._known = Head.of(self.table)
+
+    def _following_tail(self) -> Asking[bool]:
         """Fold what came since; ``False`` when the view grew too old for its answers meanwhile."""
-        return answer(self._store, self._following(window_sizes(self._store.parallel_reads), Head.of(self.table)))
+        return (yield from self._following(window_sizes(self._store.parallel_reads), Head.of(self.table)))
 
     def _following(self, sizes: Iterator[int], unproved: Head | None, ahead: _Window | None = None) -> Asking[bool]:
         """Fold what is above, window by window; who opens a log has just read what stands below, and some above."""
-        due = self._is_proof_due()
+        due, proves = self._is_proof_due(), unproved is not None
         if ahead is not None and (ended := self._take_all(ahead)) is not None:
             return ended
         while True:
+            stood_on = Head.of(self.table)
             window = yield from self._asking(next(sizes), unproved if due else None)
             if window is None:
                 return False
@@ -195,6 +188,7 @@ class LogView(OfOneProcess, Generic[F]):
                 return ended
             # What came is believed when what it stands on is still there: that is asked with the next slots.
             due = True
+            unproved = (unproved or stood_on) if proves else None
 
     def _take_all(self, window: _Window) -> bool | None:
         """Fold a window; ``True``: it showed the tail, ``False``: the view is too old to say, ``None``: go on."""
@@ -259,6 +253,10 @@ class LogView(OfOneProcess, Generic[F]):
             if is_void(self._store, self.root, self.table, commit, recovering=self.context.recovering):
                 self.table.step_over(commit)
                 return True
+            # It is damage, unless the log is gone since this view was at its tail: then what it stands on by now may
+            # be what another process of the past has left there.
+            if self._opened and not self._prove(self._known):
+                return False
         if self._opened and commit.info.begins_log and self.table.log is not None and not self.context.recovering:
             # What was uploaded before the restore that this fence is of may be gone: nobody goes on over it.
             self._lose()
@@ -275,7 +273,9 @@ class LogView(OfOneProcess, Generic[F]):
 
         A view that is being opened may meet a cleanup: it asks for its own beginning when it is at the tail.
         """
-        head = Head.of(self.table) if self._opened else None
+        return self._prove(Head.of(self.table) if self._opened else None)
+
+    def _prove(self, head: Head | None) -> bool:
         if head is None:
             return True
         beginning = head.read_beginning(self._store, self.root)
@@ -447,7 +447,7 @@ def _proving(start: Start | None) -> Asking[bool]:
 
 
 def refresh_together(*views: LogView[Any], beside: Asking[Any] | None = None) -> Any:
-    """Bring views of several logs to their tails; those that are to be opened are opened side by side.
+    """Bring views of several logs to their tails, side by side.
 
     Parameters
     ----------
@@ -469,11 +469,7 @@ def refresh_together(*views: LogView[Any], beside: Asking[Any] | None = None) ->
     with ExitStack() as held:
         for view in views:
             held.enter_context(view.lock)
-        opened = [view for view in views if view.needs_opening()]
+            view._check_lost()  # noqa: SLF001
         readings = [] if beside is None else [beside]
-        readings += [view._reopening() for view in opened]  # noqa: SLF001
-        made = answer_all(views[0].context.store, readings)
-        for view in views:
-            if view not in opened:
-                view.refresh()
+        made = answer_all(views[0].context.store, readings + [view._refreshing() for view in views])  # noqa: SLF001
         return made[0] if beside is not None else None

@@ -1,4 +1,4 @@
-"""A commit whose slot was cleaned up before its answer was settled, and created again by a late put (log rule 3)."""
+"""Slots that were cleaned up under who works there: a commit's, created again by a late put (rule 3), a reader's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, Rule, Step, on
 from tests.unit.log.world import DAY_MS, World, others_go_on_and_clean_up, slot
+from txntable.format.layout import last_checkpoint_path
 from txntable.log.actions import Commit, CommitInfo
+from txntable.log.cleanup import clean_up
 from txntable.log.entry_encoding import encode_commit
 from txntable.log.outcome import Committed, Unknown
 
@@ -82,3 +84,30 @@ def test_commit_whose_slot_is_still_free_after_a_long_sleep_is_put_again_as_it_w
 
     assert outcome == Committed(1)
     assert sleeper.counter() == 1
+
+
+def test_reader_starts_again_when_the_log_is_cleaned_up_after_it_listed_it() -> None:
+    """Without a hint the names are listed; the checkpoint that is among them is gone when it is asked for."""
+    world = World()
+    first = world.process()
+    first.create()
+    others_go_on_and_clean_up(world, first)
+    hint = last_checkpoint_path("table")
+    world.objects.restore({path: found for path, found in world.objects.snapshot().items() if path != hint})
+    reader = world.process()
+    listed: list[str] = []
+
+    def interfere(step: Step) -> None:
+        if reader.store.steps[-2:-1] and reader.store.steps[-2].operation is Operation.LIST and not listed:
+            listed.append(step.path)
+            for _ in range(200):
+                first.count()
+            world.advance_ms(3 * DAY_MS)
+            first.count()
+            clean_up(first.context, "table", DAY_MS)
+            assert step.path not in world.paths()
+
+    reader.store.on_step = interfere
+
+    assert reader.log.refresh().version == first.log.refresh().version
+    assert listed

@@ -9,7 +9,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, Step, on
 from tests.doubles.memory_store import MemoryStore
-from tests.unit.log.pasts import Objects, log_of, recovering, restored, wiped
+from tests.unit.log.pasts import Objects, log_of, plant, recovering, restored, wiped
 from tests.unit.log.world import (
     DAY_MS,
     GUARD_MS,
@@ -103,6 +103,48 @@ def test_stale_view_does_not_take_a_restored_log_for_its_own(length: int) -> Non
 
     with pytest.raises(WarehouseReplacedError):
         writer.log.refresh()
+
+
+def test_view_whose_log_is_wiped_while_it_follows_is_told_so_and_not_of_damage() -> None:
+    """What it stands on by then is its own: another process of the past has left it there, and a third one more."""
+    world, first, _ = log_of(2)
+    reader = world.process()
+    reader.log.refresh()
+    for _ in range(4):
+        first.count()
+    second = world.process()
+    second.count()
+
+    def wipe(step: Step) -> None:
+        if step.path == slot(7) and slot(6) in world.paths():
+            wiped(world)
+            plant(world, first)
+            plant(world, second)
+
+    reader.store.on_step = wipe
+    with pytest.raises(WarehouseReplacedError):
+        reader.log.refresh()
+
+    assert {slot(7), slot(8)} <= set(world.paths())
+
+
+@pytest.mark.parametrize("behind", [4, 6, 12])
+def test_follower_that_is_far_behind_does_not_take_what_was_planted_after_a_wipe_for_its_head(behind: int) -> None:
+    """It follows in several windows: what each of them brought is believed when an entry of before is still there."""
+    world, first, _ = log_of(2)
+    reader = world.process()
+    reader.log.refresh()
+    for _ in range(behind):
+        first.count()
+
+    def wipe(step: Step) -> None:
+        if step.path == slot(2 + behind + 1) and slot(2 + behind) in world.paths():
+            wiped(world)
+            plant(world, first)
+
+    reader.store.on_step = wipe
+    with pytest.raises(WarehouseReplacedError):
+        reader.log.refresh()
 
 
 def test_process_of_the_past_does_not_build_on_what_another_of_the_past_has_planted() -> None:
