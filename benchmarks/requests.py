@@ -74,8 +74,7 @@ class Counted:
         """
         last_upload = max(index for index, step in enumerate(self.steps) if step.operation is Operation.WRITE)
         puts = [index for index, step in enumerate(self.steps) if _enters_transaction_log(step)]
-        # After the decision only COMPLETE is written there.
-        between = self.steps[last_upload + 1 : puts[-2] + 1]
+        between = self.steps[last_upload + 1 : puts[-1] + 1]
         return sum(not _is_beside_an_upload(step) for step in between)
 
 

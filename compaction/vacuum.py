@@ -42,7 +42,7 @@ from txntable.offsets.offset_log import OffsetLog
 from txntable.partition.tombstoning import LARGEST_TOMBSTONING, decide_tombstoning
 from txntable.storage.object_store import ObjectMeta
 from txntable.topics.topic_log import TopicLog, known
-from txntable.transactions.transaction_log import TransactionLog
+from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLog
 from txntable.warehouse.warehouse import Warehouse
 
 _DELETED_AT_ONCE = 1000
@@ -122,8 +122,8 @@ class _Vacuum:
         wall_ms = self._context.environment.instant().wall_ms
         self._now_ms = self._context.clock.now_ms() if execute else wall_ms
         self._offsets = warehouse.offsets
-        # Before anything is listed, and once: epochs only rise, so an older view lets too much stay at worst.
-        self._producers = _statuses(warehouse.transactions)
+        # Before anything is listed, and once: epochs and ids only rise, so an older view lets too much stay at worst.
+        self._producers, self._next_producer_id = _producers_of(warehouse.transactions)
 
     def named_topic(self, name: str) -> list[VacuumLine]:
         """Vacuum the folder of a topic by its name."""
@@ -169,7 +169,8 @@ class _Vacuum:
             # A commit takes its time before its put, which may be answered a guard later.
             public=self._now_ms - public.deleted_files_retention_ms - self._context.guard_ms,
         )
-        states = TopicStates(segments, public, topic.segments.fold.open, self._producers, horizons)
+        open_here = topic.segments.fold.open
+        states = TopicStates(segments, public, open_here, self._producers, self._next_producer_id, horizons)
         root = f"{public_root(topic.name)}/"
         return lambda meta: judge_file(states, meta.path.removeprefix(root), meta.last_modified_ms)
 
@@ -249,9 +250,12 @@ class _Vacuum:
                 tally.count(one.reason, one.meta)
 
 
-def _statuses(transactions: TransactionLog) -> dict[int, ProducerStatus]:
-    transactions.refresh()
-    return {row.producer_id: _status_of(row) for row in transactions.rows()}
+def _producers_of(transactions: TransactionLog) -> tuple[dict[int, ProducerStatus], int]:
+    """Return what T says of each producer id of a transactional id, and the first one that it has not given out."""
+    with transactions.log.lock:
+        transactions.refresh()
+        statuses = {row.producer_id: _status_of(row) for row in transactions.rows()}
+        return statuses, transactions.log.table.number(NEXT_PRODUCER_ID)
 
 
 def _status_of(row: TransactionMetadata) -> ProducerStatus:

@@ -109,6 +109,8 @@ class TopicStates:
         (producer id, epoch) of the transactions with data in S that no marker has ended.
     producers : Mapping[int, ProducerStatus]
         By producer id; of one that is not there no epoch is known.
+    next_producer_id : int
+        The first one that T had not given out yet: who has got it since may be at work.
     horizons : Horizons
         What is old.
     """
@@ -117,6 +119,7 @@ class TopicStates:
     public: TableState
     open: Collection[TransactionKey]
     producers: Mapping[int, ProducerStatus]
+    next_producer_id: int
     horizons: Horizons
 
 
@@ -165,7 +168,7 @@ def _judge_unnamed(states: TopicStates, name: FileName, modified_ms: int) -> Rea
         return Reason.UNNAMED
     producer_id, epoch = name.producer
     status = states.producers.get(producer_id)
-    if status is not None and epoch >= status.epoch:
+    if producer_id >= states.next_producer_id or (status is not None and epoch >= status.epoch):
         return Reason.CURRENT_EPOCH
     # Markers are the one kind of name that is used twice: by everyone who completes the transaction.
     needed = name.producer in states.open or (status is not None and status.under_way)

@@ -170,6 +170,14 @@ class TransactionMetadata:
         """Return the row of the same decision with nothing owed."""
         return self._moved(Operation.COMPLETE, position, topics={}, groups=(), started_position=None, manifest={})
 
+    def known_complete(self) -> TransactionMetadata:
+        """Return the row as COMPLETE would leave it, at the position that it has.
+
+        For whoever has seen that nothing is owed of the decision any more (§6.4): the id's next entry is decided on it.
+        """
+        state = next_state(self.state, Operation.COMPLETE)
+        return replace(self, state=state, topics={}, groups=(), started_position=None, manifest={})
+
     def prepare_expire(self, position: int) -> TransactionMetadata:
         """Return the dead row: an order to remove the key, never stored itself."""
         return self._moved(Operation.EXPIRE, position)

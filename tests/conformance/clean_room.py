@@ -2092,6 +2092,12 @@ def decided_row(row: Json, outcome: str, slot: int, batch: BatchId, state: str) 
     )
 
 
+def completed_row(row: Json, position: int) -> Json:
+    """A decided row as COMPLETE at a position leaves it."""
+    gone = dict.fromkeys(("partitions", "groups", "started_position", "manifest"))
+    return id_row(row, state=row["state"].replace("PREPARE", "COMPLETE"), position=position, **gone)
+
+
 def id_row(row: Json, **changes: Any) -> Json:
     """A row of an id with changes, null for what goes, in its order."""
     new = {**row, **changes}
@@ -2227,6 +2233,8 @@ class Warehouse:
         self.identity = warehouse_identity(self.store.read("_warehouse.json"))
         self.t, self.o = Log(self.store, "T"), Log(self.store, "O")
         self.logs: dict[tuple[str, str], Log] = {}
+        # Of ids whose last decision owes nothing any more: its position.
+        self.known: dict[tuple[str, ...], int] = {}
         need(min(self.t.state.version, self.o.state.version) >= 0, "the warehouse lacks its transaction or offset log")
         found = self.t.state.properties.get("txntable.warehouse.id")
         need(found == self.identity["warehouse_id"], "the transaction log is of another warehouse")
@@ -2255,35 +2263,44 @@ class Warehouse:
         p = self.log("P", topic)
         p.commit("PROJECT", lambda state, now: projection(self.log("S", topic).state, state, topic, now))
 
-    def complete(self) -> list[str]:
-        """§6.4: all that is decided. The ids whose transactions this ended."""
+    def counted(self, row: Json | None) -> Json | None:
+        """§6.2: a row as it counts: what is known complete as COMPLETE would leave it."""
+        if row is None or not row["state"].startswith("PREPARE_"):
+            return row
+        is_known = self.known.get((row["transactional_id"],)) == row["position"]
+        return completed_row(row, row["position"]) if is_known else row
+
+    def bring(self) -> None:
+        """§6.4: what all that is decided owes. Then it is known complete."""
         self.t.refresh()
         t = self.t.state
-        decided = {k: r for k, r in t.rows("id").items() if r["state"].startswith("PREPARE_")}
-        if not decided:
-            return []
+        rows = t.rows("id").items()
+        decided = {k: r for k, r in rows if r["state"].startswith("PREPARE_") and self.known.get(k) != r["position"]}
         owed = sorted(decided.values(), key=lambda r: r["decision"]["position"])
         topics = {i: p["name"] for r in owed for i, p in r.get("partitions", {}).items()}
         for topic_id, name in topics.items():
             self._mark(t, topic_id, name, [r for r in owed if topic_id in r.get("partitions", {})])
         if any("groups" in r for r in owed):
             self._settle(t, owed)
+        self.known.update({k: r["position"] for k, r in decided.items()})
+
+    def complete(self) -> list[str]:
+        """§6.4: all that is decided. The ids whose rows say so by this."""
+        self.bring()
         done: list[str] = []
 
         def decide(state: State, now: int) -> list[Action] | None:
             done.clear()
             actions: list[Action] = []
-            for key, row in decided.items():
-                new = state.rows("id").get(key)
-                if new and new["state"] == row["state"] and new["decision"] == row["decision"]:
-                    to = row["state"].replace("PREPARE", "COMPLETE")
-                    gone = dict.fromkeys(("partitions", "groups", "started_position", "manifest"))
-                    new = id_row(new, state=to, position=state.version + 1, **gone)
-                    actions.append(self._keyed(self.t, "id", new, now))
-                    done.append(new["transactional_id"])
+            for key, position in self.known.items():
+                row = state.rows("id").get(key)
+                if row and row["position"] == position and row["state"].startswith("PREPARE_"):
+                    actions.append(self._keyed(self.t, "id", completed_row(row, state.version + 1), now))
+                    done.append(row["transactional_id"])
             return actions or None
 
-        self.t.commit("COMPLETE", decide)
+        if self.known:
+            self.t.commit("COMPLETE", decide)
         return done
 
     def _mark(self, t: State, topic_id: str, name: str, rows: list[Json]) -> None:
@@ -2363,7 +2380,7 @@ class Warehouse:
         result: list[Json] = []
 
         def decide(state: State, now: int) -> list[Action] | None:
-            row = state.rows("id").get((transactional_id,))
+            row = self.counted(state.rows("id").get((transactional_id,)))
             new = change(state, row)
             result[:] = [new or row or {}]
             if new is None:
@@ -2397,9 +2414,9 @@ class Warehouse:
         ]
 
     def records(self, topic: str, isolation: str, position: int | None = None) -> Iterator[Json]:
-        """§10. What is decided is completed and published before."""
+        """§10. What is decided is published before."""
         self.topic(topic)
-        self.complete()
+        self.bring()
         self.project(topic)
         s = self.log("S" if isolation == "read_uncommitted" else "P", topic).state
         columns = parse_schema(s.properties["txntable.topic.schema"])
@@ -2450,9 +2467,9 @@ class TransactionalProducer:
         self.carried: dict[tuple[str, str], list[tuple[Segment, Json]]] = {}
 
     def init(self) -> tuple[int, int]:
-        """§6.3: what is decided is completed, what is ongoing aborted; then a new epoch. A prepared one stays."""
+        """§6.3: what is decided is completed or known so, what is ongoing aborted; then a new epoch. PREPARED stays."""
         while True:
-            self.w.complete()
+            self.w.bring()
 
             def change(state: State, row: Json | None) -> Json | None:
                 slot = state.version + 1
@@ -2659,10 +2676,10 @@ class TransactionalProducer:
 
         self.w.change_id("PREPARE", self.id, change)
 
-    def finish(self, outcome: str, batch: BatchId = None, token: str | None = None) -> None:
-        """COMMIT or ABORT, and the completion."""
-        self.decide(outcome, batch, token)
-        self.w.complete()
+    def finish(self, outcome: str, batch: BatchId = None, leave_complete: bool = False) -> None:
+        """COMMIT or ABORT, and what it owes; COMPLETE may be left to the id's next entry."""
+        self.decide(outcome, batch)
+        self.w.bring() if leave_complete else self.w.complete()
 
     def decide(self, outcome: str, batch: BatchId = None, token: str | None = None) -> None:
         """COMMIT or ABORT."""
@@ -2717,7 +2734,7 @@ def transact(w: Warehouse, args: argparse.Namespace) -> None:
         if args.end == "decide":
             producer.decide("COMMIT", args.batch)
         elif args.end != "leave":
-            producer.finish(args.end.upper(), args.batch)
+            producer.finish(args.end.upper(), args.batch, args.leave_complete)
     except Refused:
         with contextlib.suppress(Refused):  # it is another's already, or is given up
             producer.finish("ABORT")
@@ -2749,6 +2766,7 @@ def arguments() -> argparse.ArgumentParser:
     write.add_argument("--values", help="a JSON array of objects")
     write.add_argument("--end", choices=["commit", "abort", "leave", "decide"], default="commit")
     write.add_argument("--carry", action="store_true", help="the commit's decision appends the records")
+    write.add_argument("--leave-complete", action="store_true", help="COMPLETE is left to the id's next entry")
     write.add_argument("--batch", help="a batch name")
     write.add_argument("--group")
     write.add_argument("--offsets", help='{"<partition>": <offset>} of the topic, for the group')

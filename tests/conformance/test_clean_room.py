@@ -70,7 +70,7 @@ def test_clean_room_agrees_with_every_vector(capsys: pytest.CaptureFixture[str])
 
 
 def test_each_reads_what_the_other_committed(warehouse: Warehouse) -> None:
-    transact(warehouse, "ann", 5)
+    transact(warehouse, "ann", 5, "--leave-complete")
     with warehouse.producer("ours") as producer:
         producer.init_transactions()
         with producer.transaction() as txn:
@@ -96,7 +96,7 @@ def test_what_a_decision_of_the_clean_room_carries_is_appended_by_the_product_an
 def test_what_a_decision_of_the_product_carries_is_appended_by_the_clean_room_and_once(warehouse: Warehouse) -> None:
     with pytest.MonkeyPatch.context() as patch, warehouse.producer("ours") as producer:
         producer.init_transactions()
-        patch.setattr(Completer, "complete", lambda completer, transactional_id: 0)
+        patch.setattr(Completer, "bring", lambda completer, transactional_id: None)
         with producer.transaction() as txn:
             txn.send("money", row={"account": "ben", "amount": 7}, partition=1)
             txn.send("money", row={"account": "ann", "amount": 5}, partition=0)
@@ -106,6 +106,26 @@ def test_what_a_decision_of_the_product_carries_is_appended_by_the_clean_room_an
     assert completed == {"completed": ["ours"]}
     assert amounts_read(warehouse) == [("ann", 5), ("ben", 7)]
     assert amounts(warehouse) == [("ann", 5), ("ben", 7)]
+
+
+def test_each_goes_on_from_what_the_other_decided_and_did_not_write_complete_for(warehouse: Warehouse) -> None:
+    transact(warehouse, "etl", 5, "--leave-complete")
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+    with producer.transaction() as txn:
+        txn.send("money", row={"account": "ben", "amount": 7}, partition=1)
+    transact(warehouse, "etl", 9, "--leave-complete", "--carry")
+
+    assert operations(warehouse)[-5:] == ["COMMIT", "INIT", "COMMIT", "INIT", "COMMIT"]
+    expected = sorted([("etl", 5), ("cash", -5), ("ben", 7), ("etl", 9), ("cash", -9)])
+    assert amounts_read(warehouse) == amounts_read(warehouse, "snapshot") == amounts(warehouse) == expected
+
+
+def operations(warehouse: Warehouse) -> list[str]:
+    """What the entries of T say that they did."""
+    folder = Path(warehouse.url.removeprefix("file://"), "system/transaction_log/_delta_log")
+    entries = [path.read_text().splitlines()[0] for path in sorted(folder.glob("0*.json"))]
+    return [json.loads(line)["commitInfo"]["operation"] for line in entries]
 
 
 def test_what_one_aborts_the_other_does_not_show(warehouse: Warehouse) -> None:

@@ -75,6 +75,7 @@ def transact_in_the_clean_room(run: Run, transactional_id: str) -> None:
         txn, end, writes = f"{transactional_id} c{number}", ENDS[number % len(ENDS)], run.transfer()
         values = json.dumps(rows_of(writes))
         arguments = [transactional_id, "--topic", TOPIC, "--partition", "0", "--values", values, "--end", end]
+        arguments += ["--leave-complete"] if number % 3 else []
         # One command does all of it: each of its calls may have been made at any time in between.
         with (
             recorder.calling(Init(transactional_id)) as init,

@@ -25,6 +25,8 @@ class ManualEnvironment:
         The wall clock at the start, in ms since 1970.
     """
 
+    has_background = False
+
     def __init__(self, seed: int = 0, wall_ms: int = START_MS) -> None:
         self._seed = seed
         self._random = random.Random(seed)

@@ -30,7 +30,8 @@ def main() -> None:
             _show(found[-1])
             if given.results is not None:
                 # After each: a long exploration that is ended leaves what it found.
-                given.results.write_text(json.dumps({"exploration": [asdict(each) for each in found]}, indent=1) + "\n")
+                told = [{**asdict(each), "named": dict(sorted(each.named.items()))} for each in found]
+                given.results.write_text(json.dumps({"exploration": told}, indent=1) + "\n")
 
 
 def _show(figures: Figures) -> None:

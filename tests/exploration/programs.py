@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.exploration import appends, fencing, manifests, offsets, transactions, upkeep
+from tests.exploration import appends, fencing, manifests, offsets, series, transactions, upkeep
 
 PROGRAMS = tuple(
-    program for module in (transactions, manifests, fencing, appends, offsets, upkeep) for program in module.PROGRAMS
+    program
+    for module in (transactions, manifests, series, fencing, appends, offsets, upkeep)
+    for program in module.PROGRAMS
 )
 BOUNDS = {"small": 0, "large": 1}
 """Which of a program's bounds; not every program has the small one."""

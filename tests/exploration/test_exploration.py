@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,16 +18,21 @@ from tests.exploration.offsets import REBALANCE
 from tests.exploration.process_tree import Actor, Code
 from tests.exploration.program import Bound, End, Program
 from tests.exploration.programs import BOUNDS, PROGRAMS
+from tests.exploration.series import COMPLETER
 from tests.exploration.upkeep import CLEANUP
 from tests.simulation.site import Site
 from txntable.compaction.vacuum_plan import ProducerStatus
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import InitRequest, ProducerIdentity, Transition
-from txntable.coordinator.transaction_shard import init_producer
+from txntable.coordinator.transaction_shard import complete, init_producer
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import StoreUnavailableError
 from txntable.log.delta_log import DeltaLog
+from txntable.log.keyed_log import RowChange
 from txntable.log.outcome import Committed
+from txntable.log.table_state import TableState
+from txntable.transactions.completion import Completer
+from txntable.transactions.transaction_rows import id_columns
 
 SMALL = [program for program in PROGRAMS if program.bounds[BOUNDS["small"]] is not None]
 
@@ -156,11 +161,31 @@ def what_a_decision_carries_is_appended_before_it(patch: pytest.MonkeyPatch) -> 
     patch.setattr("txntable.partition.manifest.LARGEST_MANIFEST_BYTES", 10)
 
 
+def complete_is_decided_on_what_was_seen(patch: pytest.MonkeyPatch) -> None:
+    def record(completer: Completer, ids: Collection[str] | None = None) -> int:
+        transactions = completer.transactions
+        rows = [row for row in transactions.log.fold.unrecorded() if ids is None or row.transactional_id in ids]
+
+        def request(table: TableState) -> RowChange[int]:
+            done = [complete(row, row.position, table.next_version).row for row in rows]
+            return RowChange(len(rows), [id_columns(row) for row in done if row is not None])
+
+        return transactions.run("COMPLETE", request) if rows else 0
+
+    patch.setattr(Completer, "record", record)
+
+
+def what_was_decided_is_taken_for_complete(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Completer, "bring_row", lambda completer, row: completer.transactions.know_complete(lambda _: True))
+
+
 @pytest.mark.parametrize(
     ("take_away", "program", "found"),
     [
         (what_a_decision_carries_is_appended_before_it, FENCE_OF_CARRIED, "carried was appended before its decision"),
         (vacuum_takes_the_next_epoch_for_that_of_a_decision, VACUUM_OF_DECIDED, "dangling reference"),
+        (complete_is_decided_on_what_was_seen, COMPLETER, "an epoch fell"),
+        (what_was_decided_is_taken_for_complete, COMPLETER, r"x: \['asked x', "),
         (append_is_not_verified, FORGET, "a transaction hangs"),
         (a_decided_transaction_is_forgotten_by_init, FENCE, "a transaction hangs"),
         (an_append_is_decided_on_a_stale_state, IDEMPOTENT, "offsets of t-0"),

@@ -41,6 +41,9 @@ def decided() -> Site:
     return site
 
 
+COMPLETE_OF_BOTH = "COMPLETE of several rows in one commit"
+
+
 def completing(actor: Actor) -> None:
     warehouse = actor.open()
     actor.ready()
@@ -64,9 +67,9 @@ def done_for_both(look: Look) -> set[str]:
     """What one commit did for two transactions."""
     names = set()
     if any(entry.operation == "MARKERS" and len(entry.rows()) > 1 for entry in look.segments()):
-        names.add(BOTH_AT_ONCE[0])
+        names.add(BOTH_AT_ONCE)
     if any(len(entry.states()) > 1 for entry in look.log if entry.operation == "COMPLETE"):
-        names.add(BOTH_AT_ONCE[1])
+        names.add(COMPLETE_OF_BOTH)
     if not any(entry.operation == "COMPLETE" for entry in look.log):
         names.add("both died before COMPLETE")
     return names
@@ -77,7 +80,7 @@ COMPLETERS = Program(
     decided,
     {"one": completing, "other": completing},
     completed,
-    frozenset({*BOTH_AT_ONCE, "told: completed 2", "told: completed 0", "told: killed"}),
+    frozenset({BOTH_AT_ONCE, COMPLETE_OF_BOTH, "told: completed 2", "told: completed 0", "told: killed"}),
     (Bound(kills=1), Bound(kills=2, faults=1)),
 )
 

@@ -162,6 +162,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "ending_offsets": BOUNDS,
     },
     "Warehouse.snapshot": {"as_of": AS_OF},
+    "Warehouse.snapshot_of": {"topic": TOPIC, "as_of": AS_OF},
     "Warehouse.topic_log": {"name": TOPIC},
     "Warehouse.topic_reader": {"name": TOPIC},
     "Snapshot.committed_offsets": {"group": GROUP},

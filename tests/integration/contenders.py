@@ -235,9 +235,12 @@ def check_offsets(warehouse: Warehouse) -> None:
 
 
 def check_nothing_is_open(warehouse: Warehouse) -> None:
-    """No transaction is under way, and no data waits for a marker."""
+    """No transaction is under way, nothing is owed of what is decided, and no data waits for a marker."""
     warehouse.transactions.refresh()
-    assert warehouse.transactions.log.fold.under_way == {}
+    fold = warehouse.transactions.log.fold
+    warehouse.completer.look_at(fold.decided())
+    assert fold.incomplete() == []
+    assert list(fold.under_way.values()) == fold.unrecorded()
     log = warehouse.topic_log(TOPIC).segments
     log.refresh()
     assert log.fold.open == {}

@@ -154,7 +154,7 @@ def fill(guarded: Guarded) -> Guarded:
         producer.send("t", row={"account": f"a{number}", "amount": number})
         producer.send_offsets_to_transaction({TopicPartition("t", 0): number + 1}, "g")
         if number == 2:
-            producer._coordinator.try_complete = lambda transactional_id: None  # type: ignore[method-assign]
+            producer._coordinator.try_bring = lambda transactional_id: None  # type: ignore[method-assign]
         producer.commit_transaction()
     return guarded
 

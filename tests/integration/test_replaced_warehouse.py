@@ -47,6 +47,8 @@ def filled(warehouse: Warehouse, name: str, transactions: int) -> Producer:
     producer.init_transactions()
     for number in range(transactions):
         transfer(producer, f"{name} {number}")
+    # COMPLETE of the last one is no late put then.
+    warehouse.complete()
     return producer
 
 

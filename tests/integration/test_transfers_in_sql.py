@@ -33,6 +33,8 @@ SNAPSHOTS, TRANSFERS = 40, 25
 def warehouse(tmp_path: Path) -> Warehouse:
     made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
     open_accounts(made)
+    # Its producer goes on with nothing: until it says COMPLETE, plain SQL counts its transaction as not there yet.
+    made.complete()
     return made
 
 
@@ -77,6 +79,17 @@ def test_sum_never_changes_in_sql_snapshots_while_others_move_money(warehouse: W
     assert positions == sorted(positions)
     assert len(positions) == SNAPSHOTS
     assert number(MONEY, newest_tables(warehouse.url)) == TOTAL, "at rest all is published"
+
+
+def test_position_in_sql_follows_a_series_one_transaction_behind_and_comes_up_at_its_end(warehouse: Warehouse) -> None:
+    producer = started(warehouse, "teller")
+    for _ in range(3):
+        transfer(producer, "teller", random.Random(0))
+    (decided,) = warehouse.transactions.log.fold.decided()
+
+    assert position_in(warehouse.url) == decided.position - 1
+    producer.close()
+    assert position_in(warehouse.url) == decided.position + 1, "that of COMPLETE"
 
 
 def test_newest_tables_alone_show_money_made_or_lost_in_sql(warehouse: Warehouse) -> None:

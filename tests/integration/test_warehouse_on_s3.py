@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +17,17 @@ from txntable.errors import WarehouseAlreadyExistsError, WarehouseNotFoundError
 from txntable.format.records import TopicPartition
 from txntable.testing.moto_server import LockedMotoServer
 from txntable.warehouse.warehouse import Warehouse
+
+# What a script does whose author does not close anything.
+ENDS_WITHOUT_CLOSE = """
+import json, sys
+from txntable import Warehouse
+producer = Warehouse.open(sys.argv[1], storage_options=json.loads(sys.argv[2])).producer("etl")
+producer.init_transactions()
+for amount in range(3):
+    with producer.transaction() as txn:
+        txn.send("t", row={"account": "a", "amount": amount})
+"""
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +87,7 @@ def test_racing_producers_with_handles_of_their_own_lose_nothing(server: LockedM
 
 
 def test_steady_transaction_makes_few_requests_and_no_list(server: LockedMotoServer) -> None:
-    """Seven requests beside the segment's own put, and one small GET beside each of the four commits' puts."""
+    """The marker's file and three commits beside the segment's own put, with a small GET each, and two more GETs."""
     warehouse = create(server, "counted")
     warehouse.admin().create_topic("t", partitions=1, schema=TWO_COLUMNS)
     producer = warehouse.producer("etl")
@@ -88,7 +102,7 @@ def test_steady_transaction_makes_few_requests_and_no_list(server: LockedMotoSer
     transaction()
 
     # One of the puts is the segment's own; a LIST would be a second GET, of the bucket.
-    assert dict(server.requests) == {"PUT": 6, "GET": 6}
+    assert dict(server.requests) == {"PUT": 5, "GET": 5}
 
 
 def test_steady_transaction_with_offsets_makes_three_more_puts_and_no_list(server: LockedMotoServer) -> None:
@@ -108,4 +122,18 @@ def test_steady_transaction_with_offsets_makes_three_more_puts_and_no_list(serve
     server.requests.clear()
     transaction(3)
 
-    assert dict(server.requests) == {"PUT": 9, "GET": 10}
+    assert dict(server.requests) == {"PUT": 8, "GET": 9}
+
+
+def test_complete_of_the_last_transaction_is_written_when_the_process_ends(server: LockedMotoServer) -> None:
+    """Else plain SQL, which asks T alone how far it may read, would wait for the coordinator job."""
+    warehouse = create(server, "ended")
+    warehouse.admin().create_topic("t", partitions=1, schema=TWO_COLUMNS)
+    command = [sys.executable, "-c", ENDS_WITHOUT_CLOSE, warehouse.url, json.dumps(dict(server.storage_options))]
+
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert told.stderr == ""
+    warehouse.transactions.refresh()
+    assert warehouse.transactions.log.fold.under_way == {}
+    assert [row["amount"] for row in published(warehouse, "t")] == [0, 1, 2]

@@ -163,8 +163,8 @@ BEHAVIOURS = (
     Behaviour(
         "44",
         "A coordinator that lost its partition drops the markers it had queued.",
-        {JOB: ["test_job_fenced_between_two_completions_writes_no_marker_of_the_second"]},
-        "Nothing is queued; a coordinator job that lost its lease writes no more markers.",
+        {JOB: ["test_job_fenced_after_the_work_of_completions_writes_no_complete"]},
+        "Nothing is queued; a coordinator job that sees that it lost its lease writes nothing more.",
     ),
     Behaviour(
         "45",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.exploration.explorer import Explorer
 from tests.exploration.fencing import FENCE_AND_GO_ON, FORGET
 from tests.exploration.program import Bound, Program
+from tests.exploration.series import DIFFERENT_TOPICS
 from tests.exploration.upkeep import CLEANUP
 from tests.simulation.turns import Turns, World
 
@@ -28,5 +29,6 @@ class Explored:
 EXPLORED: Mapping[str, World] = {
     "every-order-forgotten-fence": Explored(FORGET, Bound()),
     "every-order-fence-and-go-on": Explored(FENCE_AND_GO_ON, Bound()),
+    "every-order-different-topics": Explored(DIFFERENT_TOPICS, Bound()),
     "every-order-cleaned-slot": Explored(CLEANUP, Bound(jumps=1)),
 }

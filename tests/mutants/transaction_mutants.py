@@ -177,37 +177,52 @@ TRANSACTION_MUTANTS = (
         Killer("onlookers"),
     ),
     Mutant(
-        "complete-above-what-was-done",
-        "the row of a transaction that was decided after the work was begun says COMPLETE too",
-        "6.4",
-        (
-            Edit(
-                _COMPLETION,
-                "                if row.position <= through\n                and row.topics",
-                "                if row.topics",
-            ),
-        ),
-        Killer("answers", 13),
-    ),
-    Mutant(
         "complete-with-other-topics",
         "the row of a transaction that enrolled more topics than were brought up says COMPLETE too",
         "6.4",
         (
             Edit(
                 _COMPLETION,
-                "                and row.topics.keys() <= completed.topics.keys()\n",
+                "                and other.topics.keys() <= row.topics.keys()\n",
                 "",
             ),
         ),
-        Killer("answers", 115),
+        Killer("every-order-different-topics", 0, runs=1),
     ),
     Mutant(
         "complete-without-its-offsets",
         "the row of a transaction with groups says COMPLETE though only records were brought up",
         "6.4",
-        (Edit(_COMPLETION, "                and bool(row.groups) <= bool(completed.groups)\n", ""),),
-        Killer("offsets", 212),
+        (Edit(_COMPLETION, "                and bool(other.groups) <= bool(row.groups)\n", ""),),
+        Killer("offsets", 281),
+    ),
+    Mutant(
+        "known-before-it-is-published",
+        "who meets a decision knows it complete before its topics' public tables say so",
+        "6.4",
+        (Edit(_COMPLETION, "shown.get(topic_id, 0) >= row.position for", "shown.get(topic_id, 0) >= 0 for"),),
+        Killer("bank", 1),
+    ),
+    Mutant(
+        "known-before-its-offsets-are-settled",
+        "who meets a decision with groups knows it complete by its topics alone",
+        "6.4",
+        (Edit(_COMPLETION, "                and (settled >= row.position or not row.groups)\n", ""),),
+        Killer("offsets", 1),
+    ),
+    Mutant(
+        "complete-of-what-was-seen",
+        "COMPLETE is decided on the row that was seen, and not on the one below its slot",
+        "6.4",
+        (
+            Edit(
+                _COMPLETION,
+                "        def request(table: TableState) -> RowChange[int]:\n            now",
+                "        seen = due()\n\n        def request(table: TableState) -> RowChange[int]:\n            now",
+            ),
+            Edit(_COMPLETION, "for row in due()[:LARGEST_COMMIT_ROWS]", "for row in seen[:LARGEST_COMMIT_ROWS]"),
+        ),
+        Killer("bank", 58),
     ),
     Mutant(
         "markers-by-two-readings",

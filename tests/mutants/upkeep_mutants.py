@@ -201,8 +201,8 @@ UPKEEP_MUTANTS = (
         (
             Edit(
                 _PLAN,
-                "    if status is not None and epoch >= status.epoch:\n",
-                "    if status is not None and epoch > status.epoch:\n",
+                "(status is not None and epoch >= status.epoch):\n",
+                "(status is not None and epoch > status.epoch):\n",
             ),
         ),
         Killer("onlookers", 174),

@@ -17,7 +17,7 @@ from tests.checker.gathering import Stored, gather
 from tests.checker.operations import FetchOffsets, Init, Level, Poll, Read, Topics
 from tests.simulation.actor import DAY_MS
 from tests.simulation.exchange import ExternalDatabase
-from tests.simulation.history import SegmentsHistory, TransactionHistory, check_numbers, folded
+from tests.simulation.history import SegmentsHistory, TransactionHistory, check_completion, check_numbers, folded
 from tests.simulation.journal import Journal, Witness
 from tests.simulation.raw_history import check_history
 from tests.simulation.recorded import RecordedProducer, read
@@ -144,6 +144,7 @@ def check_logs(
     check_files(site, fresh)
     check_history(site)
     log = TransactionHistory.read(site)
+    check_completion(site, log)
     check_orders(database, log)
     check_batches(journal, log)
     for topic in sorted(names):

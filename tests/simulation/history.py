@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.bank import SETTINGS
@@ -17,10 +17,11 @@ from tests.simulation.decoding import entry_of
 from tests.simulation.turns import ManySite
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path, segments_root
-from txntable.log.actions import Add, Commit, Remove, Txn
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path, segments_root
+from txntable.log.actions import Add, Commit, Metadata, Remove, Txn
 from txntable.log.fold import Fold
 from txntable.log.table_state import TableState
+from txntable.segments.topic_metadata import settings_of
 
 # In-commit times run ahead of the store's where many commits fall into one moment.
 LEEWAY_MS = 5_000
@@ -65,6 +66,8 @@ class TransactionHistory:
     times_ms: list[int] = field(default_factory=list)
     next_producer_id: int = 0
     coordinator_epoch: int = 0
+    # Decided rows that had no COMPLETE of their own, with the version that came after them.
+    replaced: list[tuple[int, TransactionMetadata]] = field(default_factory=list)
     # How a token's transaction ended: the operation.
     tokens: dict[str, str] = field(default_factory=dict)
     # (transactional id, batch id) -> how often it was committed, each time after it had been forgotten.
@@ -110,9 +113,12 @@ class TransactionHistory:
             assert operation in ("COMMIT", "ABORT", "TERMINATE"), f"{operation} of {before}"
             assert before.token is not None, f"prepared without a token: {before}"
             self.tokens[before.token] = operation
-        if before.state.is_decided:
-            same = (operation, row.decision) == ("COMPLETE", before.decision)
-            assert same, f"{operation} of a decided transaction, or its decision changed: {row}"
+        if before.state.is_decided and operation == "COMPLETE":
+            assert row.decision == before.decision, f"completed, and its decision changed: {row}"
+        elif before.state.is_decided:
+            decided_now = row.decision is not None and row.decision.position == commit.version
+            assert decided_now or row.decision == before.decision, f"{operation} changed what was decided: {row}"
+            self.replaced.append((commit.version, before))
         if operation == "TIME_OUT":
             assert before.state is state.ONGOING, f"timed out, and not ongoing: {before}"
             assert before.started_position is not None, f"ongoing, and never started: {before}"
@@ -139,6 +145,45 @@ class TransactionHistory:
             assert isinstance(batch["batch_id"], str), f"an integer is never forgotten: {batch}"
             known_ms = commit.info.timestamp_ms - batch["decided_at_ms"]
             assert known_ms > SETTINGS.batch_retention_ms - LEEWAY_MS, f"forgotten after {known_ms} ms: {batch}"
+
+
+def check_completion(site: ManySite, log: TransactionHistory) -> None:
+    """Where a decided row was followed by the id's next entry, all that it owed stood in P and O before.
+
+    Told by the order in which entries came to the store, over all logs.
+    """
+    stored = site.objects.entries  # type: ignore[attr-defined]
+    replaced = dict(log.replaced)
+    shown: dict[str, int] = defaultdict(int)
+    live: dict[str, str] = {}
+    for path, data in stored.items():
+        root, _, name = path.partition("/_delta_log/")
+        if not name.endswith(".json"):
+            continue
+        version = int(name.removesuffix(".json"))
+        if root == TRANSACTION_LOG_ROOT:
+            before = replaced.get(version)
+            if before is not None:
+                _require_complete(before, shown, live)
+            continue
+        commit = entry_of(version, data, path)
+        numbers = [each for each in commit.actions if isinstance(each, Txn)]
+        if root == OFFSET_LOG_ROOT:
+            shown.update({each.app_id: each.version for each in numbers})
+        elif root.endswith("/_segments"):
+            for each in commit.actions:
+                if isinstance(each, Metadata):
+                    settings = settings_of(root.split("/")[1], each)
+                    live[root] = "" if settings.deleted else settings.topic_id
+        else:
+            shown.update({each.app_id: each.version for each in numbers if each.app_id.startswith("decided_through/")})
+
+
+def _require_complete(before: TransactionMetadata, shown: Mapping[str, int], live: Mapping[str, str]) -> None:
+    for topic_id in before.topics:
+        done = shown[f"decided_through/{topic_id}"] >= before.position or topic_id not in live.values()
+        assert done, f"replaced before topic {topic_id} had what it owes: {before}"
+    assert not before.groups or shown["decided_through"] >= before.position, f"replaced before O settled it: {before}"
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ def transfer(warehouse: Warehouse) -> None:
     producer.flush()
     send(producer, "more")
     producer.commit_transaction()
+    producer.close()
 
 
 def abort(warehouse: Warehouse) -> None:

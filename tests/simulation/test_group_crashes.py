@@ -40,6 +40,7 @@ def copy(warehouse: Warehouse) -> None:
         producer.send("credit", row={"account": f"copy {number}", "amount": 1})
     producer.send_offsets_to_transaction({IN: OffsetAndMetadata(2)}, GROUP)
     producer.commit_transaction()
+    producer.close()
 
 
 def abort_copy(warehouse: Warehouse) -> None:

@@ -50,7 +50,7 @@ def test_commit_walks_no_open_transaction_and_no_pending_offset(
     offsets = crowded.offsets.log.fold.offsets
     assert offsets["group of mine"]["t", 0].committed is not None
     assert all(offsets[f"group of other{number}"]["t", 0].pending for number in range(OTHERS))
-    assert crowded.transactions.log.fold.decided() == []
+    assert crowded.transactions.log.fold.incomplete() == []
     for each in guarded:
         each.walkable = True
 

@@ -309,7 +309,7 @@ def test_snapshot_of_a_reader_stops_below_what_it_may_not_complete(site: Site) -
         producer.send("t", row={"account": "a", "amount": number})
         producer.flush()
         if number == 1:
-            producer._coordinator.try_complete = lambda transactional_id: None  # type: ignore[method-assign]
+            producer._coordinator.try_bring = lambda transactional_id: None  # type: ignore[method-assign]
         producer.commit_transaction()
         row = warehouse.transactions.row("etl")
         assert row is not None

@@ -65,7 +65,7 @@ class Admin(OfOneProcess):
         # The client uses settings that it has altered itself.
         self._topics = TopicAdmin(completer.offsets, topic_log, lambda: warehouse.settings)
         self._groups = GroupAdmin(completer, topic_log)
-        self._shown = TransactionAdmin(completer.transactions, topic_log)
+        self._shown = TransactionAdmin(completer, topic_log)
         client = CoordinatorClient(completer, topic_log, settings.transaction_max_timeout_ms)
         self._aborter = TransactionAborter(completer.transactions, completer, self._shown, client)
 

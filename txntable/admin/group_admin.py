@@ -152,7 +152,7 @@ class GroupAdmin:
             )
         # What is decided counts; who may not write sees it once others have settled it.
         with suppress(StorePermissionError):
-            self._completer.complete_decided()
+            self._completer.bring_decided()
         if partitions is None:
             self._offsets.refresh()
             wanted = [TopicPartition(*each) for each in sorted(self._offsets.offsets(group))]

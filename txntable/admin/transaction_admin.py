@@ -28,7 +28,8 @@ from txntable.format.records import TopicPartition
 from txntable.format.topic import TopicSettings
 from txntable.partition.open_transactions import OpenInPartition, open_in_topic
 from txntable.topics.topic_log import TopicLog
-from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLog
+from txntable.transactions.completion import Completer
+from txntable.transactions.transaction_log import NEXT_PRODUCER_ID
 
 
 class TransactionAdmin:
@@ -36,21 +37,22 @@ class TransactionAdmin:
 
     Parameters
     ----------
-    transactions : TransactionLog
-        T.
+    completer : Completer
+        Knows T, and tells what is complete.
     topic_log : callable
         Topic name -> its logs.
     """
 
-    def __init__(self, transactions: TransactionLog, topic_log: Callable[[str], TopicLog]) -> None:
-        self._transactions, self.topic_log = transactions, topic_log
-        self._context = transactions.context
+    def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog]) -> None:
+        self._transactions, self.topic_log = completer.transactions, topic_log
+        self._look_at = completer.look_at
+        self._context = completer.transactions.context
 
     # -- transactional ids ------------------------------------------------------------------
 
     def listing(self, wanted: TransactionFilter) -> list[TransactionMetadata]:
         """Return the rows that pass a filter, sorted by transactional id."""
-        self._transactions.refresh()
+        self._look_at(self._transactions.look(self._transactions.log.fold.incomplete))
         rows = sorted(filter(wanted.takes, self._transactions.rows()), key=lambda row: row.transactional_id)
         if wanted.duration_ms is None:
             return rows
@@ -71,8 +73,9 @@ class TransactionAdmin:
         """Describe transactional ids."""
         for transactional_id in listed(transactional_ids, "ids"):
             check_name(transactional_id, "a transactional id")
+        incomplete = self._transactions.look(self._transactions.log.fold.incomplete)
+        self._look_at([row for row in incomplete if row.transactional_id in transactional_ids])
         with self._transactions.log.lock:
-            self._transactions.refresh()
             rows = {found: self._transactions.row(found) for found in transactional_ids}
         described = {}
         for transactional_id, row in rows.items():

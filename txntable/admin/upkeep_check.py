@@ -58,7 +58,7 @@ class UpkeepCheck:
         self._transactions, self._offsets = completer.transactions, completer.offsets
         self._topic_log, self._settings, self._limits = topic_log, settings, limits
         self._context = self._transactions.context
-        self._admin = TransactionAdmin(self._transactions, topic_log)
+        self._admin = TransactionAdmin(completer, topic_log)
         self._now_ms = self._context.environment.instant().wall_ms
 
     def run(self) -> list[Finding]:

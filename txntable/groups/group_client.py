@@ -360,7 +360,7 @@ class GroupClient(OfOneProcess):
         try:
             if row is None or not (row.state.is_decided or self._completer.time_out(row)):
                 return False
-            self._completer.complete(row.transactional_id)
+            self._completer.look_and_bring(row.transactional_id)
         except StorePermissionError:
             # Who may not write waits for who may.
             return False

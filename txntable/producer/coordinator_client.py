@@ -137,7 +137,7 @@ class CoordinatorClient:
                     return answer
             except ConcurrentTransactionsError:
                 pass
-            self._completer.complete(transactional_id)
+            self._completer.look_and_bring(transactional_id)
         raise ConcurrentTransactionsError(
             "other producers with this transactional id keep beginning transactions; call again",
             transactional_id=transactional_id,
@@ -209,15 +209,15 @@ class CoordinatorClient:
         try:
             self._offsets.request("SEND OFFSETS", offsets.group, request)
         except UnstableOffsetCommitError:
-            self._completer.complete_decided()
+            self._completer.bring_decided()
             self._offsets.request("SEND OFFSETS", offsets.group, request)
 
     def _request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
-        """Make a request; when the id's last transaction was left to others to complete, complete it first."""
+        """Make a request; when the id's last transaction was left to others, see first that nothing is owed of it."""
         try:
             return self._transactions.request(operation, transactional_id, request)
         except ConcurrentTransactionsError:
-            self._completer.complete(transactional_id)
+            self._completer.look_and_bring(transactional_id)
             return self._transactions.request(operation, transactional_id, request)
 
     def _newest_row(self, transactional_id: str, after: LogView[Any] | None = None) -> TransactionMetadata | None:
@@ -274,7 +274,7 @@ class CoordinatorClient:
         owner = ProducerIdentity(row.producer_id, row.producer_epoch, token)
         if outcome is Outcome.COMMIT and owner != replace(holder, token=token):
             self.end(transactional_id, owner, Ending(outcome))
-            self.try_complete(transactional_id)
+            self.try_bring(transactional_id)
             return None
         return outcome
 
@@ -323,9 +323,21 @@ class CoordinatorClient:
 
         return self._request(ending.outcome.value, transactional_id, request)
 
-    def try_complete(self, transactional_id: str) -> None:
-        """Complete one's own decision; what fails here is left to others."""
+    def try_bring(self, transactional_id: str) -> None:
+        """Do what one's own decision owes; what fails here is left to others, and COMPLETE to the id's next entry."""
         try:
-            self._completer.complete(transactional_id)
+            self._completer.bring(transactional_id)
+        except TxnTableError as error:
+            logger.warning("the transaction is decided; others will complete it: %s", error)
+        else:
+            self._completer.complete_soon(transactional_id)
+
+    def try_record(self, transactional_id: str) -> None:
+        """Write COMPLETE for the id's last transaction, when it will have no next entry; raises nothing, as the other.
+
+        Where it is not known complete by now nothing is written.
+        """
+        try:
+            self._completer.record_last(transactional_id)
         except TxnTableError as error:
             logger.warning("the transaction is decided; others will complete it: %s", error)

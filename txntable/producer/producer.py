@@ -497,7 +497,7 @@ class Producer(OfOneProcess):
             # Decided: from here on nothing that fails may look like a failed commit.
             if ending.manifest:
                 self._outbox.decided()
-            self._coordinator.try_complete(transactional_id)
+            self._coordinator.try_bring(transactional_id)
             self._outbox.deliver_decided()
         self._outbox.restart(producer)
         self._status.reach(ClientState.READY)
@@ -510,7 +510,7 @@ class Producer(OfOneProcess):
     def _tell_offsets(self, transactional_id: str) -> None:
         """Complete what an earlier commit has left to others, if its records' offsets are not told yet."""
         if not self._outbox.deliver_decided():
-            self._coordinator.try_complete(transactional_id)
+            self._coordinator.try_bring(transactional_id)
             self._outbox.deliver_decided()
 
     @contextmanager
@@ -555,6 +555,7 @@ class Producer(OfOneProcess):
         if self.config.transactional_id is not None:
             self._tell_offsets(self.config.transactional_id)
             self._outbox.give_up_offsets()
+            self._coordinator.try_record(self.config.transactional_id)
         self._sender.shut()
         self._sender.raise_lingering()
 
@@ -566,6 +567,8 @@ class Producer(OfOneProcess):
             self.close()
             return
         self._abort_after(error)
+        if self.config.transactional_id is not None:
+            self._coordinator.try_record(self.config.transactional_id)
         self._sender.shut()
 
     def _transactional_id(self, call: Call) -> str:

@@ -25,7 +25,18 @@ class Instant:
 
 
 class Environment(Protocol):
-    """What the machine gives; see :class:`SystemEnvironment`."""
+    """What the machine gives; see :class:`SystemEnvironment`.
+
+    Attributes
+    ----------
+    has_background : bool
+        Whether what can wait is done by a thread of its own; else nothing happens but what somebody calls for.
+    """
+
+    @property
+    def has_background(self) -> bool:
+        """Whether threads run beside the caller's."""
+        ...
 
     def instant(self) -> Instant:
         """Return the present moment."""
@@ -54,6 +65,8 @@ class SystemEnvironment:
     A suspended machine stops ``CLOCK_MONOTONIC``, a corrected one moves the wall clock: the
     age of a view counts by the larger of boot time and wall clock (PROTOCOL.md, log rule 3).
     """
+
+    has_background = True
 
     def instant(self) -> Instant:
         """Return the present moment."""

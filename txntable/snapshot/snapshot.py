@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -61,6 +62,7 @@ class Snapshot(OfOneProcess):
         self._reader = reader
         self._offsets = offsets
         self._past = past
+        self._caught_up: str | None = None
         self._versions: dict[str, int] = {}
         self._views: dict[str, TopicView] = {}
 
@@ -71,8 +73,22 @@ class Snapshot(OfOneProcess):
         completer: Completer,
         reader: Callable[[str], TopicReader],
         as_of: int | dt.datetime | None,
+        topic: str | None = None,
     ) -> Snapshot:
         """Pin the head of the transaction log, or an earlier position.
+
+        Parameters
+        ----------
+        transactions : TransactionLog
+            T.
+        completer : Completer
+            Does what is owed.
+        reader : callable
+            Topic name -> its reader.
+        as_of : int or datetime, optional
+            A position, or a time with a zone; default: now.
+        topic : str, optional
+            What alone is read: nothing is asked, nor waited for, of what others are owed.
 
         Raises
         ------
@@ -84,16 +100,26 @@ class Snapshot(OfOneProcess):
         url = transactions.context.store.spec.url
         with transactions.log.lock:
             head = transactions.refresh()
-            decided = transactions.log.fold.decided()
+            decided, incomplete = transactions.log.fold.decided(), transactions.log.fold.incomplete()
         wanted = head if as_of is None else _position(transactions, head, as_of)
-        try:
-            completer.complete_rows(decided)
-        except StorePermissionError:
-            # Who may not complete reads what others have published whole.
-            wanted = min(wanted, published_position(transactions, head))
-        past = wanted < head
+        caught_up = None
+        # Who may not complete reads what others have published whole.
+        if topic is None:
+            try:
+                completer.bring_rows(incomplete)
+            except StorePermissionError:
+                wanted = min(wanted, published_position(transactions, head))
+        else:
+            # A topic that is not there any more may have been there then: its view tells.
+            with suppress(UnknownTopicOrPartitionError):
+                reader(topic).catch_up_to_known()
+                wanted, caught_up = min(wanted, reader(topic).published_position(head)), topic
+        # A position that was asked for shows the topics as they were then, also while it is the head.
+        past = as_of is not None or wanted < head
         offsets = OffsetHistory(transactions, completer.offsets, wanted, None if past else decided)
-        return cls(wanted, url, reader, offsets, past=past)
+        snapshot = cls(wanted, url, reader, offsets, past=past)
+        snapshot._caught_up = caught_up
+        return snapshot
 
     def version(self, topic: str) -> int:
         """Return the version of the public table that the snapshot reads; pinned at the first call.
@@ -109,7 +135,8 @@ class Snapshot(OfOneProcess):
             reader = self._reader(topic)
             with reader.topic.segments.lock, reader.topic.public.lock:
                 try:
-                    reader.catch_up_to_known()
+                    if topic != self._caught_up:
+                        reader.catch_up_to_known()
                 except UnknownTopicOrPartitionError:
                     # What was deleted since is still there in the past.
                     if not self._past:
@@ -201,7 +228,7 @@ def records_of(
 def published_position(transactions: TransactionLog, head: int) -> int:
     """Return the highest position at or below `head` with nothing decided and unpublished at or below it."""
     with transactions.log.lock:
-        waiting = [row.position for row in transactions.log.fold.decided()]
+        waiting = [row.position for row in transactions.log.fold.incomplete()]
     return min([head, *(position - 1 for position in waiting)])
 
 

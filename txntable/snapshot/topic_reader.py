@@ -30,7 +30,7 @@ from txntable.log.log_view import refresh_together
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
-from txntable.partition.offsets import DECIDED_THROUGH, REFLECTS, per_topic
+from txntable.partition.offsets import DECIDED_THROUGH, REFLECTS, decided_through, per_topic
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
 from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
@@ -119,18 +119,31 @@ class TopicReader:
             # A topic that this view saw deleted may have been created again.
             self.topic.public.refresh()
             topic_id = self.settings().topic_id
-        self._bring_through(topic_id)
+        # After T: mostly whoever decided has published by now.
         self.topic.public.refresh()
+        self._bring_through(topic_id)
+
+    def published_position(self, head: int) -> int:
+        """Return the highest position at or below `head` up to which the topic shows all that it is owed.
+
+        The head itself, but for who may not complete what others have decided.  Call :meth:`catch_up_to_known` before.
+        """
+        with self.topic.segments.lock, self.topic.public.lock, self._transactions.log.lock:
+            topic_id = self.settings().topic_id
+            shown = decided_through(self.topic.public.ensure_fresh().numbers, topic_id)
+            owed = [row.position for row in self._transactions.log.fold.incomplete() if topic_id in row.topics]
+        return min([head, *(position - 1 for position in owed if position > shown)])
 
     def _bring_through(self, topic_id: str) -> None:
         """Write the markers that the topic is owed, and publish: no reader passes by what it saw decided."""
         with self._transactions.log.lock:
-            owed = [row.position for row in self._transactions.log.fold.decided() if topic_id in row.topics]
-        if max(owed, default=-1) <= self._brought_through:
+            owed = [row.position for row in self._transactions.log.fold.incomplete() if topic_id in row.topics]
+        if (through := max(owed, default=-1)) <= self._brought_through:
             return
         try:
-            self._completer.bring_through(self.topic, topic_id)
-            self._brought_through = max(owed)
+            if decided_through(self.topic.public.ensure_fresh().numbers, topic_id) < through:
+                self._completer.bring_through(self.topic, topic_id)
+            self._brought_through = through
         except StorePermissionError:
             # Read-only: the bounds of the public table keep the reader below what is not published.
             return

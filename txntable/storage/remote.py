@@ -54,7 +54,7 @@ from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
 from txntable.storage.request_rate import RequestRate
 from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
-from txntable.storage.side_by_side import threads
+from txntable.storage.side_by_side import threads, threads_may_begin
 from txntable.storage.store_errors import error_code, key_failure_in, meaning_of
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
@@ -189,6 +189,8 @@ class RemoteStore(ObjectStore):
 
     def put_next(self, path: str, data: bytes, below: str) -> tuple[PutOutcome, bytes | None]:
         """Put if absent, never sent again, and look at another object at the same time."""
+        if not threads_may_begin():
+            return super().put_next(path, data, below)
         with threads(1) as pool:
             beside = pool.submit(self._tried_beginning, check_path(below))
             outcome, found = self.put_if_absent(path, data), beside.result()
@@ -196,6 +198,8 @@ class RemoteStore(ObjectStore):
 
     def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
         """Return the objects in the order of `paths`, and the beginning of another, asked for at the same time."""
+        if not threads_may_begin():
+            return super().get_above(paths, below)
         with threads(1) as pool:
             beside = pool.submit(self._tried_beginning, check_path(below))
             entries, found = self.get_many(paths), beside.result()

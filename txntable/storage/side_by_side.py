@@ -7,9 +7,10 @@ no store.  Must not know what the calls do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from threading import main_thread
+from typing import Any, TypeVar
 
 from txntable.storage.object_store import ObjectStore
 
@@ -40,9 +41,14 @@ def side_by_side(store: ObjectStore, calls: Sequence[Callable[[], T]]) -> list[T
     return [one.result() for one in running]
 
 
+def threads_may_begin() -> bool:
+    """Return whether Python lets threads begin: not any more once the main thread has ended, at the process's exit."""
+    return main_thread().is_alive()
+
+
 @contextmanager
 def threads(most: int) -> Iterator[Executor]:
-    """Give a block threads, whose calls have all ended when it has.
+    """Give a block threads, whose calls have all ended when it has; at the exit of the process the block's own.
 
     An interrupt of the block leaves what has begun to itself, and what has not begun never does: a store that does not
     answer holds nobody up.  So who uses the threads waits for their answers inside of the block.
@@ -52,6 +58,9 @@ def threads(most: int) -> Iterator[Executor]:
     most : int
         How many calls run at once.
     """
+    if not threads_may_begin():
+        yield _OneAfterTheOther()
+        return
     pool, interrupted = ThreadPoolExecutor(most), False
     try:
         yield pool
@@ -60,3 +69,15 @@ def threads(most: int) -> Iterator[Executor]:
         raise
     finally:
         pool.shutdown(wait=not interrupted, cancel_futures=interrupted)
+
+
+class _OneAfterTheOther(Executor):
+    """Runs each call as it comes."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  told to who asks for the result
+            done.set_exception(error)
+        return done

@@ -2,30 +2,35 @@
 
 Anyone may: the producer, an admin, the next producer of the id, a reader with write permission.
 Owns the order: T is read first, every enrolled topic gets its markers and is projected, the offsets of
-every enrolled group are settled, and only then the row says COMPLETE.
+every enrolled group are settled.  Then the decision is known complete: the id's next entry is decided on the row as
+COMPLETE would leave it, and COMPLETE itself is written only for what stays the last of a series.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_shard import complete, time_out
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError
+from txntable.errors import DamagedDataError, StorePermissionError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
 from txntable.log.keyed_log import LARGEST_COMMIT_ROWS, RowChange
+from txntable.log.log_view import LogView
 from txntable.log.table_state import TableState
-from txntable.offsets.offset_log import OffsetLog
+from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLog
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
+from txntable.partition.offsets import decided_through
 from txntable.partition.open_transactions import HangingEpoch
 from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog, known
+from txntable.transactions.completion_linger import CompletionLinger
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import id_columns
 
@@ -57,9 +62,14 @@ class Completer:
         self.offsets = offsets
         self._context = transactions.context
         self._topic_log = topic_log
+        self._linger = CompletionLinger(self._context.environment, self.record)
 
-    def complete(self, transactional_id: str) -> int:
-        """Complete the decided transaction of one id, if there is one; return as :meth:`complete_row`.
+    # -- one id's decision ------------------------------------------------------------------
+
+    def bring(self, transactional_id: str) -> None:
+        """Do what is owed of the decided transaction of one id, if there is one: then it is known complete.
+
+        For who has decided it just now.  COMPLETE is left to the id's next entry; see :meth:`complete_soon`.
 
         Raises
         ------
@@ -67,7 +77,37 @@ class Completer:
             Call again, or leave it to others: the decision stands.
         """
         row = self.transactions.row(transactional_id)
-        return self.complete_row(row) if row is not None and row.state.is_decided else 0
+        if row is not None and row.state.is_decided:
+            self.bring_row(row)
+
+    def look_and_bring(self, transactional_id: str) -> None:
+        """Do the same for who meets a decision, which others may have completed; raises as :meth:`bring`."""
+        row = self.transactions.row(transactional_id)
+        if row is not None and row.state.is_decided:
+            self.bring_rows([row])
+
+    def complete_soon(self, transactional_id: str) -> None:
+        """Let COMPLETE be written when the id has no next entry within a moment."""
+        if self._context.environment.has_background:
+            self._linger.wait_for(transactional_id)
+
+    def record_last(self, transactional_id: str) -> None:
+        """Write COMPLETE for the id's last transaction now, if it is known complete; raises as :meth:`bring`."""
+        self._linger.forget(transactional_id)
+        self.record([transactional_id])
+
+    def complete(self, transactional_id: str) -> int:
+        """Complete the decided transaction of one id, if there is one, and write COMPLETE; raises as :meth:`bring`.
+
+        Returns
+        -------
+        int
+            How many transactions the same work completed; 0: others were first.
+        """
+        self.bring(transactional_id)
+        return self.record() if self.transactions.is_unrecorded(transactional_id) else 0
+
+    # -- all decisions ----------------------------------------------------------------------
 
     def fence_logs(self) -> None:
         """Begin a new incarnation of every log: what processes of before a restore still put is void (§6.7).
@@ -93,54 +133,100 @@ class Completer:
 
     def complete_decided(self) -> int:
         """Complete everything that is decided as of now; return how many transactions that were."""
-        return self.complete_rows(self.transactions.look(self.transactions.log.fold.decided))
+        self.bring_decided()
+        return self.record()
 
-    def complete_rows(self, rows: Iterable[TransactionMetadata]) -> int:
-        """Complete these decided transactions; see :meth:`complete_row`."""
-        return sum(self.complete_row(row) for row in rows)
+    def bring_decided(self) -> None:
+        """Do what is owed of everything that is decided as of now; raises as :meth:`bring`."""
+        self.bring_rows(self.transactions.look(self.transactions.log.fold.incomplete))
 
-    def complete_row(self, row: TransactionMetadata) -> int:
-        """Complete one decided transaction; raises as :meth:`complete`.
+    def bring_rows(self, rows: Iterable[TransactionMetadata]) -> None:
+        """Do what is owed of decided transactions, and is not done yet; raises as :meth:`bring`.
 
         Parameters
         ----------
-        row : TransactionMetadata
-            In a state PREPARE_*.
-
-        Returns
-        -------
-        int
-            How many transactions the same work completed; 0: others were first.
+        rows : iterable of TransactionMetadata
+            In a state PREPARE_*, as T has them.  All that others have done of them is known when this raises, too.
         """
+        met = list(rows)
+        self.look_at(met)
+        for row in met:
+            self.bring_row(row)
+
+    def look_at(self, rows: Collection[TransactionMetadata]) -> None:
+        """Read what others have done of decided transactions, each log once and all at the same time.
+
+        A log that these credentials may not read tells nothing.  Raises as :meth:`bring`.
+        """
+        topics = {topic_id: self._topic_log(topic.name) for row in rows for topic_id, topic in row.topics.items()}
+        has_groups = any(row.groups for row in rows)
+        logs: list[LogView[Any]] = [topic.public for topic in topics.values()]
+        if has_groups:
+            logs.append(self.offsets.log)
+        side_by_side(self._context.store, [partial(_refresh_readable, log) for log in logs])
+        shown = {topic_id: decided_through(topic.public.table.numbers, topic_id) for topic_id, topic in topics.items()}
+        settled = self.offsets.log.table.number(DECIDED_THROUGH) if has_groups else 0
+        # P takes its number over from S: so this shows what S owed, and that P shows it.
+        self.transactions.know_complete(
+            lambda row: (
+                all(shown.get(topic_id, 0) >= row.position for topic_id in row.topics)
+                and (settled >= row.position or not row.groups)
+            )
+        )
+
+    def bring_row(self, row: TransactionMetadata) -> None:
+        """Do what is owed of one decided transaction, and of others by the same work; raises as :meth:`bring`.
+
+        Nothing when it is known complete, or the id has gone beyond it.
+        """
+        if not self.transactions.is_incomplete(row):
+            return
         steps: list[Callable[[], int]] = [
             partial(self.bring_through, self._topic_log(topic.name), topic_id) for topic_id, topic in row.topics.items()
         ]
         if row.groups:
             steps.append(self.settle_offsets)
-        brought = side_by_side(self._context.store, steps)
-        return self._record(row, min(brought, default=row.position))
+        through = min(side_by_side(self._context.store, steps), default=row.position)
+        # What was decided at or below it and enrolled no other topics has its markers and is published; so are the
+        # offsets of all groups settled, when this one's are.
+        self.transactions.know_complete(
+            lambda other: (
+                other.position <= through
+                and other.topics.keys() <= row.topics.keys()
+                and bool(other.groups) <= bool(row.groups)
+            )
+        )
 
-    def _record(self, completed: TransactionMetadata, through: int) -> int:
-        """Write COMPLETE, also for others' transactions that are complete by the same work: one slot of T for all.
+    def record(self, transactional_ids: Collection[str] | None = None) -> int:
+        """Write COMPLETE for what is known complete, in one slot of T for all; raises as :meth:`bring`.
 
-        What was decided at or below `through` and enrolled no other topics has its markers and is published; so are
-        the offsets of all groups settled, when this one's are.
+        Parameters
+        ----------
+        transactional_ids : collection of str, optional
+            Of these ids alone; by default of all.
+
+        Returns
+        -------
+        int
+            How many transactions that were; others may have been first.
         """
 
+        def due() -> list[TransactionMetadata]:
+            rows = self.transactions.log.fold.unrecorded()
+            return [row for row in rows if transactional_ids is None or row.transactional_id in transactional_ids]
+
         def request(table: TableState) -> RowChange[int]:
-            rows = [
-                row
-                for row in self.transactions.log.fold.decided()
-                if row.position <= through
-                and row.topics.keys() <= completed.topics.keys()
-                and bool(row.groups) <= bool(completed.groups)
-            ]
-            rows.sort(key=lambda row: row.position != completed.position)
-            now = [complete(row, row.position, table.next_version).row for row in rows[:LARGEST_COMMIT_ROWS]]
+            now = [complete(row, row.position, table.next_version).row for row in due()[:LARGEST_COMMIT_ROWS]]
             done = [id_columns(row) for row in now if row is not None]
             return RowChange(len(done), done)
 
-        return self.transactions.run("COMPLETE", request, transactional_id=completed.transactional_id)
+        recorded = 0
+        with self.transactions.log.lock:
+            while due():
+                recorded += self.transactions.run("COMPLETE", request)
+        return recorded
+
+    # -- the work ---------------------------------------------------------------------------
 
     def bring_through(self, topic: TopicLog, topic_id: str) -> int:
         """Write every marker that the topic is owed as far as T is known, and project the topic.
@@ -181,7 +267,7 @@ class Completer:
             self.transactions.check_lease()
             decided = {
                 (row.producer_id, row.decision.epoch): row.decision
-                for row in log.fold.decided()
+                for row in log.fold.incomplete()
                 if row.decision and row.groups
             }
         self.offsets.settle(decided, known_through)
@@ -210,7 +296,7 @@ class Completer:
             decided_at_ms = log.fold.decided_at_ms
             owed = [
                 _owed(row, topic_id, decided_at_ms[row.position], coordinator_epoch)
-                for row in log.fold.decided()
+                for row in log.fold.incomplete()
                 if topic_id in row.topics
             ]
         if known_through is None:
@@ -261,6 +347,11 @@ class Completer:
             return time_out(row, elapsed_ms, position)
 
         return self.transactions.request("TIME_OUT", seen.transactional_id, request) is not None
+
+
+def _refresh_readable(log: LogView[Any]) -> None:
+    with suppress(StorePermissionError):
+        log.refresh()
 
 
 def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int, coordinator_epoch: int) -> OwedMarker:

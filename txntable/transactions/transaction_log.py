@@ -1,7 +1,8 @@
 """The transaction log T: transactional ids and their transactions, and the requests on them (PROTOCOL.md §6).
 
-Owns the fold that knows which transactions are open or decided and not complete, and which rows a request of
-``txntable.coordinator.transaction_shard`` is decided on and writes.  How these become durable is
+Owns the fold that knows which transactions are open or decided and not complete, what this process knows complete
+without a row that says so (§6.4), and which rows a request of ``txntable.coordinator.transaction_shard`` is decided on
+and writes.  How these become durable is
 :mod:`txntable.log.keyed_log`'s.  The coordinator job writes through an interface of its own
 (:meth:`TransactionLog.leased`), which is shut once it lost the lease.
 """
@@ -68,17 +69,20 @@ class TransactionLogFold:
         self.under_way: MutableMapping[str, TransactionMetadata] = {}
         self.decided_at_ms: MutableMapping[int, int] = {}
         self._decided: MutableMapping[str, TransactionMetadata] = {}
+        # Of each decided row that is known complete, its position: that of the id's next decision is another.
+        self._known_complete: MutableMapping[str, int] = {}
 
     def overlay(self) -> TransactionLogFold:
         """Return a fold that stands where this one does and keeps to itself what it takes."""
         over = TransactionLogFold()
         over.under_way, over.decided_at_ms = Overlay(self.under_way), Overlay(self.decided_at_ms)
-        over._decided = Overlay(self._decided)
+        over._decided, over._known_complete = Overlay(self._decided), Overlay(self._known_complete)
         return over
 
     def restore(self, table: TableState) -> None:
-        """Take everything from a state just loaded."""
-        self.under_way, self.decided_at_ms, self._decided = {}, {}, {}
+        """Take everything from a state just loaded; what is known complete of a decision that it has stays known."""
+        known_complete = dict(self._known_complete)
+        self.under_way, self.decided_at_ms, self._decided, self._known_complete = {}, {}, {}, {}
         check_number_names(table.numbers, _NUMBERS)
         rows = table.files.to_table()
         check_all_columns(rows, _COLUMNS)
@@ -90,6 +94,8 @@ class TransactionLogFold:
             if add is not None:
                 # The entry that decided may be gone: the checkpoint's time is the best upper bound.
                 self._take(add, table.timestamp_ms)
+        for transactional_id, position in known_complete.items():
+            self.know_complete(transactional_id, position)
 
     def apply(self, commit: Commit, table: TableState) -> None:
         """Take one commit; `table` is the state before it."""
@@ -125,10 +131,38 @@ class TransactionLogFold:
         if row is not None:
             self.decided_at_ms.pop(row.position, None)
             self._decided.pop(transactional_id, None)
+            self._known_complete.pop(transactional_id, None)
+
+    def know_complete(self, transactional_id: str, position: int) -> None:
+        """Take note that nothing is owed of a decision any more; of one that the id has gone beyond, nothing is noted.
+
+        Parameters
+        ----------
+        transactional_id : str
+            Whose.
+        position : int
+            The decision's.
+        """
+        row = self._decided.get(transactional_id)
+        if row is not None and row.position == position:
+            self._known_complete[transactional_id] = position
+
+    def as_known(self, row: TransactionMetadata) -> TransactionMetadata:
+        """Return a row of T as it counts here: as COMPLETE would leave it, if it is known complete."""
+        is_known = self._known_complete.get(row.transactional_id) == row.position
+        return row.known_complete() if is_known and row.state.is_decided else row
 
     def decided(self) -> list[TransactionMetadata]:
         """Return the transactions that are decided and not complete, in decision order."""
         return sorted(self._decided.values(), key=lambda row: row.position)
+
+    def incomplete(self) -> list[TransactionMetadata]:
+        """Return those of which something may be owed, in decision order."""
+        return [row for row in self.decided() if row.transactional_id not in self._known_complete]
+
+    def unrecorded(self) -> list[TransactionMetadata]:
+        """Return those that are known complete, of which only COMPLETE is not written, in decision order."""
+        return [row for row in self.decided() if row.transactional_id in self._known_complete]
 
 
 def _check_kind(kind: str | None) -> None:
@@ -170,21 +204,47 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
     # -- reading ----------------------------------------------------------------------------
 
     def row(self, transactional_id: str) -> TransactionMetadata | None:
-        """Return the row of an id as the view knows it."""
+        """Return the row of an id as the view knows it: as COMPLETE would leave it, if it is known complete."""
         with self.log.lock:
             known = self.log.fold.under_way.get(transactional_id)
             if known is not None:
-                return known
+                return self.log.fold.as_known(known)
             add = self.find(ID_KIND, encode_key(transactional_id))
         return None if add is None else id_row_of(add)
 
     def rows(self) -> Iterator[TransactionMetadata]:
-        """Yield the rows of all transactional ids as the view knows them."""
+        """Yield the rows of all transactional ids as :meth:`row` returns them."""
         with self.log.lock:
-            adds = list(self.log.table.files)
+            adds, as_known = list(self.log.table.files), self.log.fold.as_known
         for add in adds:
             if add.partition_values[KIND] == ID_KIND:
-                yield id_row_of(add)
+                yield as_known(id_row_of(add))
+
+    def know_complete(self, is_complete: Callable[[TransactionMetadata], bool]) -> None:
+        """Take note of the decided rows of which nothing is owed any more.
+
+        Parameters
+        ----------
+        is_complete : callable
+            A row in PREPARE_* as T has it -> whether all that it owes was seen durable.
+        """
+        with self.log.lock:
+            for row in self.log.fold.incomplete():
+                if is_complete(row):
+                    self.log.fold.know_complete(row.transactional_id, row.position)
+
+    def is_incomplete(self, seen: TransactionMetadata) -> bool:
+        """Return whether a decided row stands in T as it was seen, and is not known complete."""
+        with self.log.lock:
+            return any(
+                (row.transactional_id, row.position) == (seen.transactional_id, seen.position)
+                for row in self.log.fold.incomplete()
+            )
+
+    def is_unrecorded(self, transactional_id: str) -> bool:
+        """Return whether the id's last transaction is known complete without a row that says so."""
+        with self.log.lock:
+            return any(row.transactional_id == transactional_id for row in self.log.fold.unrecorded())
 
     def memory(self, transactional_id: str, batch_id: BatchId | None) -> BatchMemory:
         """Return what the view remembers of a batch id."""

@@ -195,9 +195,13 @@ class CoordinatorRound:
             ages = [(row, now_ms - times[row.position]) for row in log.fold.decided()]
             patience_ms = self._decision_age_ms
             decided = [row for row, age in ages if max(0, age) >= patience_ms or has_passed(age, patience_ms)]
+        with self._left_to_the_next_round("look at what others have completed"):
+            self._completer.look_at(decided)
         for row in decided:
             with self._left_to_the_next_round(f"complete transactional_id={row.transactional_id}"):
-                self._counts["completed"] += self._completer.complete_row(row)
+                self._completer.bring_row(row)
+        with self._left_to_the_next_round("write what is complete"):
+            self._counts["completed"] += self._completer.record({row.transactional_id for row in decided})
 
     def _publish(self) -> None:
         for name in self._topics():

@@ -295,6 +295,18 @@ class Warehouse(OfOneProcess):
         """
         return Snapshot.pin(self.transactions, self.completer, self.topic_reader, as_of)
 
+    def snapshot_of(self, topic: str, as_of: int | dt.datetime | None = None) -> Snapshot:
+        """Pin a consistent state of one topic: what other topics are owed is not waited for.
+
+        Parameters and errors as of :meth:`snapshot`.
+
+        Parameters
+        ----------
+        topic : str
+            What alone is read.
+        """
+        return Snapshot.pin(self.transactions, self.completer, self.topic_reader, as_of, topic)
+
     def read_arrow(  # noqa: PLR0913  what to read, by name
         self,
         topic: str,
@@ -322,7 +334,7 @@ class Warehouse(OfOneProcess):
         offsets = (starting_offsets, ending_offsets)
         level = level_at(isolation_level, as_of)
         if level is IsolationLevel.SNAPSHOT:
-            snapshot = self.snapshot(as_of)
+            snapshot = self.snapshot_of(topic, as_of)
             return records_of(self.topic_reader(topic), snapshot.view(topic), columns, offsets)
         reader = self.topic_reader(topic)
         reader.catch_up()
@@ -372,7 +384,7 @@ class Warehouse(OfOneProcess):
         """
         level = level_at(isolation_level, as_of)
         if level is IsolationLevel.SNAPSHOT:
-            snapshot = self.snapshot(as_of)
+            snapshot = self.snapshot_of(topic, as_of)
             return snapshot.read(spark, topic, starting_offsets=starting_offsets, ending_offsets=ending_offsets)
         return self._spark.read(spark, topic, level, (starting_offsets, ending_offsets))
 

@@ -186,6 +186,7 @@ def test_tail_without_checkpoints_is_found_when_it_is_three_times_as_long_as_it_
 
 def test_removed_files_are_found_when_no_vacuum_takes_them_away(site: Site, warehouse: Warehouse, watch: Watch) -> None:
     opened(warehouse).abort_transaction()
+    warehouse.completer.record()
     compact(warehouse)
     site.advance_ms(SEGMENTS_RETENTION_MS + DEFAULTS.vacuum_grace_ms)
     assert watch.findings() == []
@@ -222,7 +223,8 @@ def test_removed_files_are_found_behind_older_ones_that_a_vacuum_has_deleted(
     site.advance_ms(8 * DAY_MS)
     vacuum(site.open(), execute=True)
     assert site.objects.get(orphan) is None
-    opened(site.open()).abort_transaction()
+    with opened(site.open()) as producer:
+        producer.abort_transaction()
     compact(site.open())
     site.advance_ms(SEGMENTS_RETENTION_MS + DEFAULTS.vacuum_grace_ms + 1)
 

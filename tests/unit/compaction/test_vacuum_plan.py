@@ -15,8 +15,9 @@ TOPIC_ID, UNIQUE = "a" * 32, "b" * 32
 OLD_MS, YOUNG_MS = 1_000, 9_000
 HORIZONS = Horizons(unnamed=5_000, segments=6_000, public=3_000)
 ROWS = {"_partition": "0"}
-# A producer id that T has at epoch 4, at rest; one of a transaction under way; one that T does not know.
-AT_REST, UNDER_WAY, UNKNOWN = 7, 8, 9
+# A producer id that T has at epoch 4, at rest; one of a transaction under way; one that T does not know (any more); the
+# first one that it has not given out yet.
+AT_REST, UNDER_WAY, UNKNOWN, NEXT = 7, 8, 9, 10
 STANDINGS = {AT_REST: ProducerStatus(4, under_way=False), UNDER_WAY: ProducerStatus(4, under_way=True)}
 
 
@@ -25,7 +26,7 @@ def segment(producer: tuple[int, int] | None) -> str:
 
 
 def states() -> TopicStates:
-    return TopicStates(TableState(), TableState(), set(), STANDINGS, HORIZONS)
+    return TopicStates(TableState(), TableState(), set(), STANDINGS, NEXT, HORIZONS)
 
 
 def judged(path: str, modified_ms: int = OLD_MS, known: TopicStates | None = None) -> Reason:
@@ -47,6 +48,9 @@ def live(path: str) -> Add:
         (segment(None), HORIZONS.unnamed - 1, Reason.UNNAMED),
         (segment((UNKNOWN, 99)), OLD_MS, Reason.UNNAMED),
         (segment((UNKNOWN, 99)), YOUNG_MS, Reason.YOUNG),
+        (segment((NEXT, 0)), OLD_MS, Reason.CURRENT_EPOCH),
+        (segment((NEXT + 1, 0)), OLD_MS, Reason.CURRENT_EPOCH),
+        (marker_path(TOPIC_ID, NEXT, 0), OLD_MS, Reason.CURRENT_EPOCH),
         (segment((AT_REST, 3)), OLD_MS, Reason.UNNAMED),
         (segment((AT_REST, 3)), YOUNG_MS, Reason.YOUNG),
         (segment((AT_REST, 4)), OLD_MS, Reason.CURRENT_EPOCH),

@@ -32,7 +32,7 @@ def test_commit_is_one_entry_of_the_transaction_log_and_one_of_each_topic(site: 
 
     now = {log: operations(site, log)[len(before[log]) :] for log in LOGS}
     assert now == {
-        "system/transaction_log": ["COMMIT", "COMPLETE"],
+        "system/transaction_log": ["COMMIT"],
         "topics/t/_segments": ["MARKERS"],
         "topics/u/_segments": ["MARKERS"],
     }
@@ -67,7 +67,7 @@ def test_transaction_that_is_too_large_for_a_decision_is_appended_before_it(
     with producer.transaction() as txn:
         sent = txn.send("u", row=row("x"))
 
-    assert operations(site)[-3:] == ["ENROL", "COMMIT", "COMPLETE"]
+    assert operations(site)[-2:] == ["ENROL", "COMMIT"]
     assert sent.offset == 0
     assert accounts(site, "u") == ["x"]
 

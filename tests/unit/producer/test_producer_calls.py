@@ -257,6 +257,7 @@ def test_transaction_over_a_deleted_topic_completes_in_the_others(site: Site) ->
     site.open().admin().delete_topic("u")
 
     producer.commit_transaction()
+    producer.close()
 
     assert accounts(site, "t") == ["a"]
     assert not site.open().transactions.log.fold.under_way

@@ -90,6 +90,7 @@ def test_timeout_spares_what_is_not_open(site: Site) -> None:
     begun.begin_transaction()
     with done.transaction() as txn:
         txn.send("u", row=row("x"))
+    done.close()
     rows = site.open().admin().list_transactions()
     site.advance_ms(10 * TIMEOUT_MS)
 

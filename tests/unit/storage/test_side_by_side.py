@@ -46,6 +46,20 @@ def test_first_error_in_the_order_of_the_calls_is_raised_once_all_have_ended() -
     assert ended == ["third"]
 
 
+def test_calls_run_one_after_the_other_once_the_main_thread_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("txntable.storage.side_by_side.threads_may_begin", lambda: False)
+    ran_in = []
+
+    def fail() -> None:
+        ran_in.append(threading.current_thread())
+        raise StoreUnavailableError("the second")
+
+    with pytest.raises(StoreUnavailableError, match="the second"):
+        side_by_side(store_of(3), [lambda: ran_in.append(threading.current_thread()), fail])
+
+    assert ran_in == [threading.current_thread()] * 2
+
+
 def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 

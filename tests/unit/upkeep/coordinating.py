@@ -45,8 +45,10 @@ def decide_only(warehouse: Warehouse, producer: Producer) -> None:
 
 
 def committed(site: Site, transactional_id: str = "etl", batch_id: str | None = None) -> Producer:
-    producer = started(site.open(), transactional_id, TIMEOUT_MS)
+    warehouse = site.open()
+    producer = started(warehouse, transactional_id, TIMEOUT_MS)
     producer.begin_transaction(batch_id=batch_id)
     producer.send("t", row=row(transactional_id))
     producer.commit_transaction()
+    warehouse.completer.record()
     return producer

@@ -139,7 +139,7 @@ def test_id_that_is_used_while_it_expires_stays(site: Site, committed_meanwhile:
     report = coordinator.run_once()
 
     assert report.expired_transactional_ids == 1
-    expected = TransactionState.COMPLETE_COMMIT if committed_meanwhile else TransactionState.ONGOING
+    expected = TransactionState.PREPARE_COMMIT if committed_meanwhile else TransactionState.ONGOING
     assert (state_of(site), state_of(site, "idle")) == (expected, None)
     if not committed_meanwhile:
         producer.commit_transaction()

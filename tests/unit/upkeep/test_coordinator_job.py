@@ -182,7 +182,7 @@ def test_fenced_job_writes_nothing_after_the_commit_at_which_it_noticed(site: Si
     assert run_once(site).aborted == 1
 
 
-def test_job_fenced_between_two_completions_writes_no_marker_of_the_second(site: Site) -> None:
+def test_job_fenced_after_the_work_of_completions_writes_no_complete(site: Site) -> None:
     for topic in ("t", "u"):
         warehouse = site.open()
         decide_only(warehouse, opened(warehouse, f"id-{topic}", topic))
@@ -190,8 +190,10 @@ def test_job_fenced_between_two_completions_writes_no_marker_of_the_second(site:
     steps = fenced_at(site, lambda step: step.operation is PUT and T_LOG in step.path)
 
     assert [(step.operation, step.outcome) for step in steps] == [(PUT, "exists")]
-    assert accounts(site, "t") == ["id-t"]
-    assert not any(path.startswith("topics/u/_segments/markers") for path in site.objects.snapshot())
+    assert [(accounts(site, topic), state_of(site, f"id-{topic}")) for topic in ("t", "u")] == [
+        (["id-t"], TransactionState.PREPARE_COMMIT),
+        (["id-u"], TransactionState.PREPARE_COMMIT),
+    ]
     assert run_once(site).completed == 2
 
 

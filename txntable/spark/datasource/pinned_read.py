@@ -120,7 +120,7 @@ def pin(options: ReadOptions) -> PinnedRead:
     store = options.store
     warehouse = open_warehouse(store)
     if options.level is IsolationLevel.SNAPSHOT:
-        view = warehouse.snapshot(options.as_of).view(options.topic)
+        view = warehouse.snapshot_of(options.topic, options.as_of).view(options.topic)
     else:
         reader = warehouse.topic_reader(options.topic)
         reader.catch_up()
@@ -133,7 +133,7 @@ def pin(options: ReadOptions) -> PinnedRead:
 
 def _view(warehouse: Warehouse, pinned: PinnedRead) -> TopicView:
     if pinned.level is IsolationLevel.SNAPSHOT:
-        return warehouse.snapshot(pinned.position).view(pinned.settings.name)
+        return warehouse.snapshot_of(pinned.settings.name, pinned.position).view(pinned.settings.name)
     reader = warehouse.topic_reader(pinned.settings.name)
     # What was pinned is published already.
     reader.follow()
