@@ -1,13 +1,16 @@
-"""What every test gets: a process that knows no cloud account, marks by folder, and settled Hypothesis runs."""
+"""What every test gets: a process that knows no cloud account and has no background, marks by folder, settled runs."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from txntable.runtime.environment import SystemEnvironment
 
 # Examples are the same in each run, so that a red build is red again on the next machine; deadlines would be timing.
 settings.register_profile(
@@ -32,6 +35,17 @@ def pytest_configure() -> None:
     os.environ["DO_NOT_TRACK"] = "true"  # Daft would tell its makers of each import
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "settled"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_in_the_background() -> Iterator[None]:
+    """However slow the machine is: COMPLETE is written by the next entry or by close, and never beside a test.
+
+    Processes that tests start have their threads, and write it as they end.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SystemEnvironment, "has_background", False)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -277,7 +277,7 @@ def test_who_does_not_maintain_can_not_delete_what_a_vacuum_would(world: Guarded
 def leave_rubbish(world: Guarded) -> None:
     """Leave what each kind of process leaves that is killed."""
     leave_open(world)
-    orphan = f"{segments_root('t')}/{segment_path('0' * 32, 0, (99, 0), '1' * 32)}"
+    orphan = f"{segments_root('t')}/{segment_path('0' * 32, 0, None, '1' * 32)}"
     owner = world.s3[None]
     for path in (orphan, f"{public_root('t')}/{PART}", f"{PROBE_FOLDER}/left-0", heartbeat_path("readers", "killed")):
         owner.put_object(Bucket=BUCKET, Key=f"lake/one/{path}", Body=b"rubbish")

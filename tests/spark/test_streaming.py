@@ -90,7 +90,7 @@ def test_each_record_is_in_both_topics_once_wherever_the_process_of_foreach_batc
     def run(*plan: Rule) -> SteppingStore:
         writing.clear()
         store = SteppingStore(open_store(warehouse.store.spec), plan)
-        writer = open_on(store, WithoutBackground()).batch_writer("stream", write)
+        writer = open_on(store, SystemEnvironment()).batch_writer("stream", write)
         with suppress(StreamingQueryException):
             drain(stream.writeStream.foreachBatch(dying_as_spark_sees_it(writer)), tmp_path / "checkpoint")
         return store
@@ -106,12 +106,6 @@ def test_each_record_is_in_both_topics_once_wherever_the_process_of_foreach_batc
     assert numbers_in(warehouse, "all") == Counter(sent)
     assert numbers_in(warehouse, "even") == even(sent)
     assert set(died_after) == set(COMMITTING)
-
-
-class WithoutBackground(SystemEnvironment):
-    """A machine on which COMPLETE is left to the next entry: who dies when does not depend on time."""
-
-    has_background = False
 
 
 def nth_write_while(event: threading.Event, number: int) -> Rule:
