@@ -95,6 +95,27 @@ def test_complete_ends_a_decided_transaction_once(a_row: RowBuilder, state: S, f
     assert second == Transition(None, done)
 
 
+@pytest.mark.parametrize(
+    ("state", "following"), [(S.PREPARE_COMMIT, S.COMPLETE_COMMIT), (S.PREPARE_ABORT, S.COMPLETE_ABORT)]
+)
+def test_row_that_is_known_complete_is_as_complete_leaves_it_at_its_own_position(
+    a_row: RowBuilder, state: S, following: S
+) -> None:
+    row = a_row(state)
+
+    known = row.known_complete()
+
+    assert known.state is following
+    assert replace(known, position=_SLOT) == row.prepare_complete(_SLOT)
+    assert known.position == row.position
+
+
+@pytest.mark.parametrize("state", [each for each in S if not each.is_decided])
+def test_row_that_is_not_decided_is_never_known_complete(a_row: RowBuilder, state: S) -> None:
+    with pytest.raises(InvalidTxnStateError):
+        a_row(state).known_complete()
+
+
 @pytest.mark.parametrize("state", _STATES)
 def test_complete_writes_nothing_when_the_decision_is_another(a_row: RowBuilder, state: S) -> None:
     row = a_row(state)
