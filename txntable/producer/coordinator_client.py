@@ -53,6 +53,7 @@ from txntable.offsets.offset_log import GroupOffsets
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.partition_log import PartitionLogs
 from txntable.producer.appender import Staged, VerifyFor
+from txntable.storage.retries import ending_within
 from txntable.topics.topic_log import TopicLog, Verify
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, Request
@@ -61,6 +62,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_MS = 60_000
 _COMPLETION_ROUNDS = 20
+_RECORD_PATIENCE_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +337,10 @@ class CoordinatorClient:
     def try_record(self, transactional_id: str) -> None:
         """Write COMPLETE for the id's last transaction, when it will have no next entry; raises nothing, as the other.
 
-        Where it is not known complete by now nothing is written.
+        Where it is not known complete by now nothing is written; a store that does not answer holds nobody up for it.
         """
         try:
-            self._completer.record_last(transactional_id)
+            with ending_within(self._transactions.context.environment, _RECORD_PATIENCE_MS):
+                self._completer.record_last(transactional_id)
         except TxnTableError as error:
             logger.warning("the transaction is decided; others will complete it: %s", error)

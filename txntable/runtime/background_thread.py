@@ -60,6 +60,11 @@ def start_in_background(name: str, run: Callable[[], None], stop: Callable[[], N
     return thread
 
 
+def threads_may_begin() -> bool:
+    """Return whether Python lets threads begin: not any more once the main thread has ended, at the process's exit."""
+    return threading.main_thread().is_alive()
+
+
 def lend_to_arrow(what: str) -> None:
     """Note that Arrow reads an object of Python's in threads of its own: the exit gives them a moment to let go."""
     _lent_to_arrow[:] = [what]

@@ -1,7 +1,7 @@
-"""A thread in the background that takes a step, waits, and takes the next one.
+"""A thread in the background that takes a step, waits, and takes the next one, for as long as there is one.
 
-Owns the thread, when it wakes and how it ends.  What a step does, and after how long the next one is due, is the
-subclass's: a test may call :meth:`SteppingThread.step` without a thread.  No lock is held during a step.
+Owns the thread, when it begins, when it wakes and how it ends.  What a step does, and after how long the next one is
+due, is the subclass's: a test may call :meth:`SteppingThread.step` without a thread.  No lock is held during a step.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import os
 import threading
 from abc import ABC, abstractmethod
 
-from txntable.runtime.background_thread import start_in_background
+from txntable.runtime.background_thread import start_in_background, threads_may_begin
 from txntable.runtime.one_process import is_own
 
 _MILLISECONDS = 1000
 
 
 class SteppingThread(ABC):
-    """Takes steps again and again; starts at the first :meth:`wake`.
+    """Takes steps again and again, from :meth:`wake` until nothing is due.
 
     Parameters
     ----------
@@ -32,6 +32,11 @@ class SteppingThread(ABC):
         self._woken = self._stopped = False
         self._thread: threading.Thread | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether there is a thread that takes the next step."""
+        return self._thread is not None
+
     @abstractmethod
     def step(self) -> int | None:
         """Do what is due.
@@ -39,15 +44,18 @@ class SteppingThread(ABC):
         Returns
         -------
         int or None
-            After how many ms to look again; ``None``: not before :meth:`wake`.
+            After how many ms to look again; ``None``: not before :meth:`wake`, and the thread ends.
         """
 
+    def last_step(self) -> None:  # noqa: B027  not every subclass has one
+        """Do what must not wait any longer, when the thread is stopped while something is due; by default nothing."""
+
     def wake(self) -> None:
-        """Let a step be taken now; the first time the thread starts."""
+        """Let a step be taken now, by a thread that begins where none runs; at the process's exit none is taken."""
         with self._changed:
-            if self._thread is None and not self._stopped:
-                self._thread = start_in_background(self._name, self._run, self.stop)
             self._woken = True
+            if self._thread is None and not self._stopped and threads_may_begin():
+                self._thread = start_in_background(self._name, self._run, self.stop)
             self._changed.notify()
 
     def stop(self) -> None:
@@ -62,9 +70,20 @@ class SteppingThread(ABC):
             self._changed.notify()
 
     def _run(self) -> None:
-        while not self._stopped:
-            self._woken = False
-            rest_ms = self.step()
+        try:
+            while not self._stopped:
+                self._woken = False
+                rest_ms = self.step()
+                with self._changed:
+                    if self._woken or self._stopped:
+                        continue
+                    if rest_ms is None:
+                        self._thread = None
+                        return
+                    self._changed.wait(rest_ms / _MILLISECONDS)
+            self.last_step()
+        except BaseException:
+            # Whatever it was: the next wake begins a thread anew.
             with self._changed:
-                if not (self._woken or self._stopped):
-                    self._changed.wait(None if rest_ms is None else rest_ms / _MILLISECONDS)
+                self._thread = None
+            raise

@@ -35,6 +35,7 @@ from txntable.errors import (
     WarehouseNotFoundError,
 )
 from txntable.format.object_path import check_folder, check_path
+from txntable.runtime.background_thread import threads_may_begin
 from txntable.runtime.environment import SystemEnvironment
 from txntable.runtime.one_process import check_own
 from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
@@ -54,7 +55,7 @@ from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
 from txntable.storage.request_rate import RequestRate
 from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
-from txntable.storage.side_by_side import threads, threads_may_begin
+from txntable.storage.side_by_side import threads
 from txntable.storage.store_errors import error_code, key_failure_in, meaning_of
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 

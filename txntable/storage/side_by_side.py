@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from threading import main_thread
 from typing import Any, TypeVar
 
+from txntable.runtime.background_thread import threads_may_begin
 from txntable.storage.object_store import ObjectStore
 
 T = TypeVar("T")
@@ -39,11 +39,6 @@ def side_by_side(store: ObjectStore, calls: Sequence[Callable[[], T]]) -> list[T
         running = [pool.submit(call) for call in calls]
         wait(running)
     return [one.result() for one in running]
-
-
-def threads_may_begin() -> bool:
-    """Return whether Python lets threads begin: not any more once the main thread has ended, at the process's exit."""
-    return main_thread().is_alive()
 
 
 @contextmanager

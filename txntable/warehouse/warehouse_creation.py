@@ -157,7 +157,11 @@ def _require_unborn(log: DeltaLog[Any]) -> None:
     """Refuse to make a log anew that was lost: it would give out positions and producer ids a second time."""
     # Whoever makes a topic has opened the warehouse, hence made both logs before: the log is looked for once more.
     if log.context.store.folders(TOPICS_FOLDER) and log.refresh().version is None:
-        raise DamagedDataError("the warehouse has topics but has lost this log; restore it from a backup", log=log.root)
+        raise DamagedDataError(
+            "the warehouse has topics but has lost this log; restore it from a backup, or, where it was deleted and "
+            "something was put since, delete what is left and create it anew",
+            log=log.root,
+        )
 
 
 def _create_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: WarehouseSettings) -> None:

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.running_threads import all_ended
 from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site
 from tests.unit.consumer.members import BEAT_MS, GROUP, RAW, SESSION_MS, member, numbers, settle
@@ -137,10 +138,10 @@ def test_thread_tends_again_when_it_is_woken_and_ends_when_it_is_stopped() -> No
         assert tended.acquire(timeout=60)
 
     thread.stop()
-    assert thread._thread is not None
-    thread._thread.join(timeout=60)
-    assert not thread._thread.is_alive()
+    assert all_ended("txntable-heartbeat")
     thread.wake()
+
+    assert not thread.is_running
 
 
 def test_thread_survives_what_does_not_pass_by_itself() -> None:
@@ -170,10 +171,8 @@ def test_thread_ends_without_a_word_when_the_program_does() -> None:
     thread = HeartbeatThread(tend)
     thread.wake()
     assert tended.acquire(timeout=60)
-    assert thread._thread is not None
-    thread._thread.join(timeout=60)
 
-    assert not thread._thread.is_alive()
+    assert all_ended("txntable-heartbeat")
 
 
 def test_thread_begins_with_the_membership_and_ends_with_the_consumer(site: Site) -> None:

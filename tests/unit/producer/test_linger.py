@@ -9,6 +9,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.manual_environment import ManualEnvironment
+from tests.doubles.running_threads import all_ended
 from tests.simulation.site import Site, published
 from tests.unit.producer.producing import accounts, row, store_of
 from txntable.errors import (
@@ -113,9 +114,7 @@ def test_thread_flushes_what_waits_and_ends_when_it_is_stopped() -> None:
 
     linger.stop()
 
-    assert linger._thread is not None
-    linger._thread.join(timeout=60)
-    assert not linger._thread.is_alive()
+    assert all_ended("txntable-linger")
 
 
 # -- in a producer ------------------------------------------------------------------------------

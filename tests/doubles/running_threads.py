@@ -1,0 +1,17 @@
+"""Threads of ours that run at this moment, by their names: a test waits for their ends, never for a time."""
+
+from __future__ import annotations
+
+import threading
+
+
+def running(name: str) -> list[threading.Thread]:
+    """Return the threads of a name that have not ended."""
+    return [thread for thread in threading.enumerate() if thread.name == name]
+
+
+def all_ended(name: str) -> bool:
+    """Wait for the ends of the threads of a name; return whether they have ended within a minute."""
+    for thread in running(name):
+        thread.join(timeout=60)
+    return not running(name)
