@@ -22,6 +22,7 @@ from benchmarks import (
     pipeline,
     planning,
     scan,
+    sharing,
     small_segments,
     streaming,
     transactions,
@@ -43,6 +44,7 @@ ALL = {
     "compaction": compaction.measure,
     "history": history.measure,
     "small_segments": small_segments.measure,
+    "sharing": sharing.measure,
 }
 
 

@@ -7,11 +7,12 @@ alternating rounds.  The segments have one record each, and the topic's logs are
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.delayed_store import DelayedStore
 from benchmarks.measurement import Figure, alternate, paired_ratio
 from tests.doubles.manual_environment import ManualEnvironment, StoreTime
 from tests.doubles.memory_store import MemoryObjects, MemoryStore
@@ -22,63 +23,13 @@ from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.runtime.environment import Environment, SystemEnvironment
 from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
-from txntable.storage.object_store import BEGINNING_BYTES, ObjectMeta, PutOutcome, StoredObject
-from txntable.storage.remote import RemoteStore
 from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 SEGMENTS = 150
-ANSWER_S = 0.03
 ROUNDS = 5
 _TOPIC = "t"
 
 Read = Callable[[Warehouse], None]
-
-
-class DelayedStore(MemoryStore):
-    """Answers each request after 30 ms, and any number of them at once.
-
-    Parameters
-    ----------
-    objects : MemoryObjects
-        What is there.
-    parallel_reads : int
-        How many objects a client may ask for at once.
-    """
-
-    parallel_writes = RemoteStore.parallel_writes
-
-    def __init__(self, objects: MemoryObjects, parallel_reads: int) -> None:
-        super().__init__(objects)
-        self.parallel_reads = parallel_reads
-
-    def get(self, path: str) -> StoredObject | None:
-        """Return the object, or ``None`` when there is none."""
-        time.sleep(ANSWER_S)
-        return super().get(path)
-
-    def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
-        """Return the objects in the order of `paths`, asked for at once."""
-        time.sleep(ANSWER_S)
-        return [MemoryStore.get(self, path) for path in paths]
-
-    def get_above(self, paths: Sequence[str], below: str) -> tuple[list[StoredObject | None], bytes | None]:
-        """Return the objects, and the beginning of another, asked for at once."""
-        return self.get_many(paths), MemoryStore.get_range(self, below, 0, BEGINNING_BYTES)
-
-    def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        """Return a part of an object, or ``None`` when there is no object."""
-        time.sleep(ANSWER_S)
-        return super().get_range(path, start, length)
-
-    def head(self, path: str) -> ObjectMeta | None:
-        """Return the object's size and time, or ``None`` when there is none."""
-        time.sleep(ANSWER_S)
-        return super().head(path)
-
-    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Create an object unless there is one."""
-        time.sleep(ANSWER_S)
-        return super().put_if_absent(path, data)
 
 
 def small_segments(environment: Environment, clock: Callable[[], int]) -> MemoryObjects:

@@ -9,7 +9,7 @@ import hashlib
 import random
 import threading
 
-from txntable.runtime.environment import Instant
+from txntable.runtime.environment import Instant, Lock
 
 START_MS = 1_700_000_000_000
 
@@ -34,6 +34,10 @@ class ManualEnvironment:
         self._boot_ms = 0.0
         self._wall_ms = float(wall_ms)
         self._ids = 0
+
+    def lock(self) -> Lock:
+        """Return a lock for the threads of this process."""
+        return threading.RLock()
 
     def instant(self) -> Instant:
         """Return the present moment."""

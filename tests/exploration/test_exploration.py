@@ -28,8 +28,8 @@ from txntable.coordinator.transaction_shard import complete, init_producer
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import StoreUnavailableError
 from txntable.log.delta_log import DeltaLog
-from txntable.log.keyed_log import RowChange
 from txntable.log.outcome import Committed
+from txntable.log.request_queue import RowChange
 from txntable.log.table_state import TableState
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_rows import id_columns

@@ -101,7 +101,7 @@ class UpkeepCheck:
         with log.lock:
             rows, decided_at_ms = list(log.fold.under_way.values()), dict(log.fold.decided_at_ms)
         for row in sorted(rows, key=lambda row: row.transactional_id):
-            yield from self._of_transaction(row, decided_at_ms.get(row.position))
+            yield from self._of_transaction(row, decided_at_ms.get(row.transactional_id))
         yield from self._of_lease()
 
     def _of_transaction(self, row: TransactionMetadata, decided_at_ms: int | None) -> Iterator[Finding]:

@@ -8,44 +8,21 @@ There is no coordinator server: this runs in every client.  Must not know what a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from txntable.errors import CommitStateUnknownError, DamagedDataError
-from txntable.log.actions import Action, Add, Txn
+from txntable.log.actions import Action, Add
 from txntable.log.delta_log import Decide, DeltaLog
-from txntable.log.keyed_table import Columns, ensure_key_files, find_row, keyed_add, keyed_remove
+from txntable.log.keyed_table import ensure_key_files, find_row, keyed_add, keyed_remove
 from txntable.log.log_view import F, LogContext, LogView
 from txntable.log.outcome import Unknown
+from txntable.log.request_queue import AnswerT, RequestQueue, RowChange, WaitingRequest, decide_together
 from txntable.log.table_state import TableState
 
 LARGEST_COMMIT_ROWS = 1_000
 """How many rows one commit completes, or removes: what is left is for the next one."""
 
-AnswerT = TypeVar("AnswerT")
 SeenT = TypeVar("SeenT")
-
-
-@dataclass(frozen=True, slots=True)
-class RowChange(Generic[AnswerT]):
-    """What a request decided.
-
-    Attributes
-    ----------
-    answer : object
-        For who asked, once the change is durable.
-    rows : sequence of Columns
-        What is written, each with every column of the table.
-    removed : sequence of (str, str)
-        Kind and key of what goes; one that is not live is nothing to remove.
-    numbers : sequence of Txn
-        The named numbers that are set.
-    """
-
-    answer: AnswerT
-    rows: Sequence[Columns] = ()
-    removed: Sequence[tuple[str, str]] = ()
-    numbers: Sequence[Txn] = ()
 
 
 class KeyedLog(Generic[F]):
@@ -65,6 +42,7 @@ class KeyedLog(Generic[F]):
         self.context = context
         self.log = log
         self._name = name
+        self._queue = RequestQueue(log.lock, self._write_together)
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -162,6 +140,35 @@ class KeyedLog(Generic[F]):
 
         self.commit(operation, decide, **whose)
         return answer[0]
+
+    def share(self, operation: str, request: Callable[[TableState], RowChange[AnswerT]], **whose: str) -> AnswerT:
+        """Run one request on the rows of one key as :meth:`run`, in an entry with those of other threads that wait.
+
+        Parameters
+        ----------
+        operation : str
+            For people; requests of other operations wait for an entry of their own.
+        request : callable
+            See :meth:`run`; it looks at the key's rows alone, and writes no others.
+        **whose : str
+            The key, and what it is.
+
+        Raises
+        ------
+        CommitStateUnknownError
+            The store cannot be reached; the same call finds out what became of it.
+        TxnTableError
+            Whatever the request raises.
+        """
+        return self._queue.run(WaitingRequest(operation, request, whose))
+
+    def _write_together(self, operation: str, requests: Sequence[WaitingRequest[Any]]) -> None:
+        """Decide requests on the same state, and write what they change to one slot."""
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return self._actions(table, decide_together(requests, table))
+
+        self.commit(operation, decide)
 
     def _actions(self, table: TableState, change: RowChange[AnswerT]) -> list[Action]:
         """Return what a change writes, after the files of its new keys."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -101,7 +100,7 @@ class LogView(OfOneProcess, Generic[F]):
         self.root = root
         self.fold = fold
         self.table = TableState()
-        self.lock = threading.RLock()
+        self.lock = context.environment.lock()
         self._store = context.store
         self._environment = context.environment
         # Just before the request whose answer showed the tail: the view's age counts from here.
@@ -151,6 +150,23 @@ class LogView(OfOneProcess, Generic[F]):
             self._check_lost()
             answer(self._store, self._refreshing())
             return self.table
+
+    def read_since(self, moment: int) -> None:
+        """Bring the view to a tail that was asked for since a moment of this process, by whichever thread.
+
+        Parameters
+        ----------
+        moment : int
+            From :data:`moments`.
+
+        Raises
+        ------
+        TxnTableError
+            As :meth:`refresh`.
+        """
+        with self.lock:
+            if self._asked <= moment or self._is_stale():
+                self.refresh()
 
     def ensure_fresh(self) -> TableState:
         """Return the state, at most the guard old: asks the store only when it must."""

@@ -21,9 +21,10 @@ from txntable.format.layout import OFFSET_LOG_ROOT
 from txntable.log.action_fields import check_number_names
 from txntable.log.actions import Add, Commit, Remove, Txn
 from txntable.log.delta_log import DeltaLog
-from txntable.log.keyed_log import AnswerT, KeyedLog, RowChange
+from txntable.log.keyed_log import KeyedLog
 from txntable.log.log_view import LogContext
 from txntable.log.overlay import Overlay
+from txntable.log.request_queue import AnswerT, RowChange
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_rows import GROUP_KIND, OFFSET_KIND, columns_of, row_of
 
@@ -130,10 +131,16 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
     ----------
     context : LogContext
         Of the warehouse.
+
+    Attributes
+    ----------
+    settling : Lock
+        Who has it settles what is decided; the others wait, and find it done.
     """
 
     def __init__(self, context: LogContext) -> None:
         super().__init__(context, DeltaLog(context, OFFSET_LOG_ROOT, OffsetLogFold()), "offset log")
+        self.settling = context.environment.lock()
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -164,7 +171,8 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
         group : str
             Whose rows.
         request : callable
-            (group row, offset rows, position) -> transition; pure, made again when the slot is lost.
+            (group row, offset rows, position) -> transition; pure, made again when the slot is lost, and maybe by
+            another thread.
 
         Returns
         -------
@@ -183,7 +191,7 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
             transition = request(self.group(group), self.offsets(group), table.next_version)
             return _change([transition], transition.answer)
 
-        return self.run(operation, decide, group=group)
+        return self.share(operation, decide, group=group)
 
     def sweep(self, operation: str, request: Sweep) -> None:
         """Run one request on all groups at the head, and make its transitions durable in one commit.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from txntable.coordinator.lease import NEVER_CLAIMED
 from txntable.coordinator.manifest import ManifestSegment
@@ -81,18 +82,21 @@ def decide_markers(
     Returns
     -------
     list
-        As many decisions, in their order, as one commit takes; nothing is left out in between.
+        As many decisions, in their order, as one commit takes; nothing is left out in between, and those of one
+        position stay together: ``decided_through`` cannot tell them apart.
     """
     owed = still_owed(logs, table, topic_id, decided)
     if not owed:
         return []
     writing = _Writing(table, topic_id)
-    for one in owed:
-        if writing.is_full(one):
+    for _, of_one_position in groupby(owed, key=lambda one: one.position):
+        together = list(of_one_position)
+        if writing.is_full(together):
             # Whoever goes on from here finds the rest owed.
             known_through = writing.through
             break
-        writing.take(one)
+        for one in together:
+            writing.take(one)
     return writing.actions(known_through)
 
 
@@ -117,9 +121,10 @@ class _Writing:
         self._bytes = 0
         self.through = 0
 
-    def is_full(self, one: OwedMarker) -> bool:
-        rows, size = len(self._rows) + len(one.segments), self._bytes + _bytes_of(one)
-        return bool(self._rows) and (rows >= LARGEST_COMMIT_SEGMENTS or size > LARGEST_COMMIT_BYTES)
+    def is_full(self, together: Sequence[OwedMarker]) -> bool:
+        rows = len(self._rows) + sum(len(one.segments) + 1 for one in together)
+        size = self._bytes + sum(map(_bytes_of, together))
+        return bool(self._rows) and (rows > LARGEST_COMMIT_SEGMENTS or size > LARGEST_COMMIT_BYTES)
 
     def take(self, one: OwedMarker) -> None:
         producer = ProducerEpoch(one.producer_id, one.ends)

@@ -46,8 +46,8 @@ from txntable.errors import (
     UnstableOffsetCommitError,
 )
 from txntable.log.delta_log import DeltaLog
-from txntable.log.keyed_log import AnswerT
 from txntable.log.log_view import LogView
+from txntable.log.request_queue import AnswerT
 from txntable.offsets.group_commit import GroupCommit
 from txntable.offsets.offset_log import GroupOffsets
 from txntable.partition.batch import ProducerEpoch

@@ -14,7 +14,7 @@ from txntable.coordinator.manifest import Manifest
 from txntable.errors import TransactionAbortedError, TxnTableError
 from txntable.format.records import Delivery, RecordMetadata, fail_all
 from txntable.format.topic import TopicSettings
-from txntable.log.log_view import LogContext
+from txntable.log.log_view import LogContext, moments
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.accumulator import RecordAccumulator
 from txntable.producer.appender import Appender, Staged, VerifyFor
@@ -230,7 +230,8 @@ class Outbox:
         staged = self._appender.staged
         topics = {one.settings.topic_id: self.topic_log(name) for name, one in self._accumulators.items()}
         topics.update((topic_id, one.topic) for topic_id, one in staged.items())
-        readings = [topic.segments.refresh for topic in topics.values()]
+        asked = next(moments)
+        readings = [partial(topic.segments.read_since, asked) for topic in topics.values()]
         markers = [partial(topic.prepare_marker, topic_id, producer) for topic_id, topic in topics.items()]
         self.upload(beside=[*readings, *markers])
         if self.manifest is None:

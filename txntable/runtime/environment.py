@@ -8,9 +8,11 @@ The *date* that the protocol goes by is the store's (``txntable.storage.store_cl
 from __future__ import annotations
 
 import random
+import threading
 import time
 import uuid
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Protocol
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -22,6 +24,28 @@ class Instant:
 
     boot_ms: int
     wall_ms: int
+
+
+class Lock(Protocol):
+    """A lock that a thread which has it may take again; in a simulation who waits for one leaves others their turns."""
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take it; return whether it was taken, which it always is by who waits."""
+        ...
+
+    def release(self) -> None:
+        """Give it back, once for each time that it was taken."""
+        ...
+
+    def __enter__(self) -> object:
+        """Take it."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Give it back."""
+        ...
 
 
 class Environment(Protocol):
@@ -36,6 +60,10 @@ class Environment(Protocol):
     @property
     def has_background(self) -> bool:
         """Whether threads run beside the caller's."""
+        ...
+
+    def lock(self) -> Lock:
+        """Return a lock for the threads of this process, which a thread that has it may take again."""
         ...
 
     def instant(self) -> Instant:
@@ -67,6 +95,10 @@ class SystemEnvironment:
     """
 
     has_background = True
+
+    def lock(self) -> Lock:
+        """Return a lock for the threads of this process, which a thread that has it may take again."""
+        return threading.RLock()
 
     def instant(self) -> Instant:
         """Return the present moment."""

@@ -15,7 +15,7 @@ from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog
-from txntable.log.log_view import LogContext
+from txntable.log.log_view import LogContext, moments
 from txntable.log.outcome import CommitOutcome, Committed, Unknown
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings
@@ -42,6 +42,11 @@ class TopicLog:
     name : str
         The topic's name; the topic need not exist.
 
+    Attributes
+    ----------
+    completing : Lock
+        Who has it completes what is decided; the others wait, and find it done.
+
     Raises
     ------
     InvalidTopicError
@@ -55,6 +60,7 @@ class TopicLog:
         self.public: DeltaLog[PublicTable] = DeltaLog(context, public_root(name), PublicTable(name))
         self.segments.stand_beside(self.public)
         self.public.stand_beside(self.segments)
+        self.completing = context.environment.lock()
 
     def settings(self) -> TopicSettings:
         """Return the settings of the topic as it is now.
@@ -64,8 +70,9 @@ class TopicLog:
         UnknownTopicOrPartitionError
             There is no such topic, or it was deleted.
         """
+        asked = next(moments)
         with self.segments.lock:
-            self.segments.refresh()
+            self.segments.read_since(asked)
             return self.known_settings()
 
     def known_settings(self) -> TopicSettings:

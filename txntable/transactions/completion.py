@@ -20,8 +20,9 @@ from txntable.coordinator.transaction_shard import complete, time_out
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import DamagedDataError, StorePermissionError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
-from txntable.log.keyed_log import LARGEST_COMMIT_ROWS, RowChange
+from txntable.log.keyed_log import LARGEST_COMMIT_ROWS
 from txntable.log.log_view import LogView
+from txntable.log.request_queue import RowChange
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLog
 from txntable.partition.completion import OwedMarker
@@ -182,10 +183,11 @@ class Completer:
         if not self.transactions.is_incomplete(row):
             return
         steps: list[Callable[[], int]] = [
-            partial(self.bring_through, self._topic_log(topic.name), topic_id) for topic_id, topic in row.topics.items()
+            partial(self._bring_topic, self._topic_log(topic.name), topic_id, row.position)
+            for topic_id, topic in row.topics.items()
         ]
         if row.groups:
-            steps.append(self.settle_offsets)
+            steps.append(partial(self._bring_offsets, row.position))
         through = min(side_by_side(self._context.store, steps), default=row.position)
         # What was decided at or below it and enrolled no other topics has its markers and is published; so are the
         # offsets of all groups settled, when this one's are.
@@ -227,6 +229,17 @@ class Completer:
         return recorded
 
     # -- the work ---------------------------------------------------------------------------
+
+    def _bring_topic(self, topic: TopicLog, topic_id: str, position: int) -> int:
+        """Complete a topic up to a decision, unless another thread has done so while this one waited."""
+        with topic.completing:
+            shown = decided_through(topic.public.table.numbers, topic_id)
+            return shown if shown >= position else self.bring_through(topic, topic_id)
+
+    def _bring_offsets(self, position: int) -> int:
+        with self.offsets.settling:
+            settled = self.offsets.log.table.number(DECIDED_THROUGH)
+            return settled if settled >= position else self.settle_offsets()
 
     def bring_through(self, topic: TopicLog, topic_id: str) -> int:
         """Write every marker that the topic is owed as far as T is known, and project the topic.
@@ -295,7 +308,7 @@ class Completer:
             coordinator_epoch = self.transactions.coordinator_epoch()
             decided_at_ms = log.fold.decided_at_ms
             owed = [
-                _owed(row, topic_id, decided_at_ms[row.position], coordinator_epoch)
+                _owed(row, topic_id, decided_at_ms[row.transactional_id], coordinator_epoch)
                 for row in log.fold.incomplete()
                 if topic_id in row.topics
             ]

@@ -28,10 +28,11 @@ from txntable.format.partition_values import check_all_columns
 from txntable.log.action_fields import check_number_names
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
 from txntable.log.delta_log import Decide, DeltaLog
-from txntable.log.keyed_log import AnswerT, KeyedLog, RowChange
+from txntable.log.keyed_log import KeyedLog
 from txntable.log.keyed_table import KIND
 from txntable.log.log_view import LogContext
 from txntable.log.overlay import Overlay
+from txntable.log.request_queue import AnswerT, RowChange
 from txntable.log.table_state import TableState
 from txntable.transactions.transaction_rows import (
     BATCH_KIND,
@@ -61,13 +62,13 @@ class TransactionLogFold:
     ----------
     under_way : Mapping of str to TransactionMetadata
         Transactional id -> its row, in the states ONGOING, PREPARED and PREPARE_*.
-    decided_at_ms : Mapping of int to int
-        Decision position -> its in-commit time, for the rows in PREPARE_*.
+    decided_at_ms : Mapping of str to int
+        Transactional id -> the in-commit time of its decision, for the rows in PREPARE_*.
     """
 
     def __init__(self) -> None:
         self.under_way: MutableMapping[str, TransactionMetadata] = {}
-        self.decided_at_ms: MutableMapping[int, int] = {}
+        self.decided_at_ms: MutableMapping[str, int] = {}
         self._decided: MutableMapping[str, TransactionMetadata] = {}
         # Of each decided row that is known complete, its position: that of the id's next decision is another.
         self._known_complete: MutableMapping[str, int] = {}
@@ -123,13 +124,13 @@ class TransactionLogFold:
         if row.state.is_open or row.state.is_decided:
             self.under_way[row.transactional_id] = row
         if row.state.is_decided:
-            self.decided_at_ms[row.position] = timestamp_ms
+            self.decided_at_ms[row.transactional_id] = timestamp_ms
             self._decided[row.transactional_id] = row
 
     def _drop(self, transactional_id: str) -> None:
         row = self.under_way.pop(transactional_id, None)
         if row is not None:
-            self.decided_at_ms.pop(row.position, None)
+            self.decided_at_ms.pop(transactional_id, None)
             self._decided.pop(transactional_id, None)
             self._known_complete.pop(transactional_id, None)
 
@@ -323,7 +324,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
         transactional_id : str
             Whose row.
         request : callable
-            (row, position) -> Transition; pure, made again when the slot is lost.
+            (row, position) -> Transition; pure, made again when the slot is lost, and maybe by another thread.
 
         Returns
         -------
@@ -341,7 +342,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
         def decide(table: TableState) -> RowChange[AnswerT]:
             return _change(request(self.row(transactional_id), table.next_version))
 
-        return self.run(operation, decide, transactional_id=transactional_id)
+        return self.share(operation, decide, transactional_id=transactional_id)
 
     def allocate_producer_ids(self) -> range:
         """Take a block of producer ids for producers without a transactional id.

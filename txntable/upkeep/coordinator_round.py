@@ -192,7 +192,7 @@ class CoordinatorRound:
             times = log.fold.decided_at_ms
             # In-commit times may be ahead of the clock: on a busy log each is later than the one before.
             # Far ahead they stay once a clock was: what was decided then, and since, is completed at once.
-            ages = [(row, now_ms - times[row.position]) for row in log.fold.decided()]
+            ages = [(row, now_ms - times[row.transactional_id]) for row in log.fold.decided()]
             patience_ms = self._decision_age_ms
             decided = [row for row, age in ages if max(0, age) >= patience_ms or has_passed(age, patience_ms)]
         with self._left_to_the_next_round("look at what others have completed"):
