@@ -24,7 +24,7 @@ from txntable.storage.remote import RemoteStore
 from txntable.warehouse.warehouse import Warehouse, create_on, open_on
 
 SECONDS = 6.0
-PRODUCERS = (1, 4, 16)
+PRODUCERS = (1, 8, 16)
 _SHARED = "one topic"
 _OWN = "a topic each"
 

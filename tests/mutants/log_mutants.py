@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Edit, Killer, Mutant
 
 _LOG = "txntable/log/delta_log.py"
+_QUEUE = "txntable/log/request_queue.py"
 _VIEW = "txntable/log/log_view.py"
 _TABLE = "txntable/log/table_state.py"
 _CLEANUP = "txntable/log/cleanup.py"
@@ -319,5 +320,65 @@ LOG_MUTANTS = (
             ),
         ),
         Killer("vanishing", 0),
+    ),
+    Mutant(
+        "answer-of-a-lost-slot-told",
+        "requests that share an entry are told what was decided first, whatever was decided for the slot that was won",
+        "4.2 rule 14",
+        (
+            Edit(_QUEUE, "        request.forget()\n    for", "        pass\n    for"),
+            Edit(
+                _QUEUE,
+                "            self.change = self.decide(table)\n",
+                "            self.change, first = self.decide(table), self.change\n"
+                "            self.change = RowChange(first.answer, self.change.rows) if first else self.change\n",
+            ),
+        ),
+        Killer("threads"),
+    ),
+    Mutant(
+        "two-requests-of-an-id-share-an-entry",
+        "two requests of one transactional id are decided on the same row",
+        "4.2 rule 14",
+        (Edit(_QUEUE, " and keys.isdisjoint(each.whose.values())", ""),),
+        Killer("threads"),
+    ),
+    Mutant(
+        "two-new-ids-share-a-producer-id",
+        "two ids that are new take the same producer id in one entry",
+        "4.2 rule 14",
+        (Edit(_QUEUE, " or names & numbers):", "):"),),
+        Killer("threads"),
+    ),
+    Mutant(
+        "request-without-room-is-answered",
+        "a request that had no room in the entry is told that it is done",
+        "4.2 rule 14",
+        (
+            Edit(
+                _QUEUE,
+                "                each.is_answered = each.is_decided\n",
+                "                each.is_answered = True\n",
+            ),
+            Edit(
+                _QUEUE,
+                "            request.forget()\n            break\n",
+                "            break\n",
+            ),
+        ),
+        Killer("threads"),
+    ),
+    Mutant(
+        "unknown-of-a-shared-entry-told-as-refused",
+        "where the outcome of a shared entry is not known, only who wrote it is told so; the others ask again as anew",
+        "4.2 rule 14",
+        (
+            Edit(
+                _QUEUE,
+                "            if each.change is not None and each.change.writes:\n",
+                "            if each is together[0]:\n",
+            ),
+        ),
+        Killer("threads"),
     ),
 )

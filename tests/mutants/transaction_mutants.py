@@ -360,4 +360,17 @@ TRANSACTION_MUTANTS = (
         (Edit("coordinator/lease.py", "coordinator_epoch_of(row) + 1", "max(1, coordinator_epoch_of(row))"),),
         Killer("office", 0),
     ),
+    Mutant(
+        "position-torn-by-a-completer",
+        "a commit of S takes a part of the decisions of one position, and says that it has them all",
+        "6.4",
+        (
+            Edit(
+                "txntable/partition/completion.py",
+                "groupby(owed, key=lambda one: one.position)",
+                "groupby(owed, key=lambda one: (one.position, one.producer_id))",
+            ),
+        ),
+        Killer("threads"),
+    ),
 )

@@ -65,17 +65,22 @@ class Auditor(Actor):
 class Teller(Auditor):
     """Moves money in transactions, or plainly."""
 
+    in_a_row = (1, 3)
+
+    def owner(self) -> str:
+        """Whose transactions the next ones are."""
+        return self.random.choice(TELLERS)
+
     def actions(self) -> list[Action]:
         """Move money, mostly."""
         return [*[self.transfer] * 6, *[self.plain] * 2, self.complete, self.look, self.scan, self.sleep]
 
     def transfer(self) -> None:
         """Some transactions of one owner, who may be someone else's, too."""
-        owner = self.random.choice(TELLERS)
-        producer = self.producer(owner)
+        producer = self.producer(self.owner())
         producer.init()
         self.maybe_sleep(0.05)
-        for _ in range(self.random.randint(1, 3)):
+        for _ in range(self.random.randint(*self.in_a_row)):
             batch = self.random.choice([None, None, "monday", "tuesday", self.random.randrange(6)])
             try:
                 self.transact(producer, batch)
@@ -137,6 +142,27 @@ class Teller(Auditor):
             stubbornly(lambda: admin.delete_topic(SCRATCH))
         else:
             admin.create_topic(SCRATCH, partitions=self.random.randint(1, 3), schema=COLUMNS, exist_ok=True)
+
+
+class Cashier(Teller):
+    """A teller who moves money all the time, mostly under an id that nobody else has."""
+
+    in_a_row = (2, 8)
+
+    def actions(self) -> list[Action]:
+        """Move money."""
+        return [self.transfer]
+
+    def owner(self) -> str:
+        """Its own id, mostly."""
+        return self.random.choice([self.process.name, self.process.name, self.process.name, *TELLERS])
+
+    def fill(self, producer: RecordedProducer) -> None:
+        """Take money here and give it there, at once."""
+        amount = self.random.randint(1, 99)
+        producer.send(
+            [self.draft(topic, sign * amount) for topic, sign in zip(MONEY, (1, -1), strict=True)], flush=False
+        )
 
 
 class Founder(Teller):

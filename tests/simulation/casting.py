@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.simulation.actor import Actor
-from tests.simulation.bank import Auditor, Founder, Teller
+from tests.simulation.bank import Auditor, Cashier, Founder, Teller
 from tests.simulation.copying import Copier, Loner, Reader, Source
 from tests.simulation.exchange import ExternalDatabase, Merchant
 from tests.simulation.inspector import Inspector
@@ -45,6 +45,7 @@ def _of(kind: Callable[[Process, Journal, tuple[str, ...]], Actor]) -> Role:
 
 ROLES: Mapping[str, Role] = {
     "teller": _of(Teller),
+    "cashier": _of(Cashier),
     "founder": _of(Founder),
     "auditor": _of(Auditor),
     "clerk": _of(Clerk),

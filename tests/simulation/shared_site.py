@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from tests.doubles.manual_environment import ManualEnvironment, StoreTime
 from tests.doubles.memory_store import MemoryObjects
 from tests.simulation.site import Site
-from txntable.runtime.environment import Instant
+from tests.simulation.turn_lock import TurnLock
+from txntable.runtime.environment import Instant, Lock
 from txntable.storage.object_store import StoredObject
 
 
@@ -51,6 +52,10 @@ class SharedTime(ManualEnvironment):
         super().__init__(seed)
         self._time = time
         self._ahead_ms = 0
+
+    def lock(self) -> Lock:
+        """Return a lock for the threads of this process, which take turns."""
+        return TurnLock()
 
     def instant(self) -> Instant:
         """Return the present moment."""

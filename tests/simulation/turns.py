@@ -1,9 +1,10 @@
 """Processes that take turns at every storage call, in an order given by a tape.
 
-Each process is a thread, and exactly one runs at any time: it is stopped before each of its storage
-calls until it has the turn again.  So the same tape gives the same run.  Whoever is at its next call
-decides, as the scheduler's voice, who goes on: often it is the same thread, which then just goes on.
-Between two turns time passes, processes die, and what is late lands; every call may meet a fault.
+Each process is a thread, or has several that share one handle.  Exactly one thread runs at any time: it is stopped
+before each of its storage calls, and where it waits for a lock, until it has the turn again.  So the same tape gives
+the same run.  Whoever is at its next call decides, as the scheduler's voice, who goes on: often it is the same thread,
+which then just goes on.  Between two turns time passes, processes die, and what is late lands; every call may meet a
+fault.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 from unittest.mock import patch
 
@@ -22,13 +22,14 @@ from tests.doubles.memory_store import MemoryStore
 from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.shared_site import ManySite
 from tests.simulation.tape import Tape
+from tests.simulation.turn_lock import TurnLock, ends_here, runs_here
 from tests.simulation.weather import CLOCK_JUMPS_MS, JUMPS_MS, SLOW_MS, Weather
 from txntable.errors import RetriableError
 from txntable.log.log_view import LogView
 from txntable.storage.object_store import ObjectStore
 from txntable.warehouse.warehouse import Warehouse, open_on
 
-__all__ = ["JUMPS_MS", "ManySite", "Process", "Turns", "Weather", "World"]
+__all__ = ["JUMPS_MS", "ManySite", "Process", "SharedHandle", "Turns", "Weather", "World"]
 
 MOST_STEPS = 30_000
 STALE_MS = 60_000
@@ -60,11 +61,34 @@ class Counts:
     """What the world came to, in its own words."""
 
 
-class Process:
-    """A thread that runs while it has the turn."""
+class SharedHandle:
+    """What the threads of one process share: a handle on the warehouse, and their death."""
 
-    def __init__(self, turns: Turns, name: str, program: Callable[[Process], None], place: int) -> None:
+    def __init__(self) -> None:
+        self.threads: list[Process] = []
+        self.opening = TurnLock()
+        self.warehouse: Warehouse | None = None
+
+    def running(self) -> Process:
+        """The one that runs now."""
+        return next(each for each in self.threads if each.thread is threading.current_thread())
+
+
+class Process:
+    """A thread that runs while it has the turn; with `shares`, one of several of the same process."""
+
+    def __init__(
+        self,
+        turns: Turns,
+        name: str,
+        program: Callable[[Process], None],
+        place: int,
+        shares: SharedHandle | None = None,
+    ) -> None:
         self.name, self.turns, self.place = name, turns, place
+        self._shares = shares if shares is not None else SharedHandle()
+        self._shares.threads.append(self)
+        self._is_free: Callable[[], bool] | None = None
         self.random = turns.tape.stream(name)
         self.schedule = turns.tape.stream(f"{name}/schedule")
         self.stores: list[SteppingStore] = []
@@ -80,24 +104,41 @@ class Process:
 
     def store(self, before: Callable[[Step], object] | None = None) -> ObjectStore:
         """The access of this process to the site's store; `before` is called before each of its calls."""
+        running = self._shares.running
+
+        def step_after(step: Step) -> None:
+            if before is not None:
+                before(step)
+            running()._step(step)
+
         objects = MemoryStore(self.turns.site.objects)
-        store = SteppingStore(objects, (), partial(self._step_after, before), forecast=self._forecast)
+        store = SteppingStore(objects, (), step_after, forecast=lambda step: running()._forecast(step))
         store.killed = self.killed
         self.stores.append(store)
         return store
 
-    def _step_after(self, before: Callable[[Step], object] | None, step: Step) -> None:
-        if before is not None:
-            before(step)
-        self._step(step)
-
     def opened(self, before: Callable[[Step], object] | None = None) -> Warehouse:
-        """A handle of its own on the warehouse, tried for until the store answers."""
-        while True:
-            try:
-                return open_on(self.store(before), self.turns.site.environment())
-            except RetriableError:
-                continue
+        """A handle of its own on the warehouse, or that of all its threads, tried for until the store answers."""
+        shares = self._shares
+        with shares.opening:
+            while shares.warehouse is None or len(shares.threads) == 1:
+                with suppress(RetriableError):
+                    shares.warehouse = open_on(self.store(before), self.turns.site.environment())
+                    break
+        return shares.warehouse
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether another thread has what this one waits for; who is dead waits for nothing."""
+        return self._is_free is not None and not self.killed and not self._is_free()
+
+    def wait_until(self, is_free: Callable[[], bool]) -> None:
+        """Leave the turns to the others until something is so."""
+        self._is_free = is_free
+        self.turns.hand_over(self)
+        self._is_free = None
+        if self.killed:
+            raise ProcessKilled
 
     def pause(self) -> None:
         """Do nothing for a while: let the others have some turns."""
@@ -119,13 +160,15 @@ class Process:
         self.turns.trace.append(f"{self.name} does {what}")
 
     def kill(self) -> None:
-        """Let the process die at its next storage call."""
-        self.killed = True
-        for store in self.stores:
-            store.kill()
+        """Let the process die, each of its threads at its next storage call."""
+        for each in self._shares.threads:
+            each.killed = True
+            for store in each.stores:
+                store.kill()
 
     def _run(self) -> None:
         self.turn.acquire()
+        runs_here(self)
         try:
             if not self.killed:
                 self._program(self)
@@ -133,6 +176,7 @@ class Process:
             pass
         except BaseException as error:  # noqa: BLE001  raised again by whoever waits for the run
             self.turns.fail(error, self.name)
+        ends_here()
         self.ended = True
         self.turns.hand_on()
 
@@ -209,10 +253,10 @@ class Turns:
         self._started = 0
         self._time, self._deaths, self._landings = (self.tape.stream(name) for name in ("time", "deaths", "landings"))
 
-    def start(self, name: str, program: Callable[[Process], None]) -> None:
-        """Add a process; it begins to run with the turns."""
+    def start(self, name: str, program: Callable[[Process], None], shares: SharedHandle | None = None) -> None:
+        """Add a process, or a thread of one; it begins to run with the turns."""
         if name not in self.tape.absent:
-            self.processes.append(Process(self, name, program, self._started))
+            self.processes.append(Process(self, name, program, self._started, shares))
         self._started += 1
 
     def run(self) -> None:
@@ -275,8 +319,12 @@ class Turns:
         if self.number == MOST_STEPS:
             self.fail(AssertionError("the processes do not come to an end"), "any")
         running = [process for process in self.processes if not process.ended]
-        awake = [process for process in running if process.wakes <= self.number]
-        awake = awake or [min(running, key=lambda process: process.wakes)]
+        able = [process for process in running if not process.is_waiting]
+        if not able:
+            self.fail(AssertionError("the threads of a process wait for each other"), "any")
+            able = running
+        awake = [process for process in able if process.wakes <= self.number]
+        awake = awake or [min(able, key=lambda process: process.wakes)]
         # Runs of one process, then another: more races of long sequences than by a fair coin at each step.
         # Each has chances of its own for it, so that leaving one out does not change what the others do.
         chance = self._favourite.schedule if self._favourite is not None else self.random

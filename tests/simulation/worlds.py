@@ -24,10 +24,11 @@ from tests.simulation.pipelines import PIPE, STATE
 from tests.simulation.recorded import COLUMNS
 from tests.simulation.site import Site
 from tests.simulation.small_limits import small_limits
-from tests.simulation.turns import ManySite, Process, Turns
+from tests.simulation.turns import ManySite, Process, SharedHandle, Turns
 from txntable.admin.admin import Admin
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
+from txntable.partition.append import LARGEST_COMMIT_SEGMENTS
 from txntable.warehouse.warehouse import Warehouse, create_on
 
 __all__ = ["WORLDS", "World"]
@@ -49,13 +50,15 @@ class World:
     topics : tuple of str
         Their names.
     casts : tuple of str
-        Who takes part: roles with spaces between; one of them is drawn.
+        Who takes part: roles with spaces between, with a plus between those of one process; one of them is drawn.
     judged : Topics
         What the checker has to know.
     timeout_ms : int
         Longer than any transaction and session.
     shrinking : frozenset of str
         Topics of which records go.
+    most_completed : int
+        How many rows one commit of S takes of what decisions owe it.
     tidied : bool
         Whether it is also looked at when every retention is over.
     past : callable
@@ -71,6 +74,7 @@ class World:
     judged: Topics = field(default_factory=Topics)
     timeout_ms: int = 61_000
     shrinking: frozenset[str] = frozenset()
+    most_completed: int = LARGEST_COMMIT_SEGMENTS
     tidied: bool = False
     past: Callable[[Warehouse, Witness], None] = lambda warehouse, witness: None
     finish: Callable[[Warehouse, ManySite, Journal], None] = lambda warehouse, site, journal: None
@@ -83,13 +87,20 @@ class World:
         """Do the same, and return what the processes wrote down."""
         base, before = _base(self)
         turns.site, stage = ManySite.like(base), Stage(Journal(before))
-        with small_limits(turns.random.choice(_AGES_MS)):
-            for number, name in enumerate(turns.random.choice(self.casts).split()):
-                turns.start(f"{name}{number}", self._program(ROLES[name], stage))
+        with small_limits(turns.random.choice(_AGES_MS), self.most_completed):
+            self._start(turns, turns.random.choice(self.casts), stage)
             turns.run()
             evidence = self._end(turns, stage)
         turns.counts.reached.update(ending.reached(evidence, stage.journal, base))
         return stage.journal
+
+    def _start(self, turns: Turns, cast: str, stage: Stage) -> None:
+        number = 0
+        for process in cast.split():
+            shares = SharedHandle()
+            for name in process.split("+"):
+                turns.start(f"{name}{number}", self._program(ROLES[name], stage), shares)
+                number += 1
 
     def _program(self, role: Role, stage: Stage) -> Callable[[Process], None]:
         return lambda process: role(process, stage, self.topics).run()
@@ -162,6 +173,19 @@ WORLDS: Mapping[str, World] = {
         MONEY,
         ("teller teller auditor", "teller teller", "teller auditor teller teller"),
         _MONEY,
+    ),
+    "threads": World(
+        "producers of one process, which share its handle and entries of the log, beside others with the same ids",
+        _bank,
+        MONEY,
+        (
+            "cashier+cashier+cashier",
+            "cashier+cashier+cashier auditor",
+            "cashier+cashier cashier+cashier",
+            "cashier+cashier+cashier+teller clerk",
+        ),
+        _MONEY,
+        most_completed=4,
     ),
     "founding": World(
         "topics that are deleted, made again and grow, in the middle of transactions",

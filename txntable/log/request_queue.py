@@ -99,9 +99,12 @@ class WaitingRequest(Generic[AnswerT]):
         """Whether it had room in the entry."""
         return self.change is not None or self.refusal is not None
 
-    def decide_on(self, table: TableState) -> None:
-        """Decide on a state, whatever was decided before."""
+    def forget(self) -> None:
+        """Forget what was decided for a slot that was lost."""
         self.change = self.refusal = None
+
+    def decide_on(self, table: TableState) -> None:
+        """Decide on a state."""
         try:
             self.change = self.decide(table)
         except Exception as error:  # noqa: BLE001  it is raised in the thread that it belongs to
@@ -133,6 +136,8 @@ def decide_together(requests: Sequence[WaitingRequest[Any]], table: TableState) 
     names: set[str] = set()
     size = 0
     for request in requests:
+        request.forget()
+    for request in requests:
         request.decide_on(table)
         change = request.change
         if change is None:
@@ -140,7 +145,7 @@ def decide_together(requests: Sequence[WaitingRequest[Any]], table: TableState) 
         numbers = {number.app_id for number in change.numbers}
         size += sum(len((row[ROW] or "").encode()) for row in change.rows)
         if taken and (size > LARGEST_TOGETHER_BYTES or names & numbers):
-            request.change = None
+            request.forget()
             break
         names |= numbers
         taken.append(change)

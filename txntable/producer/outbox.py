@@ -135,8 +135,9 @@ class Outbox:
         if topic in self._read_ahead:
             self._read_ahead.discard(topic)
         else:
-            names = {topic} if self._using else {topic, *self._used}
-            side_by_side(self._context.store, [self.topic_log(name).segments.refresh for name in sorted(names)])
+            names, asked = {topic} if self._using else {topic, *self._used}, next(moments)
+            logs = [self.topic_log(name).segments for name in sorted(names)]
+            side_by_side(self._context.store, [partial(log.read_since, asked) for log in logs])
             self._read_ahead |= names - {topic}
         self._using.add(topic)
         return self.topic_log(topic).known_settings()
