@@ -331,7 +331,10 @@ LOG_MUTANTS = (
                 _QUEUE,
                 "            self.change = self.decide(table)\n",
                 "            self.change, first = self.decide(table), self.change\n"
-                "            self.change = RowChange(first.answer, self.change.rows) if first else self.change\n",
+                "            said = self.change if first is None else first\n"
+                "            self.change = RowChange(\n"
+                "                said.answer, self.change.rows, self.change.removed, self.change.numbers\n"
+                "            )\n",
             ),
         ),
         Killer("threads"),

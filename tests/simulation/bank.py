@@ -5,6 +5,8 @@ All amounts always sum up to nothing: the checker judges by the operation log.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.checker.operations import Level, Read
 from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.actor import DAY_MS, Action, Actor
@@ -156,6 +158,12 @@ class Cashier(Teller):
     def owner(self) -> str:
         """Its own id, mostly."""
         return self.random.choice([self.process.name, self.process.name, self.process.name, *TELLERS])
+
+    def producer(self, owner: str | None = None, **settings: Any) -> RecordedProducer:
+        """A producer, when the others have theirs."""
+        made = super().producer(owner, **settings)
+        self.process.rest(self.random.choice([0, 1, 3]), 0)
+        return made
 
     def fill(self, producer: RecordedProducer) -> None:
         """Take money here and give it there, at once."""

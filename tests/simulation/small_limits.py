@@ -14,7 +14,7 @@ from txntable.partition.append import LARGEST_COMMIT_SEGMENTS
 
 @contextmanager
 def small_limits(vacuum_age_ms: int, most_completed: int = LARGEST_COMMIT_SEGMENTS) -> Iterator[None]:
-    """Let a few records make a large segment, vacuum take what is so old, and a completer write so many rows at once."""
+    """Let a few records make a large segment, vacuum take what is so old, and a completer write so much at once."""
     known = txntable.format.topic_config.TOPIC_CONFIG
     small = MappingProxyType({**known, "segment.bytes": replace(known["segment.bytes"], lowest=1)})
     with (
