@@ -2276,7 +2276,7 @@ class Warehouse:
         t = self.t.state
         rows = t.rows("id").items()
         decided = {k: r for k, r in rows if r["state"].startswith("PREPARE_") and self.known.get(k) != r["position"]}
-        owed = sorted(decided.values(), key=lambda r: r["decision"]["position"])
+        owed = sorted(decided.values(), key=lambda r: (r["decision"]["position"], r["producer_id"]))
         topics = {i: p["name"] for r in owed for i, p in r.get("partitions", {}).items()}
         for topic_id, name in topics.items():
             self._mark(t, topic_id, name, [r for r in owed if topic_id in r.get("partitions", {})])
@@ -2316,14 +2316,19 @@ class Warehouse:
                 return None
             actions: list[Action] = []
             numbers: dict[str, int] = {}
-            known = t.version
+            known, last = t.version, None
             for row in todo:
                 decision, offsets = row["decision"], {}
                 at = t.times.get(decision["position"], t.times[min(t.times)])
                 carried = row.get("manifest", {}).get(topic_id, [])
-                if actions and len(actions) + len(carried) >= 10_000:
-                    break
-                known = decision["position"] if row is not todo[-1] else t.version
+                # Those of one position stay together.
+                if decision["position"] != last:
+                    beside = [r for r in todo if r["decision"]["position"] == decision["position"]]
+                    added = sum(1 + len(r.get("manifest", {}).get(topic_id, [])) for r in beside)
+                    if actions and len(actions) + added > 10_000:
+                        break
+                last = decision["position"]
+                known = last if row is not todo[-1] else t.version
                 actions.extend(carried_add(s, numbers, row, segment, at) for segment in carried)
                 for p in parse_ranges(row["partitions"][topic_id]["partitions"]):
                     number_ = f"next_offset/{topic_id}/{p}"

@@ -29,6 +29,7 @@ PASSED_OVER = "a topic without data is passed over"
 WITHOUT_SEGMENTS = "markers are written without what the decision carries"
 APPENDED_AGAIN = "what is carried is appended again above its marker"
 OWN_COMMIT = "what is carried has a commit of its own, before the marker's"
+TORN = "a commit of S has one of the decisions of a position, and says that it has all"
 BY_DECISION = "the latest decision counts"
 OF_ANY_DECISION = "a late COMPLETE takes a newer decision of its id for the one that it knows"
 OF_THE_ROW_IT_KNEW = "a late COMPLETE writes the row that its writer knew, whatever is at the slot"
@@ -228,6 +229,8 @@ class Completing:
         ended = [(each, d) for each, d in known.owed() if topic in d.enrolled]
         ended.sort(key=lambda pair: pair[1].position)
         owed = [(each, d) for each, d in ended if d.position > before.through]
+        if TORN in self._defects:
+            owed = [one for before_it, one in zip([None, *owed], owed, strict=False) if not _shares(before_it, one)]
         data = {(segment.id, segment.epoch) for segment in before.open}
         if PASSED_OVER in self._defects and not any((each, d.epoch) in data for each, d in owed):
             return self._pass_marked(world, number)
@@ -284,6 +287,10 @@ class Completing:
             done.append((each, row._replace(state=State.COMPLETE)))
         after = world._replace(t=self._logs.transactions.put(world.t, RowsWritten(tuple(done))))
         return after.with_completer(number, Completer())
+
+
+def _shares(one: tuple[int, Decision] | None, other: tuple[int, Decision]) -> bool:
+    return one is not None and one[1].position == other[1].position
 
 
 def _entry(topic: int, before: Partition, carried: Owed, ended: Owed) -> Markers:

@@ -46,10 +46,10 @@ class Row(NamedTuple):
 
 
 class RowsWritten(NamedTuple):
-    """An entry of T."""
+    """An entry of T.  ``gives_epoch`` is a ghost: the ids of which the row's epoch is given to a process."""
 
     rows: tuple[tuple[int, Row], ...]
-    gives_epoch: bool = False
+    gives_epoch: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def fold_transactions(before: Transactions, version: int, entry: RowsWritten) ->
         # An abort where nothing is enrolled is complete at once.
         if row.decision is not None and (last is None or row.decision != last.decision):
             decisions = (*decisions, (each, row.decision))
-        if entry.gives_epoch:
+        if each in entry.gives_epoch:
             given = (*given, (each, row.epoch))
     return Transactions(tuple(rows), decisions, given)
 

@@ -29,6 +29,7 @@ class LogTree(Generic[E, S]):
         self._states = [empty]
         self._versions = [0]
         self._parents = [0]
+        self._entries: list[E | None] = [None]
         self._children: dict[tuple[int, E], int] = {}
 
     def put(self, head: int, entry: E) -> int:
@@ -40,11 +41,18 @@ class LogTree(Generic[E, S]):
             self._states.append(self._fold(self._states[head], version, entry))
             self._versions.append(version)
             self._parents.append(head)
+            self._entries.append(entry)
         return node
 
     def state(self, node: int) -> S:
         """Return what the log says at a node."""
         return self._states[node]
+
+    def entry(self, node: int) -> E:
+        """Return the last entry of a log that has any."""
+        entry = self._entries[node]
+        assert entry is not None
+        return entry
 
     def version(self, node: int) -> int:
         """Return how many entries there are at a node."""

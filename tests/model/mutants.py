@@ -19,6 +19,7 @@ from tests.model.completing import (
     OF_THE_ROW_IT_KNEW,
     OWN_COMMIT,
     PASSED_OVER,
+    TORN,
     WITHOUT_SEGMENTS,
 )
 from tests.model.files import FileModel
@@ -100,6 +101,9 @@ _CARRIED_LATE = _sized("carried: late appends", carries=True, has_late_appends=T
 _CARRIED_DOUBT = _sized("carried: late commits", carries=True, has_late_commits=True)
 _CARRIED_LATE_TWO = _sized("carried: two of an id, late appends", (0, 0), carries=True, has_late_appends=True)
 _CARRIED_VACUUM = Size("carried: vacuum, clock", carries=True, has_vacuum=True, has_clock=True)
+
+_SHARED_IDS = Size("shared entries: two ids", (0, 1), carries=True, shares=True)
+_SHARED_ID = _sized("shared entries: two producers of one id", (0, 0), carries=True, shares=True)
 
 _MARKED = "replaced only when S has what it owes"
 _SHOWN = "replaced only when P shows it"
@@ -198,6 +202,12 @@ _KNOWN = (
     Mutant(_NOTHING_OWED, partial(transactions, _SERIES), ("markers, projection and offsets come before COMPLETE",)),
 )
 
+_SHARED = (
+    Mutant(_ONCE, _wrong(TORN, _SHARED_IDS), says=TORN),
+    Mutant(_ALL_OR_NONE, _wrong(TORN, _SHARED_IDS), says=TORN),
+    Mutant("an epoch is given once, and never falls", _SHARED_ID, ("two requests of one id share no entry",)),
+)
+
 QUICK = (
     Mutant("a transaction has one decision", _TWO_OF_AN_ID, (_T_SLOT,)),
     Mutant("an epoch is given once, and never falls", _TWO_OF_AN_ID, (_T_SLOT,)),
@@ -288,6 +298,7 @@ QUICK = (
     Mutant("a live name is not tombstoned", _FILES, ("a name that went live is not tombstoned",)),
     *_CARRYING,
     *_KNOWN,
+    *_SHARED,
     Mutant("everything decided is complete", _sized("nobody completes", completers=0), says="nobody completes"),
     Mutant("everything is stable", _sized("crashes", has_crashes=True), says="nobody times out"),
 )

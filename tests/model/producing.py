@@ -3,11 +3,14 @@
 A producer reads T and puts its next entry of T, or reads a log, reads T, and puts an append there.  A
 put that finds its slot taken is a step of its own, which forgets the views: all is decided again.  Where
 decisions carry, it uploads first, and what is not appended by its commit goes into the manifest.  From a decided
-row it goes on where that is complete, or where it knows it to be (:mod:`tests.model.knowing`).
+row it goes on where that is complete, or where it knows it to be (:mod:`tests.model.knowing`).  Two producers of one
+process may put one entry for both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from tests.model.folds import Append, Decision, Forget, Pending, Row, RowsWritten, Segment, State, Upload
@@ -16,6 +19,17 @@ from tests.model.world import NONE, Doubt, Flight, LateCommit, Logs, Producer, S
 
 WorldAction = Action[World]
 CARRIED_ALONG = "the next entry is decided on a decided row with what that carries"
+
+
+_PAIR = (0, 1)
+
+
+def _both(holds: Callable[[World, int], bool]) -> Callable[[World, int], bool]:
+    return lambda world, pair: all(holds(world, number) for number in _PAIR)
+
+
+def _of_both(rule: Rule[World]) -> Rule[World]:
+    return replace(rule, holds=_both(rule.holds))
 
 
 class _Ending(NamedTuple):
@@ -67,8 +81,25 @@ class Producing:
             Action("ABORT IN THE CLIENT", "6.3", clients, self._has_uploaded, self._abort_client, (untried,)),
             Action("LEARN THAT IT IS FENCED", "6.2", everyone, self._is_fenced, self._stop),
             Action("CRASH", "11", mortals, self._is_alive, self._stop),
+            *self._together((slot, not_owed, same), (slot, *ends, sure)),
             *self._writing(),
             *self._others(),
+        )
+
+    def _together(self, inits: tuple[Rule[World], ...], commits: tuple[Rule[World], ...]) -> tuple[WorldAction, ...]:
+        """Return what two producers of one process put in one entry: each by the rules that it has alone."""
+        pair = range(self._size.shares)
+        apart = Rule("two requests of one id share no entry", "4.2 rule 14", self._are_of_two_ids)
+        return (
+            Action("INIT TOGETHER", "4.2", pair, _both(self._inits), self._init_both, (apart, *map(_of_both, inits))),
+            Action(
+                "COMMIT TOGETHER",
+                "4.2",
+                pair,
+                _both(self._has_written),
+                self._commit_both,
+                (apart, *map(_of_both, commits)),
+            ),
         )
 
     def _writing(self) -> tuple[WorldAction, ...]:
@@ -252,6 +283,9 @@ class Producing:
         known = self._logs.segments.state(one.log).epochs[self._size.ids[number]]
         return known is None or known <= one.epoch
 
+    def _are_of_two_ids(self, world: World, pair: int) -> bool:
+        return self._size.ids[0] != self._size.ids[1]
+
     def _may_time_out(self, world: World, each: int) -> bool:
         row = self._logs.transactions.state(world.t).rows[each]
         return row is not None and row.state is State.ONGOING
@@ -276,7 +310,8 @@ class Producing:
         return world.with_producer(number, Producer(Stage.FENCED, left=0))
 
     def _put(self, world: World, each: int, row: Row, *, gives_epoch: bool = False) -> World:
-        return world._replace(t=self._logs.transactions.put(world.t, RowsWritten(((each, row),), gives_epoch)))
+        entry = RowsWritten(((each, row),), (each,) if gives_epoch else ())
+        return world._replace(t=self._logs.transactions.put(world.t, entry))
 
     def _init(self, world: World, number: int) -> World:
         one, each = world.producers[number], self._size.ids[number]
@@ -295,6 +330,23 @@ class Producing:
         ongoing = Row(State.ONGOING, row.epoch, before | {log}, row.decision)
         after = self._put(world, self._size.ids[number], ongoing)
         return after.with_producer(number, one._replace(enrolled=one.enrolled + 1, t=NONE))
+
+    def _init_both(self, world: World, pair: int) -> World:
+        return self._put_both(world, self._init)
+
+    def _commit_both(self, world: World, pair: int) -> World:
+        return self._put_both(world, self._commit)
+
+    def _put_both(self, world: World, put: Callable[[World, int], World]) -> World:
+        """Put one entry with what each of the two would put alone, decided on the same state."""
+        alone = [put(world, number) for number in _PAIR]
+        entries = [self._logs.transactions.entry(each.t) for each in alone]
+        rows = tuple(row for entry in entries for row in entry.rows)
+        together = RowsWritten(rows, tuple(each for entry in entries for each in entry.gives_epoch))
+        after = world._replace(t=self._logs.transactions.put(world.t, together))
+        for number, each in zip(_PAIR, alone, strict=True):
+            after = after.with_producer(number, each.producers[number])
+        return after
 
     def _decide(self, world: World, each: int, row: Row, ending: _Ending) -> World:
         return self._put(world, each, self._decided(world.t, row, ending))

@@ -60,6 +60,12 @@ COVERED = (
     ),
     Covered("4.2 rule 4", "the tail is found by asking", ("ASK FOR THE NEXT SLOT", "TAKE IT FOR THE TAIL")),
     Covered(
+        "4.2 rule 14",
+        "requests of several ids share an entry, each decided as if it were alone; those of one id do not",
+        ("INIT TOGETHER", "COMMIT TOGETHER", "two requests of one id share no entry"),
+        ("an epoch is given once, and never falls", "all or none of a transaction is visible"),
+    ),
+    Covered(
         "4.3",
         "what a reader from version 0 started from must still be there after the tail was read",
         ("what it was started from is still there", "what it was started from was not created again"),

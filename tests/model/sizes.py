@@ -46,6 +46,7 @@ SMALL = (
         has_clock=True,
     ),
     Size("carried: two producers of one id, late appends", (0, 0), carries=True, has_late_appends=True),
+    Size("shared entries: two ids", (0, 1), carries=True, shares=True),
     Size(
         "carried: vacuum, two completers, clock, crashes",
         completers=2,
@@ -84,6 +85,10 @@ MEDIUM = (
     Size("carried: two transactions, two topics", transactions=2, topics=2, carries=True, has_lazy_completers=True),
     Size("carried: three transactions", transactions=3, carries=True, has_lazy_completers=True),
     Size("carried: two ids", (0, 1), carries=True, has_lazy_completers=True),
+    Size("shared entries: two ids, a reader", (0, 1), readers=1, carries=True, shares=True),
+    Size("shared entries: two ids, two completers", (0, 1), completers=2, carries=True, shares=True),
+    Size("shared entries: two ids, a topic and a group", (0, 1), carries=True, shares=True, has_group=True),
+    Size("shared entries: three producers of two ids", (0, 1, 0), carries=True, shares=True),
     Size("carried: two producers of one id, a topic and a group", (0, 0), carries=True, has_group=True),
     Size(
         "carried: two transactions, two completers, clock", transactions=2, completers=2, carries=True, has_clock=True

@@ -52,9 +52,10 @@ class Size:
         Of each producer.
     segments : int
         Of each transaction in each topic.
-    carries, has_vacuum, has_late_appends, has_late_commits : bool
-        Whether producers upload first, and decisions carry what is not appended by then; uploads are vacuumed; a
-        put of an append, or of a commit, lands after its producer has given it up.
+    carries, shares, has_vacuum, has_late_appends, has_late_commits : bool
+        Whether producers upload first, and decisions carry what is not appended by then; the first two producers are of
+        one process, whose requests may share an entry; uploads are vacuumed; a put of an append, or of a commit, lands
+        after its producer has given it up.
     has_group, has_clock, has_expiry, has_follower, has_crashes, has_lazy_completers : bool
         Whether transactions have offsets of a group; are timed out; producers expire; somebody reads
         committed records as they come; producers stop for ever; completers may write no COMPLETE.
@@ -68,6 +69,7 @@ class Size:
     transactions: int = 1
     segments: int = 1
     carries: bool = False
+    shares: bool = False
     has_vacuum: bool = False
     has_late_appends: bool = False
     has_late_commits: bool = False

@@ -103,12 +103,13 @@ def decide_markers(
 def still_owed(
     logs: PartitionLogs, table: TableState, topic_id: str, decided: Sequence[OwedMarker]
 ) -> list[OwedMarker]:
-    """Return those of `decided` that the topic lacks, in decision order."""
+    """Return those of `decided` that the topic lacks, in decision order; of one position by producer ids."""
     settings = logs.settings
     if settings is None or settings.deleted or settings.topic_id != topic_id:
         return []
     through = decided_through(table.numbers, topic_id)
-    return sorted((one for one in decided if one.position > through), key=lambda one: one.position)
+    lacking = (one for one in decided if one.position > through)
+    return sorted(lacking, key=lambda one: (one.position, one.producer_id))
 
 
 class _Writing:

@@ -155,7 +155,7 @@ class TransactionLogFold:
 
     def decided(self) -> list[TransactionMetadata]:
         """Return the transactions that are decided and not complete, in decision order."""
-        return sorted(self._decided.values(), key=lambda row: row.position)
+        return sorted(self._decided.values(), key=lambda row: (row.position, row.producer_id))
 
     def incomplete(self) -> list[TransactionMetadata]:
         """Return those of which something may be owed, in decision order."""

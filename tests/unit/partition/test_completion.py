@@ -119,6 +119,36 @@ def test_commit_takes_whole_decisions_up_to_its_limits_and_says_how_far_it_came(
     assert len(history.topic.segments.fold.markers) == 3
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_decisions_of_one_position_are_appended_by_their_producer_ids_whatever_their_order(
+    history: History, first: bool
+) -> None:
+    together = [owed(5, carried(2), producer_id=8), owed(5, carried(1), producer_id=7)]
+
+    actions = complete(history, *(together if first else together[::-1]))
+
+    assert offsets_of(actions) == [("01", 0, 0), ("02", 0, 3)]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("LARGEST_COMMIT_SEGMENTS", 4), ("LARGEST_COMMIT_BYTES", 1_200)])
+def test_decisions_of_one_position_are_in_one_commit_whatever_its_limits(
+    history: History, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(f"txntable.partition.completion.{limit}", value)
+    decided = [
+        owed(4, carried(1), producer_id=1),
+        *(owed(5, carried(number), producer_id=number) for number in (2, 3, 4)),
+        owed(6, carried(5), producer_id=5),
+    ]
+
+    commits = []
+    while actions := complete(history, *decided):
+        through = decided_through(history.topic.segments.table.numbers, TOPIC_ID)
+        commits.append(([name for name, *_ in offsets_of(actions)], through))
+
+    assert commits == [(["01"], 4), (["02", "03", "04"], 5), (["05"], 9)]
+
+
 def test_decision_that_is_larger_than_a_commit_is_written_whole_all_the_same(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
