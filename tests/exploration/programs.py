@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.exploration import appends, fencing, manifests, offsets, series, transactions, upkeep
+from tests.exploration import appends, fencing, manifests, offsets, series, sharing, transactions, upkeep
 
 PROGRAMS = tuple(
     program
-    for module in (transactions, manifests, series, fencing, appends, offsets, upkeep)
+    for module in (transactions, manifests, series, sharing, fencing, appends, offsets, upkeep)
     for program in module.PROGRAMS
 )
 BOUNDS = {"small": 0, "large": 1}
