@@ -61,8 +61,8 @@ class Way:
 WAYS = (
     Way("enrol, decide, complete: three slots", 3),
     Way("the decision carries the segments, COMPLETE is a slot of its own", 2),
-    Way("as it is: COMPLETE with the id's next decision, one slot", 1),
-    Way("that, and the producers of a process share entries", 1, shares=True),
+    Way("COMPLETE with the id's next decision, one slot", 1),
+    Way("as it is: that, and the producers of a process share entries", 1, shares=True),
     Way("that, and a job writes the entries of all processes", 1, shares=True, job=True),
 )
 
