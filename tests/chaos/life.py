@@ -78,6 +78,10 @@ class Life:
         self.stopping = False
         self._labels = itertools.count()
 
+    def of_thread(self, name: str) -> Life:
+        """Return the life of a thread of the process: it has the same handle."""
+        return Life(f"{self.name} {name}", self.warehouse, self.recorder.of_thread(name), self.site)
+
     def label(self) -> str:
         """Return a text that is unique in the run."""
         return f"{self.name}/{next(self._labels)}"

@@ -31,6 +31,9 @@ KEYED_CONFIG: Mapping[str, Mapping[str, str]] = MappingProxyType(
         HAPPENINGS: {"cleanup.policy": "delete", "segment.bytes": "20000", "retention.ms": str(KEEP_MS)},
     }
 )
+CREW = "crew"
+CREW_IDS = ("crew ann", "crew bob", "crew cid")
+"""A process of tellers, each in a thread of its own: they share a handle, and entries of the transaction log."""
 MERCHANTS = ("v", "w")
 COPIERS, FOLLOWERS = "copiers", "followers"
 TRANSACTION_TIMEOUT_MS, SESSION_TIMEOUT_MS = 3_000, 6_000

@@ -10,6 +10,8 @@ from tests.chaos.premises import (
     ACCOUNTS,
     BALANCES,
     COPIERS,
+    CREW,
+    CREW_IDS,
     EVENTS,
     FOLLOWERS,
     KEEP_MS,
@@ -46,6 +48,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         "money that moves, events that are copied, upkeep, and admins that take ids away",
         {
             "teller": ("ann", "bob"),
+            CREW: ("one",),
             "double": ("one", "two"),
             "batcher": ("one", "two"),
             "counter": ("one", "two"),
@@ -62,7 +65,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         _TOPICS,
         _MONEY,
         (COPIERS, FOLLOWERS),
-        ("ann", "bob", "double", "batcher", "counter", *_COPIER_IDS),
+        ("ann", "bob", *CREW_IDS, "double", "batcher", "counter", *_COPIER_IDS),
     ),
     "sleepers": Scenario(
         "vacuums, compaction, jobs, consumers and writers that sleep for longer than each retention, beside who took "

@@ -12,13 +12,14 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.chaos.clocks import wrong_clocks
 from tests.chaos.life import Life
 from tests.chaos.limits import shortened
-from tests.chaos.premises import Site, forget_accounts, site_at
+from tests.chaos.premises import CREW, CREW_IDS, Site, forget_accounts, site_at
 from tests.chaos.program import Program
 from tests.chaos.programs import MAKERS
 from tests.chaos.scenarios import scenario_of
@@ -61,14 +62,26 @@ def stubbornly_opened(site: Site) -> Warehouse:
 
 
 def live(life: Life, role: str, who: str) -> None:
-    """Take turns until told to stop."""
+    """Take turns until told to stop; of a crew each in a thread of its own."""
+    if role != CREW:
+        live_alone(life, role, who, life)
+        return
+    with ThreadPoolExecutor(len(CREW_IDS)) as threads:
+        hands = [threads.submit(live_alone, life.of_thread(each), "teller", each, life) for each in CREW_IDS]
+        for hand in as_completed(hands):
+            hand.result()
+
+
+def live_alone(life: Life, role: str, who: str, process: Life) -> None:
+    """Take turns until the process is told to stop."""
     program: Program | None = None
-    while not life.stopping:
+    while not process.stopping:
         try:
             if program is None:
                 program = MAKERS[role](life, who)
             program.turn()
         except DamagedDataError:
+            process.stopping = True
             raise
         except TxnTableError as error:
             recover(program, error)

@@ -57,6 +57,10 @@ class Recorder:
         self._sink = sink
         self._calls = 0
 
+    def of_thread(self, name: str) -> Recorder:
+        """Return the operation log of a thread of the process, which goes where this one does."""
+        return Recorder(f"{self.process} {name}", self._now, self._sink)
+
     @contextmanager
     def calling(self, call: Call) -> Iterator[Answer]:
         """Record what happens inside as one call; errors go on to the caller.
