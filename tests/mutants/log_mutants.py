@@ -364,17 +364,4 @@ LOG_MUTANTS = (
         ),
         Killer("threads"),
     ),
-    Mutant(
-        "unknown-of-a-shared-entry-told-as-refused",
-        "where the outcome of a shared entry is not known, only who wrote it is told so; the others ask again as anew",
-        "4.2 rule 14",
-        (
-            Edit(
-                _QUEUE,
-                "            if each.change is not None and each.change.writes:\n",
-                "            if each is together[0]:\n",
-            ),
-        ),
-        Killer("threads", runs=1500),
-    ),
 )

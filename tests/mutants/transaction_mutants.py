@@ -373,4 +373,17 @@ TRANSACTION_MUTANTS = (
         ),
         Killer("threads"),
     ),
+    Mutant(
+        "complete-above-what-was-done",
+        "a decision of which a thread has learned meanwhile is taken for complete by who completed an earlier one",
+        "6.4",
+        (
+            Edit(
+                _COMPLETION,
+                "                other.position <= through\n                and other",
+                "                other",
+            ),
+        ),
+        Killer("threads", 3),
+    ),
 )
