@@ -1,8 +1,8 @@
 """Checkpoints: a table's whole state in one Parquet object (PROTOCOL.md §4.4).
 
 Classic Delta checkpoints, written and read with pyarrow, so that every Delta reader starts from
-them.  Bytes in, state out, and no other effect but the note that Arrow's threads had a large one; when one is due is
-decided here, for who commits and for the job.
+them.  Bytes in, state out, and no other effect but the note that Arrow's threads had a large one, and that memory is
+given back when asked; when one is due is decided here, for who commits and for the job.
 """
 
 from __future__ import annotations
@@ -154,6 +154,14 @@ def is_worthwhile(tail: LogTail, state: TableState, since_ms: int) -> bool:
     expired = sum(gone.deletion_ms < since_ms for gone in state.tombstones.values())
     kept = len(state.files) + len(state.tombstones) - expired
     return expired > max(_MOST_EXPIRED, kept)
+
+
+def release_memory() -> None:
+    """Give back what writing a checkpoint took: a few times the table, once in a hundred commits.
+
+    Arrow's allocator would keep it for the next one, which is larger.
+    """
+    pa.default_memory_pool().release_unused()
 
 
 def encode_checkpoint(state: TableState) -> bytes:

@@ -25,7 +25,7 @@ from functools import partial
 from txntable.errors import DamagedDataError, KafkaStorageError, StoreUnavailableError, TxnTableError
 from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
 from txntable.log.actions import Action, Commit, CommitInfo
-from txntable.log.checkpoint import LogTail, encode_hint, is_due, is_worthwhile
+from txntable.log.checkpoint import LogTail, encode_hint, is_due, is_worthwhile, release_memory
 from txntable.log.cold_start import is_start
 from txntable.log.damage import reading
 from txntable.log.fold import proved_checkpoint, proved_entry
@@ -313,6 +313,7 @@ class DeltaLog(LogView[F]):
             # Of another log, which stood here before: nothing may be replaced; the next version has another name.
             return
         self._store.put(last_checkpoint_path(self.root), encode_hint(version, len(self.table.files)))
+        release_memory()
 
     def write_worthwhile_checkpoint(self, tail: LogTail) -> None:
         """Write the view's checkpoint if the next to open the log gains more than it costs; raises as the other."""
