@@ -6,9 +6,10 @@ tell the offsets.  Must not know how a partition is chosen or when a batch is fu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from txntable.format.delta_types import TIMESTAMP
@@ -80,12 +81,7 @@ class WaitingBatch:
         self.deliveries.append(Delivery(metadata, records))
 
     def _gather(self) -> None:
-        if self._loose:
-            columns = zip(*self._loose, strict=True)
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=False)]
-            times = pa.array(np.array(self._times, np.int64)).view(TIMESTAMP)
-            self._parts.append(pa.RecordBatch.from_arrays([*arrays, times], schema=self._schema))
-            self._loose, self._times = [], []
+        gather([self])
 
     def rows(self) -> pa.RecordBatch | pa.Table:
         """Return all rows in order."""
@@ -93,3 +89,21 @@ class WaitingBatch:
         if len(self._parts) > 1:
             return pa.Table.from_batches(self._parts, self._schema).combine_chunks()
         return self._parts[0]
+
+
+def gather(batches: Sequence[WaitingBatch]) -> None:
+    """Let Arrow hold the single records of batches of one topic: of all of them at once, for each array has its price."""
+    loose = [batch for batch in batches if batch._loose]
+    if not loose:
+        return
+    schema = loose[0]._schema
+    columns = zip(*chain.from_iterable(batch._loose for batch in loose), strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=False)]
+    times = pa.array([time for batch in loose for time in batch._times], TIMESTAMP)
+    rows = pa.RecordBatch.from_arrays([*arrays, times], schema=schema)
+    start = 0
+    for batch in loose:
+        count = len(batch._loose)
+        batch._parts.append(rows.slice(start, count))
+        batch._loose, batch._times = [], []
+        start += count

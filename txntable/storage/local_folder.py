@@ -22,7 +22,9 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import BinaryIO
 
 from txntable.errors import (
@@ -47,6 +49,7 @@ from txntable.storage.object_store import (
     name_is_taken,
 )
 from txntable.storage.object_writer import open_writer
+from txntable.storage.side_by_side import threads
 from txntable.storage.system_calls import MachineCalls, SystemCalls
 from txntable.storage.unfinished_file import UnfinishedFile
 
@@ -54,6 +57,8 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 _TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
 _ABSENT = (FileNotFoundError, NotADirectoryError)
+# A file system puts many files on the disk in one go when it is asked for them at the same time.
+_SYNCS_AT_ONCE = 16
 
 
 class LocalFolder(ObjectStore):
@@ -83,6 +88,7 @@ class LocalFolder(ObjectStore):
         self._durable = spec.durability == "full"
         # Two files are synced in little more time than one; unsynced, threads only wait for each other.
         self.parallel_writes = 2 if self._durable and calls is None else 1
+        self._syncs_at_once = _SYNCS_AT_ONCE if self._durable and calls is None else 1
         self._takes_turns = calls is None
         self._held = HeldRoot(self._root, self._calls)
         self._folders = FolderLedger(self._root, self._held, self._calls, durable=self._durable)
@@ -211,6 +217,43 @@ class LocalFolder(ObjectStore):
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into; one that is there is not replaced."""
         return self._open(path, self._create_or_raise)
+
+    def create_all(self, objects: Sequence[tuple[str, bytes]]) -> None:
+        """Create objects under their names, which no log says before this has returned; all are synced at once."""
+        files: list[UnfinishedFile] = []
+        try:
+            for path, data in objects:
+                with _failing_at(path):
+                    files.append(self._create_named(path))
+                    files[-1].write(data)
+            with _failing_at(objects[0][0] if objects else ""):
+                self._seal_all(files, list(dict.fromkeys(parent_of(path) for path, _ in objects)))
+                self._held.check()
+        except BaseException:
+            for file in files:
+                file.remove()
+            raise
+
+    def _create_named(self, path: str) -> UnfinishedFile:
+        self._folders.ensure(parent_of(check_path(path)))
+        try:
+            return UnfinishedFile(self._calls, f"{self._root}/{path}")
+        except FileExistsError:
+            raise name_is_taken(path) from None
+
+    def _seal_all(self, files: Sequence[UnfinishedFile], folders: Sequence[str]) -> None:
+        """Close the files, and put their bytes and their names on the disk: in any order, since nobody looks yet."""
+        seals = [partial(file.seal, durable=self._durable) for file in files]
+        names = [partial(self._sync_new, folder) for folder in folders]
+        if self._syncs_at_once < 2 or len(files) < 2:
+            for call in (*seals, *names):
+                call()
+            return
+        with threads(self._syncs_at_once) as pool:
+            running = [pool.submit(call) for call in (*seals, *names)]
+            wait(running)
+        for one in running:
+            one.result()
 
     def _open(self, path: str, publish: Callable[[UnfinishedFile, str], None]) -> BinaryIO:
         with _failing_at(check_path(path)):
