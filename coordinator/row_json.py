@@ -211,7 +211,9 @@ def decode_object(document: object, what: str, required: Fields, optional: Field
     for name, value in document.items():
         kind = required[name] if name in required else optional[name]
         # Logs have very many: what is plainly right costs no call.
-        if type(value) is not kind or (kind is int and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER):
+        if kind is int and type(value) is int and -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+            continue
+        if kind is int or type(value) is not kind:
             _check_type(value, kind, what, name)
     return fields
 

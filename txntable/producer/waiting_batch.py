@@ -41,9 +41,13 @@ class WaitingBatch:
         How many rows.
     deliveries : list of Delivery
         Whom to tell, in the order of the rows.
+    loose, times : list
+        Single records that Arrow does not hold yet, and their times in µs: the last ones.
+    parts : list of pyarrow.RecordBatch
+        The records before these.
     """
 
-    __slots__ = ("_loose", "_parts", "_schema", "_times", "deliveries", "partition", "placement", "records", "size")
+    __slots__ = ("deliveries", "loose", "partition", "parts", "placement", "records", "schema", "size", "times")
 
     def __init__(self, partition: int, placement: Placement, schema: pa.Schema) -> None:
         self.partition = partition
@@ -51,10 +55,10 @@ class WaitingBatch:
         self.size = 0
         self.records = 0
         self.deliveries: list[Delivery] = []
-        self._schema = schema
-        self._loose: list[tuple[Any, ...]] = []
-        self._times: list[int] = []
-        self._parts: list[pa.RecordBatch] = []
+        self.schema = schema
+        self.loose: list[tuple[Any, ...]] = []
+        self.times: list[int] = []
+        self.parts: list[pa.RecordBatch] = []
 
     @property
     def keyed(self) -> bool:
@@ -63,16 +67,16 @@ class WaitingBatch:
 
     def add_row(self, row: CheckedRow, timestamp_us: int, metadata: RecordMetadata) -> None:
         """Take one record; `timestamp_us` in µs since 1970."""
-        self._loose.append(row.values)
-        self._times.append(timestamp_us)
+        self.loose.append(row.values)
+        self.times.append(timestamp_us)
         self._count(1, row.size, metadata)
-        if len(self._loose) >= _LOOSE_ROWS:
+        if len(self.loose) >= _LOOSE_ROWS:
             self._gather()
 
     def add_rows(self, rows: pa.RecordBatch, size: int, metadata: RecordMetadata) -> None:
         """Take records that are in the schema of the batch."""
         self._gather()
-        self._parts.append(rows)
+        self.parts.append(rows)
         self._count(rows.num_rows, size, metadata)
 
     def _count(self, records: int, size: int, metadata: RecordMetadata) -> None:
@@ -86,24 +90,24 @@ class WaitingBatch:
     def rows(self) -> pa.RecordBatch | pa.Table:
         """Return all rows in order."""
         self._gather()
-        if len(self._parts) > 1:
-            return pa.Table.from_batches(self._parts, self._schema).combine_chunks()
-        return self._parts[0]
+        if len(self.parts) > 1:
+            return pa.Table.from_batches(self.parts, self.schema).combine_chunks()
+        return self.parts[0]
 
 
 def gather(batches: Sequence[WaitingBatch]) -> None:
-    """Let Arrow hold the single records of batches of one topic: of all of them at once, for each array has its price."""
-    loose = [batch for batch in batches if batch._loose]
+    """Let Arrow hold the single records of batches of one topic: of all at once, for each array costs the same."""
+    loose = [batch for batch in batches if batch.loose]
     if not loose:
         return
-    schema = loose[0]._schema
-    columns = zip(*chain.from_iterable(batch._loose for batch in loose), strict=True)
+    schema = loose[0].schema
+    columns = zip(*chain.from_iterable(batch.loose for batch in loose), strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=False)]
-    times = pa.array([time for batch in loose for time in batch._times], TIMESTAMP)
+    times = pa.array([time for batch in loose for time in batch.times], TIMESTAMP)
     rows = pa.RecordBatch.from_arrays([*arrays, times], schema=schema)
     start = 0
     for batch in loose:
-        count = len(batch._loose)
-        batch._parts.append(rows.slice(start, count))
-        batch._loose, batch._times = [], []
+        count = len(batch.loose)
+        batch.parts.append(rows.slice(start, count))
+        batch.loose, batch.times = [], []
         start += count

@@ -253,7 +253,7 @@ class SegmentWriter:
         self._parquet = self._write_to(memory, self._format.few if self.records < FEW_ROWS else self._format.small)
         self.flush()
         self._parquet.close()
-        return memory.getvalue().to_pybytes()
+        return bytes(memory.getvalue())
 
     def describe(self, data: bytes) -> StagedSegment:
         """Return what the log needs to know of the file that :meth:`encode` has returned."""

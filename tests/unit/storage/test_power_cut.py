@@ -34,7 +34,13 @@ def put(store: ObjectStore, path: str = PATH) -> None:
     store.put(path, DATA)
 
 
-OPERATIONS = [put_if_absent, put, write]
+def create_all(store: ObjectStore, path: str = PATH) -> None:
+    store.create_all([(path, DATA), (f"{path}.2", DATA)])
+
+
+WHOLE = [put_if_absent, put, write]
+"""Of these nothing is ever seen in part."""
+OPERATIONS = [*WHOLE, create_all]
 
 
 def syncs_of(operation: Callable[[ObjectStore], None]) -> int:
@@ -63,19 +69,22 @@ def test_object_survives_power_cut_when_the_write_returned(operation, unsynced):
 @pytest.mark.parametrize(("operation", "number"), [(op, number) for op in OPERATIONS for number in range(syncs_of(op))])
 def test_object_is_lost_or_torn_when_any_one_sync_is_left_out(operation, number):
     survivors = []
+    whole = local(SimulatedDisk())
+    operation(whole)
+    made = list(whole.list(""))
     for unsynced in UnsyncedNames:
         disk = SimulatedDisk()
         disk.ignore_sync(number)
         operation(local(disk))
         disk.power_cut(unsynced)
-        found = local(disk).get(PATH)
-        survivors.append(found is not None and found.data == DATA)
+        found = [local(disk).get(meta.path) for meta in made]
+        survivors.append(all(one is not None and one.data == DATA for one in found))
 
     assert not all(survivors)
 
 
 @pytest.mark.parametrize("unsynced", UnsyncedNames)
-@pytest.mark.parametrize(("operation", "number"), [(op, number) for op in OPERATIONS for number in range(calls_of(op))])
+@pytest.mark.parametrize(("operation", "number"), [(op, number) for op in WHOLE for number in range(calls_of(op))])
 def test_object_is_whole_or_absent_when_power_is_cut_inside_the_write(operation, number, unsynced):
     disk = SimulatedDisk()
     disk.cut_before(number)
@@ -94,6 +103,22 @@ def test_object_is_whole_or_absent_when_power_is_cut_inside_the_write(operation,
     else:
         operation(local(disk))
     assert local(disk).get(PATH).data == DATA
+
+
+@pytest.mark.parametrize("unsynced", UnsyncedNames)
+@pytest.mark.parametrize("number", range(calls_of(create_all)))
+def test_objects_are_created_under_other_names_when_power_was_cut_inside_the_first_try(number, unsynced):
+    disk = SimulatedDisk()
+    disk.cut_before(number)
+    with pytest.raises(PowerCut):
+        create_all(local(disk))
+    disk.power_cut(unsynced)
+
+    store = local(disk)
+    store.create_all([(f"{PATH}-again", DATA)])
+
+    assert store.get(f"{PATH}-again").data == DATA
+    assert store.put_if_absent("topics/flights/_delta_log/01.json", DATA) is PutOutcome.CREATED
 
 
 @pytest.mark.parametrize("unsynced", UnsyncedNames)
