@@ -2,7 +2,8 @@
 
 An object is written under a name that no reader looks at, synced, and only then linked (which
 fails when the name is taken) or renamed into place; then its folder is synced.  So an object is
-whole in every state the disk can be found in.  With ``durability="page-cache"`` nothing is
+whole in every state the disk can be found in.  Segments alone are made under their own names: no log says these before
+all of it is synced.  With ``durability="page-cache"`` nothing is
 synced: objects survive the death of a process, not of the machine.
 
 The folder is held: when another is found at its path, or none, every call fails, and no folder that was there is
@@ -21,6 +22,7 @@ import fcntl
 import itertools
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -93,6 +95,7 @@ class LocalFolder(ObjectStore):
         self._held = HeldRoot(self._root, self._calls)
         self._folders = FolderLedger(self._root, self._held, self._calls, durable=self._durable)
         self._numbers = itertools.count()
+        self._series = threading.local()
 
     def __repr__(self) -> str:
         return f"LocalFolder({self._root!r}, durability={self.spec.durability!r})"
@@ -166,7 +169,10 @@ class LocalFolder(ObjectStore):
                 created = self._create(file, path)
             finally:
                 file.remove()
-            if created:
+            if created and self._is_in_series():
+                # On the disk before the next write is seen, or at the end of the series: as what was read.
+                self._folders.saw(folder)
+            elif created:
                 self._sync_new(folder)
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
@@ -187,9 +193,28 @@ class LocalFolder(ObjectStore):
         return _holding(descriptor)
 
     def sync_read(self) -> None:
-        """Sync the folders of all that was read and may be another's, linked and not synced."""
+        """Sync the folders of all that was read and may be another's, linked and not synced; in a series at its end."""
         with _failing_at(self._root):
-            self._folders.sync_seen()
+            if self._is_in_series():
+                self._folders.require_sound()
+            else:
+                self._folders.sync_seen()
+
+    @contextmanager
+    def series(self) -> Iterator[None]:
+        """Leave the name of each object to this thread's next write, and that of the last to the end of the block."""
+        if self._is_in_series():
+            yield
+            return
+        self._series.is_open = True
+        try:
+            yield
+        finally:
+            self._series.is_open = False
+        self.sync_read()
+
+    def _is_in_series(self) -> bool:
+        return getattr(self._series, "is_open", False)
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
@@ -316,6 +341,11 @@ class LocalFolder(ObjectStore):
         return True
 
     def _create(self, file: UnfinishedFile, path: str) -> bool:
+        if self._syncs_at_once > 1 and self._folders.has_unsynced:
+            with threads(1) as pool:
+                beside = pool.submit(self._folders.sync_seen)
+                file.seal(durable=True)
+                beside.result()
         file.seal(durable=self._durable)
         self._folders.sync_seen()
         self._held.check()

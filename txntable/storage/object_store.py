@@ -201,6 +201,20 @@ class ObjectStore(ABC):
             A sync failed: the object may be there, and is not known to be durable.
         """
 
+    def series(self) -> AbstractContextManager[None]:
+        """Let what this thread puts if absent in a block be durable in its order, and all of it when the block ends.
+
+        Each object is durable before the next one is there, so a power cut leaves the first ones; that may be later
+        than its own put has returned.  For entries of which one is decided on the other, and of which nothing is told
+        before the end.
+
+        Raises
+        ------
+        KafkaStorageError
+            At the end: a sync failed, and what was put last is not known to be durable.
+        """
+        return nullcontext()
+
     def sync_read(self) -> None:  # noqa: B027  most stores show nothing that is not durable
         """Let all that this store has read survive a power cut, before an answer stands on it.
 
