@@ -164,8 +164,8 @@ class SegmentWriter:
         columns = [batch.column(name) for name in self._plan.settings.schema.names]
         if TIMESTAMP_COLUMN in given and (rewritten or not self._stamps):
             times = batch.column(TIMESTAMP_COLUMN)
-            values = times.view(pa.int64()).to_numpy()
-            self._note_times(int(values[0]), int(values.max()))
+            first = times[0].value
+            self._note_times(first, first if count == 1 else int(times.view(pa.int64()).to_numpy().max()))
         else:
             now_us = self._plan.uploaded_at_ms * _US_PER_MS
             times = pa.array(np.full(count, now_us, np.int64)).view(self._schema.field(TIMESTAMP_COLUMN).type)
