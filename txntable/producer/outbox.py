@@ -6,6 +6,7 @@ stage has it: a call after a failure goes on where the failed one stopped.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, takewhile
@@ -26,6 +27,8 @@ from txntable.runtime.environment import Instant
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog
+
+logger = logging.getLogger(__name__)
 
 
 class Outbox:
@@ -247,6 +250,13 @@ class Outbox:
 
     def deliver_decided(self) -> bool:
         """Tell the offsets that decided records have got; return whether all are known."""
+        if self._appender.has_decided:
+            try:
+                # A power cut must not take away the entry that gave them.
+                self._context.store.sync_read()
+            except TxnTableError as error:
+                logger.warning("the records are committed; their offsets are not told: %s", error)
+                return False
         return self._appender.deliver_decided()
 
     def give_up_offsets(self) -> None:

@@ -211,7 +211,8 @@ class LocalFolder(ObjectStore):
             yield
         finally:
             self._series.is_open = False
-        self.sync_read()
+            # Also after an error: what was put before it was applied, and counts.
+            self.sync_read()
 
     def _is_in_series(self) -> bool:
         return getattr(self._series, "is_open", False)
