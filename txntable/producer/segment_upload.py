@@ -14,7 +14,7 @@ from txntable.producer.waiting_batch import WaitingBatch, gather
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.segments.segment_writer import SMALL_BYTES, SegmentWriter
 
-# Of values: as they are encoded, a batch of so many is below what a writer takes for small.
+# Of values: a batch of fewer is nearly always below what a writer takes for small.
 _SMALL_BATCH_BYTES = SMALL_BYTES // 4
 # How many small segments are in memory at a time, and open in a store that is a folder.
 _TOGETHER = 256
@@ -36,7 +36,7 @@ def uploads(
     together = [small[start : start + _TOGETHER] for start in range(0, len(small), _TOGETHER)]
     return [
         *(partial(_upload_together, context, plan, some, uploaded) for some in together),
-        *(partial(_upload, context, plan, batch, uploaded) for batch in large),
+        *(partial(_upload_together, context, plan, [batch], uploaded) for batch in large),
     ]
 
 
@@ -46,32 +46,20 @@ def _upload_together(
     batches: Sequence[WaitingBatch],
     uploaded: MutableMapping[WaitingBatch, StagedSegment],
 ) -> None:
-    writers = [_written(context, plan, batch) for batch in batches]
-    files = [(writer.place, writer.encode()) for writer in writers]
-    described = [writer.describe(data) for writer, (_, data) in zip(writers, files, strict=True)]
-    context.store.create_all(files)
-    uploaded.update(zip(batches, described, strict=True))
-
-
-def _upload(
-    context: LogContext,
-    plan: SegmentPlan,
-    batch: WaitingBatch,
-    uploaded: MutableMapping[WaitingBatch, StagedSegment],
-) -> None:
-    writer = _written(context, plan, batch)
+    writers: dict[WaitingBatch, SegmentWriter] = {}
     try:
-        uploaded[batch] = writer.close()
+        for batch in batches:
+            unique = context.environment.new_id()
+            writers[batch] = SegmentWriter(context.store, plan, batch.partition, unique, keyed=batch.keyed)
+            writers[batch].write(batch.rows())
+        small = {batch: writer for batch, writer in writers.items() if writer.is_small}
+        files = [(writer.place, writer.encode()) for writer in small.values()]
+        described = [writer.describe(data) for writer, (_, data) in zip(small.values(), files, strict=True)]
+        context.store.create_all(files)
+        uploaded.update(zip(small, described, strict=True))
+        # Values that take nothing, such as nulls, may be many.
+        uploaded.update((batch, writer.close()) for batch, writer in writers.items() if batch not in small)
     except BaseException:
-        writer.abort()
+        for writer in writers.values():
+            writer.abort()
         raise
-
-
-def _written(context: LogContext, plan: SegmentPlan, batch: WaitingBatch) -> SegmentWriter:
-    writer = SegmentWriter(context.store, plan, batch.partition, context.environment.new_id(), keyed=batch.keyed)
-    try:
-        writer.write(batch.rows())
-    except BaseException:
-        writer.abort()
-        raise
-    return writer

@@ -122,6 +122,11 @@ class SegmentWriter:
         self.buffered_bytes = 0
 
     @property
+    def is_small(self) -> bool:
+        """Whether all records wait, and fit into a file that is put together in memory."""
+        return self._parquet is None and 0 < self.buffered_bytes < SMALL_BYTES
+
+    @property
     def written_bytes(self) -> int:
         """How large the file is so far, without the rows that wait; 0 while all of them wait."""
         return 0 if self._file is None else self._file.tell()
@@ -226,11 +231,12 @@ class SegmentWriter:
         InvalidRequestError
             Nothing was written: a segment has records.
         """
-        if self._parquet is None and 0 < self.buffered_bytes < SMALL_BYTES:
+        if self.is_small:
             data = self.encode()
             self._store.create_all([(self.place, data)])
             return self.describe(data)
-        self._check_records()
+        if not self.records:
+            raise InvalidRequestError("a segment has at least one record; write some or abort", path=self._path)
         self.flush()
         assert self._parquet is not None  # flush opened them: there are records
         assert self._file is not None
@@ -240,14 +246,7 @@ class SegmentWriter:
         return self._staged(size, self._file.digest.text)
 
     def encode(self) -> bytes:
-        """End a segment of which nothing was written yet, and return its file: the caller creates it at :attr:`place`.
-
-        Raises
-        ------
-        InvalidRequestError
-            A segment has records.
-        """
-        self._check_records()
+        """End a segment that is small, and return its file: the caller creates it at :attr:`place`."""
         # Parquet is written in many small pieces, each a call through Python where the sink is a file of ours.
         memory = pa.BufferOutputStream()
         self._parquet = self._write_to(memory, self._format.few if self.records < FEW_ROWS else self._format.small)
@@ -258,10 +257,6 @@ class SegmentWriter:
     def describe(self, data: bytes) -> StagedSegment:
         """Return what the log needs to know of the file that :meth:`encode` has returned."""
         return self._staged(len(data), digest_of(data))
-
-    def _check_records(self) -> None:
-        if not self.records:
-            raise InvalidRequestError("a segment has at least one record; write some or abort", path=self._path)
 
     def _staged(self, size: int, digest: str) -> StagedSegment:
         assert self._first_us is not None  # there are records
