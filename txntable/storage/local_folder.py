@@ -271,12 +271,15 @@ class LocalFolder(ObjectStore):
         """Close the files, and put their bytes and their names on the disk: in any order, since nobody looks yet."""
         seals = [partial(file.seal, durable=self._durable) for file in files]
         names = [partial(self._sync_new, folder) for folder in folders]
-        if self._syncs_at_once < 2 or len(files) < 2:
-            for call in (*seals, *names):
+        self._sync((*seals, *names), at_once=len(files) > 1)
+
+    def _sync(self, calls: Sequence[Callable[[], None]], *, at_once: bool) -> None:
+        if not at_once or self._syncs_at_once < 2:
+            for call in calls:
                 call()
             return
-        with threads(self._syncs_at_once) as pool:
-            running = [pool.submit(call) for call in (*seals, *names)]
+        with threads(min(self._syncs_at_once, len(calls))) as pool:
+            running = [pool.submit(call) for call in calls]
             wait(running)
         for one in running:
             one.result()
@@ -342,13 +345,8 @@ class LocalFolder(ObjectStore):
         return True
 
     def _create(self, file: UnfinishedFile, path: str) -> bool:
-        if self._syncs_at_once > 1 and self._folders.has_unsynced:
-            with threads(1) as pool:
-                beside = pool.submit(self._folders.sync_seen)
-                file.seal(durable=True)
-                beside.result()
-        file.seal(durable=self._durable)
-        self._folders.sync_seen()
+        seal = partial(file.seal, durable=self._durable)
+        self._sync((seal, self._folders.sync_seen), at_once=self._folders.has_unsynced)
         self._held.check()
         return self._link(file.place, path)
 
