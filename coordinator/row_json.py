@@ -20,6 +20,8 @@ from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.errors import DamagedDataError, InvalidRequestError, UnsupportedFormatError
 
 ROW_FORMAT = 1
+# Made once: each call of `json.dumps` that is told how to write makes another.
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 LARGEST_NUMBER = 2**63 - 1
 """Of a stored integer; its negative is the smallest."""
 LONGEST_NAME_BYTES = 32_767
@@ -132,13 +134,13 @@ def check_number(value: object, what: str, lowest: int = 0) -> int:
 
 def encode_key(*parts: str) -> str:
     """Return a row's key: its parts as a JSON array, always spelt the same way."""
-    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return _dumps(parts)
 
 
 def encode_row(fields: Mapping[str, object]) -> str:
     """Return a row's JSON: ``v``, then `fields` in their order without those that are ``None``."""
     stored = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps({"v": ROW_FORMAT, **stored}, ensure_ascii=False, separators=(",", ":"))
+    return _dumps({"v": ROW_FORMAT, **stored})
 
 
 def decode_row(text: str, what: str, required: Fields, optional: Fields) -> dict[str, Any]:
@@ -201,15 +203,18 @@ def decode_object(document: object, what: str, required: Fields, optional: Field
                 row=what,
                 field=reprlib.repr(name),
             )
-    fields: dict[str, Any] = dict.fromkeys(optional)
-    for name, kind in {**optional, **required}.items():
-        if name in document:
-            value = fields[name] = document[name]
-            # Logs have very many: what is plainly right costs no call.
-            if type(value) is not kind or kind is int:
-                _check_type(value, kind, what, name)
-        elif name in required:
+    for name in required:
+        if name not in document:
             raise DamagedDataError("a stored row lacks a field", row=what, field=name)
+    fields: dict[str, Any] = dict.fromkeys(optional)
+    fields.update(document)
+    for name, value in document.items():
+        kind = required[name] if name in required else optional[name]
+        # Logs have very many: what is plainly right costs no call.
+        if kind is int and type(value) is int and -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+            continue
+        if kind is int or type(value) is not kind:
+            _check_type(value, kind, what, name)
     return fields
 
 

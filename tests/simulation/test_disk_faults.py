@@ -201,6 +201,30 @@ def run(phase: str, *, ever: bool) -> int:
     return count
 
 
+def test_a_commit_stands_and_its_offsets_are_not_told_when_the_entry_that_gives_them_cannot_be_synced() -> None:
+    machine = before("transaction")
+    producer = machine.process().producer("etl")
+    producer.init_transactions()
+    producer.begin_transaction()
+    sent = [producer.send("t", row={"account": "first", "amount": 1}, partition=partition) for partition in (0, 1)]
+    folder, linked = "/t/_segments/_delta_log", []
+
+    def fails(_: int, call: str, path: str) -> int | None:
+        if call == "link" and folder in path:
+            linked.append(path)
+        return errno.EIO if linked and call == "fsync" and path.endswith(folder) else None
+
+    machine.disk.fail(fails)
+
+    producer.commit_transaction()
+
+    assert [metadata.is_delivered for metadata in sent] == [False, False]
+    machine.disk.power_cut(UnsyncedNames.LOST)
+    transact(machine, "next")
+    rows = machine.process().read_arrow("t", isolation_level="read_committed").read_all()["account"].to_pylist()
+    assert sorted(rows) == ["first", "first", "next", "next"]
+
+
 @pytest.mark.parametrize("ever", [False, True], ids=["once", "from there on"])
 @pytest.mark.parametrize("phase", PHASES)
 def test_what_was_acknowledged_is_there_when_any_system_call_fails_and_the_power_is_cut(phase: str, ever: bool) -> None:

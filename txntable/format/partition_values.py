@@ -29,9 +29,9 @@ def whole_number(text: str | None) -> int:
     ValueError
         It is null, negative or no number: Python's ``int()`` reads more than other readers do.
     """
-    if text is None or _whole(text) is None or int(text) > LARGEST_NUMBER:
+    if text is None or _whole(text) is None or (number := int(text)) > LARGEST_NUMBER:
         raise ValueError("no whole number of 64 bits")
-    return int(text)
+    return number
 
 
 def whole_numbers(values: pa.StringArray, paths: pa.ChunkedArray, name: str) -> pa.Int64Array:

@@ -50,33 +50,33 @@ def find_row(table: TableState, kind: str, key: str) -> Add | None:
     return table.files.get(key_path(kind, key))
 
 
-def row_text(add: Add) -> str:
-    """Return a row's JSON.
+def row_text(path: str, values: Columns) -> str:
+    """Return the JSON of the row that is at `path`, with these partition values.
 
     Raises
     ------
     DamagedDataError
         There is none.
     """
-    text = add.partition_values.get(ROW)
+    text = values.get(ROW)
     if not text:
-        raise DamagedDataError("a keyed row has no content; restore the log from a backup", path=add.path)
+        raise DamagedDataError("a keyed row has no content; restore the log from a backup", path=path)
     return text
 
 
-def check_copies(add: Add, expected: Columns) -> None:
-    """Refuse a row whose columns say something else than its JSON.
+def check_copies(path: str, values: Columns, expected: Columns) -> None:
+    """Refuse a row whose columns say something else than its JSON, or that is at the path of another.
 
     Raises
     ------
     DamagedDataError
         The message names the columns that differ.
     """
-    differing = _differing(expected, add.partition_values)
-    if differing or add.path != key_path(expected[KIND] or "", expected[KEY] or ""):
+    differing = _differing(expected, values)
+    if differing or path != key_path(expected[KIND] or "", expected[KEY] or ""):
         raise DamagedDataError(
             "a keyed row's columns contradict its content; restore the log from a backup",
-            path=add.path,
+            path=path,
             columns=",".join(differing) or None,
         )
 

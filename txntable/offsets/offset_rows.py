@@ -70,10 +70,10 @@ def row_of(add: Add) -> OffsetRow | GroupRow:
     kind = add.partition_values.get(KIND)
     with reading(add.path):
         if kind == OFFSET_KIND:
-            row: OffsetRow | GroupRow = OffsetRow.from_json(row_text(add))
+            row: OffsetRow | GroupRow = OffsetRow.from_json(row_text(add.path, add.partition_values))
         elif kind == GROUP_KIND:
-            row = GroupRow.from_json(row_text(add))
+            row = GroupRow.from_json(row_text(add.path, add.partition_values))
         else:
             raise UnsupportedFormatError("the offset log has rows of a newer format; upgrade txntable", kind=kind)
-        check_copies(add, columns_of(row))
+        check_copies(add.path, add.partition_values, columns_of(row))
         return row

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from txntable.coordinator.row_json import LARGEST_NUMBER, ROW_FORMAT, Fields, decode_row
@@ -19,6 +20,7 @@ from txntable.log.damage import reading
 from txntable.segments.segment_digest import check_text
 
 TAG_VERSION = ROW_FORMAT
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
 _REQUIRED: Fields = {"records": int, "first_timestamp": int, "max_timestamp": int, "digest": str}
 _OPTIONAL: Fields = {
     "transactional": bool,
@@ -136,7 +138,7 @@ def _encode_tag(batch: Batch) -> str:
         tag["uploaded_at"] = batch.uploaded_at_ms
     if batch.decided is not None:
         tag["decided"] = list(batch.decided)
-    return json.dumps(tag, separators=(",", ":"))
+    return _dumps(tag)
 
 
 def batch_of(add: Add) -> Batch:
@@ -154,6 +156,13 @@ def batch_of(add: Add) -> Batch:
 
 def decode_batch(path: str, values: Mapping[str, str | None], tag_text: str | None, appended_at_ms: int) -> Batch:
     """Return the batch of a path, its partition values, its tag and its modification time; see :func:`batch_of`."""
+    return _decode(path, tuple(values.items()), tag_text, appended_at_ms)
+
+
+# A row is read when its entry is proved, when that is folded and when it is projected, one soon after the other.
+@lru_cache(maxsize=1024)
+def _decode(path: str, pairs: tuple[tuple[str, str | None], ...], tag_text: str | None, appended_at_ms: int) -> Batch:
+    values = dict(pairs)
     tag = decode_tag(path, tag_text, _REQUIRED, _OPTIONAL)
     with reading(path):
         producer_id, epoch = values["_producer_id"], values["_producer_epoch"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 
@@ -187,9 +187,11 @@ class PartitionLogs:
                 case Add():
                     self._sort_add(action, batches, markers, states, touched)
         self._apply_states(states)
+        # What a decision carried is ended by the marker beside it, and never open.
+        ended = {(marker.producer_id, marker.ends) for marker in markers}
         # A batch before the marker of an earlier epoch, which then changes nothing: as in the order of their offsets.
         for batch in sorted(batches, key=lambda b: (b.partition, b.base_offset)):
-            self._apply_batch(batch)
+            self._apply_batch(batch, ended)
         for marker in sorted(markers, key=lambda m: m.position):
             self._apply_marker(marker, touched)
         self._write_journal(commit.version, touched)
@@ -258,14 +260,15 @@ class PartitionLogs:
             if state.cleaned:
                 self.cleanings[partition] = state.cleaned
 
-    def _apply_batch(self, batch: Batch) -> None:
+    def _apply_batch(self, batch: Batch, ended: Collection[TransactionKey]) -> None:
         if batch.producer is None:
             return
         producer_id = batch.producer.producer_id
         entry = after_append(self.producer(batch.partition, producer_id), batch)
         if entry is not None:
             self._keep(batch.partition, producer_id, entry)
-        if batch.transactional and (producer_id, batch.producer.epoch) not in self.markers:
+        key = (producer_id, batch.producer.epoch)
+        if batch.transactional and key not in ended and key not in self.markers:
             self._open(batch.producer, batch)
 
     def _open(self, producer: ProducerEpoch, batch: Batch) -> None:

@@ -9,7 +9,7 @@ records are stored.  Pure values: an append is validated on a copy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from txntable.errors import InvalidProducerEpochError, InvalidTxnStateError, OutOfOrderSequenceError
 from txntable.format.layout import segment_name
@@ -157,11 +157,10 @@ def after_append(entry: ProducerEntry | None, batch: Batch) -> ProducerEntry | N
     name = segment_name(batch.path)
     metadata = BatchMetadata(batch.first_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, name)
     epoch = batch.producer.epoch
-    if entry is None or entry.epoch != epoch:
-        coordinator_epoch = None if entry is None else entry.coordinator_epoch
-        entry = ProducerEntry(epoch, coordinator_epoch=coordinator_epoch)
-    batches = (*entry.batches, metadata)[-REMEMBERED_BATCHES:]
-    return replace(entry, batches=batches, last_timestamp_ms=batch.appended_at_ms, last_offset=batch.last_offset)
+    before = () if entry is None or entry.epoch != epoch else entry.batches
+    coordinator_epoch = None if entry is None else entry.coordinator_epoch
+    batches = (*before, metadata)[-REMEMBERED_BATCHES:]
+    return ProducerEntry(epoch, batches, batch.appended_at_ms, coordinator_epoch, batch.last_offset)
 
 
 def after_marker(entry: ProducerEntry | None, marker: Marker, partition: int) -> ProducerEntry:

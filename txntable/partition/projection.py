@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from txntable.format.partition_values import check_all_columns, check_columns, whole_number
 from txntable.format.schema import PUBLIC_PARTITION_COLUMNS, needs_timestamp_ntz
@@ -40,6 +40,7 @@ from txntable.partition.stable_offset import high_watermark, last_stable_offset
 from txntable.segments.topic_metadata import public_metadata
 
 SEGMENTS_PREFIX = "_segments/"
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
 _PLACE = frozenset(column.name for column in PUBLIC_PARTITION_COLUMNS)
 
 
@@ -139,8 +140,9 @@ def _row(logs: PartitionLogs, segment: Add | None, public: Add | None, now_ms: i
         return None
     path = SEGMENTS_PREFIX + segment.path
     # A merged segment holds nothing that streams have not seen in its sources.
-    tag = json.dumps({"v": TAG_VERSION, "digest": batch.digest}, separators=(",", ":"))
-    return replace(segment, path=path, partition_values=values, data_change=batch.decided is None, tag=tag)
+    tag = _dumps({"v": TAG_VERSION, "digest": batch.digest})
+    is_new = batch.decided is None
+    return Add(path, values, segment.size, segment.modification_time, is_new, segment.stats, tag)
 
 
 def _numbers(

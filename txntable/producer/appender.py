@@ -85,13 +85,15 @@ class Appender:
         self._registered: dict[str, tuple[int, int]] = {}
         # Sends whose records have all been appended, and whose callers have not been told.
         self._delivered: list[RecordMetadata] = []
+        # Of what is staged, once it was asked for; a tuple, for it may be None.
+        self._manifest: tuple[Manifest | None] | None = None
         # What decisions have carried, and whose offsets are not told yet.
         self._decided: list[Staged] = []
 
     def restart(self, producer: ProducerEpoch | None) -> None:
         """Forget what is staged, and number from 0 under `producer`."""
         self.producer = producer
-        self.staged = {}
+        self.staged, self._manifest = {}, None
         self._sequences = {}
         self._registered = {}
 
@@ -121,6 +123,7 @@ class Appender:
         if not segments:
             # An empty write touches no partition: there is nothing to enrol.
             return
+        self._manifest = None
         if self.transactional:
             self._count(settings, segments)
         staged = self.staged.setdefault(settings.topic_id, Staged(topic, settings))
@@ -155,8 +158,11 @@ class Appender:
         """Return what is staged as a decision can carry it; ``None``: it is too large for one, or has no producer."""
         if self.producer is None:
             return None
-        names = {topic_id: staged.settings.name for topic_id, staged in self.staged.items()}
-        return manifest_of(self.producer, names, {topic_id: one.segments for topic_id, one in self.staged.items()})
+        if self._manifest is None:
+            names = {topic_id: staged.settings.name for topic_id, staged in self.staged.items()}
+            segments = {topic_id: one.segments for topic_id, one in self.staged.items()}
+            self._manifest = (manifest_of(self.producer, names, segments),)
+        return self._manifest[0]
 
     def check_all(self) -> None:
         """Return if all topics take what is staged, by their views as they are; raises as :meth:`append_all`."""
@@ -167,7 +173,12 @@ class Appender:
     def decided(self) -> None:
         """Take note that a decision has carried all that is staged: its offsets are to be told."""
         self._decided.extend(self.staged.values())
-        self.staged = {}
+        self.staged, self._manifest = {}, None
+
+    @property
+    def has_decided(self) -> bool:
+        """Whether a decision has carried records whose offsets are not told yet."""
+        return bool(self._decided)
 
     def deliver_decided(self) -> bool:
         """Tell the offsets of what decisions have carried, as far as views know them; return whether all are told."""
@@ -205,6 +216,7 @@ class Appender:
         TxnTableError
             Whatever refuses.
         """
+        self._manifest = None
         try:
             for topic_id, staged in list(self.staged.items()):
                 for part in split_for_commits(staged.segments):

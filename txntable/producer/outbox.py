@@ -6,9 +6,10 @@ stage has it: a call after a failure goes on where the failed one stopped.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from txntable.coordinator.manifest import Manifest
 from txntable.errors import TransactionAbortedError, TxnTableError
@@ -20,12 +21,14 @@ from txntable.producer.accumulator import RecordAccumulator
 from txntable.producer.appender import Appender, Staged, VerifyFor
 from txntable.producer.partitioner import StickyPartition, TopicPartitioner
 from txntable.producer.producer_config import ProducerConfig
-from txntable.producer.segment_upload import upload_batch
+from txntable.producer.segment_upload import uploads
 from txntable.producer.waiting_batch import WaitingBatch
 from txntable.runtime.environment import Instant
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog
+
+logger = logging.getLogger(__name__)
 
 
 class Outbox:
@@ -187,23 +190,16 @@ class Outbox:
             for batch in accumulator.close_batches(only_full=only_full)
         ]
         uploaded: dict[WaitingBatch, StagedSegment] = {}
-        uploads: list[Callable[[], object]] = [partial(self._upload, uploaded, *one) for one in waiting]
+        calls: list[Callable[[], object]] = []
+        for name, of_topic in groupby(waiting, key=lambda one: one[0]):
+            plan = self.plan(self.topic_log(name), self._accumulators[name].settings)
+            calls.extend(uploads(self._context, plan, [batch for _, _, batch in of_topic], uploaded))
         try:
-            side_by_side(self._context.store, [*uploads, *beside])
+            side_by_side(self._context.store, [*calls, *beside])
         finally:
             # What follows a batch that failed is uploaded again after it: a partition's sequences have no holes.
             for name, accumulator, batch in takewhile(lambda one: one[2] in uploaded, waiting):
                 self._stage_uploaded(name, accumulator, batch, uploaded[batch])
-
-    def _upload(
-        self,
-        uploaded: dict[WaitingBatch, StagedSegment],
-        name: str,
-        accumulator: RecordAccumulator,
-        batch: WaitingBatch,
-    ) -> None:
-        plan = self.plan(self.topic_log(name), accumulator.settings)
-        uploaded[batch] = upload_batch(self._context, plan, batch)
 
     def _stage_uploaded(
         self, name: str, accumulator: RecordAccumulator, batch: WaitingBatch, segment: StagedSegment
@@ -255,6 +251,13 @@ class Outbox:
 
     def deliver_decided(self) -> bool:
         """Tell the offsets that decided records have got; return whether all are known."""
+        if self._appender.has_decided:
+            try:
+                # A power cut must not take away the entry that gave them.
+                self._context.store.sync_read()
+            except TxnTableError as error:
+                logger.warning("the records are committed; their offsets are not told: %s", error)
+                return False
         return self._appender.deliver_decided()
 
     def give_up_offsets(self) -> None:

@@ -6,9 +6,10 @@ tell the offsets.  Must not know how a partition is chosen or when a batch is fu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from txntable.format.delta_types import TIMESTAMP
@@ -40,9 +41,13 @@ class WaitingBatch:
         How many rows.
     deliveries : list of Delivery
         Whom to tell, in the order of the rows.
+    loose, times : list
+        Single records that Arrow does not hold yet, and their times in µs: the last ones.
+    parts : list of pyarrow.RecordBatch
+        The records before these.
     """
 
-    __slots__ = ("_loose", "_parts", "_schema", "_times", "deliveries", "partition", "placement", "records", "size")
+    __slots__ = ("deliveries", "loose", "partition", "parts", "placement", "records", "schema", "size", "times")
 
     def __init__(self, partition: int, placement: Placement, schema: pa.Schema) -> None:
         self.partition = partition
@@ -50,10 +55,10 @@ class WaitingBatch:
         self.size = 0
         self.records = 0
         self.deliveries: list[Delivery] = []
-        self._schema = schema
-        self._loose: list[tuple[Any, ...]] = []
-        self._times: list[int] = []
-        self._parts: list[pa.RecordBatch] = []
+        self.schema = schema
+        self.loose: list[tuple[Any, ...]] = []
+        self.times: list[int] = []
+        self.parts: list[pa.RecordBatch] = []
 
     @property
     def keyed(self) -> bool:
@@ -62,16 +67,16 @@ class WaitingBatch:
 
     def add_row(self, row: CheckedRow, timestamp_us: int, metadata: RecordMetadata) -> None:
         """Take one record; `timestamp_us` in µs since 1970."""
-        self._loose.append(row.values)
-        self._times.append(timestamp_us)
+        self.loose.append(row.values)
+        self.times.append(timestamp_us)
         self._count(1, row.size, metadata)
-        if len(self._loose) >= _LOOSE_ROWS:
+        if len(self.loose) >= _LOOSE_ROWS:
             self._gather()
 
     def add_rows(self, rows: pa.RecordBatch, size: int, metadata: RecordMetadata) -> None:
         """Take records that are in the schema of the batch."""
         self._gather()
-        self._parts.append(rows)
+        self.parts.append(rows)
         self._count(rows.num_rows, size, metadata)
 
     def _count(self, records: int, size: int, metadata: RecordMetadata) -> None:
@@ -80,16 +85,29 @@ class WaitingBatch:
         self.deliveries.append(Delivery(metadata, records))
 
     def _gather(self) -> None:
-        if self._loose:
-            columns = zip(*self._loose, strict=True)
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=False)]
-            times = pa.array(np.array(self._times, np.int64)).view(TIMESTAMP)
-            self._parts.append(pa.RecordBatch.from_arrays([*arrays, times], schema=self._schema))
-            self._loose, self._times = [], []
+        gather([self])
 
     def rows(self) -> pa.RecordBatch | pa.Table:
         """Return all rows in order."""
         self._gather()
-        if len(self._parts) > 1:
-            return pa.Table.from_batches(self._parts, self._schema).combine_chunks()
-        return self._parts[0]
+        if len(self.parts) > 1:
+            return pa.Table.from_batches(self.parts, self.schema).combine_chunks()
+        return self.parts[0]
+
+
+def gather(batches: Sequence[WaitingBatch]) -> None:
+    """Let Arrow hold the single records of batches of one topic: of all at once, for each array costs the same."""
+    loose = [batch for batch in batches if batch.loose]
+    if not loose:
+        return
+    schema = loose[0].schema
+    columns = zip(*chain.from_iterable(batch.loose for batch in loose), strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=False)]
+    times = pa.array([time for batch in loose for time in batch.times], TIMESTAMP)
+    rows = pa.RecordBatch.from_arrays([*arrays, times], schema=schema)
+    start = 0
+    for batch in loose:
+        count = len(batch.loose)
+        batch.parts.append(rows.slice(start, count))
+        batch.loose, batch.times = [], []
+        start += count

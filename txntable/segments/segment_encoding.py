@@ -20,6 +20,8 @@ from txntable.segments.statistics import Leaf
 
 # Enough to tell a column of some thousand values from one of hundreds of thousands, and done in a millisecond.
 _SAMPLE_ROWS = 16 * 1024
+# Of fewer rows a dictionary is never smaller than its values, and its page takes as long as theirs.
+FEW_ROWS = 8
 # Fewer do not show whether the rows behind them repeat.
 _TELLING_ROWS = 1024
 _REPEATED = 0.75
@@ -51,6 +53,11 @@ def dictionary_encodings(leaves: Sequence[Leaf]) -> ColumnEncodings:
     """
     names = tuple(".".join(leaf.path) for leaf in leaves if leaf.path[0] not in _OWN and not leaf.repeated)
     return ColumnEncodings(names, dict.fromkeys(_OWN, _DIFFERENCES))
+
+
+def plain_encodings() -> ColumnEncodings:
+    """Return the encodings of segments of fewer than :data:`FEW_ROWS` rows: no dictionaries."""
+    return ColumnEncodings((), dict.fromkeys(_OWN, _DIFFERENCES))
 
 
 def choose_encodings(leaves: Sequence[Leaf], rows: pa.Table) -> ColumnEncodings:

@@ -23,8 +23,14 @@ from txntable.errors import InvalidRequestError, RecordTooLargeError
 from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.schema import OFFSET_DELTA_COLUMN, segment_schema
 from txntable.segments.segment import SegmentPlan, StagedSegment, stamps_records
-from txntable.segments.segment_digest import DigestedFile
-from txntable.segments.segment_encoding import ColumnEncodings, choose_encodings, dictionary_encodings
+from txntable.segments.segment_digest import DigestedFile, digest_of
+from txntable.segments.segment_encoding import (
+    FEW_ROWS,
+    ColumnEncodings,
+    choose_encodings,
+    dictionary_encodings,
+    plain_encodings,
+)
 from txntable.segments.statistics import LARGEST_FOOTER_BYTES, Leaf, Observed, delta_statistics, leaves
 from txntable.storage.object_store import ObjectStore
 
@@ -35,8 +41,10 @@ ROW_GROUP_ROWS = 1024 * 1024
 LARGEST_RECORD_BYTES = 512 * 1024 * 1024
 _ZSTD_LEVEL = 3
 # Below this size a segment is put together in memory, and handed to the store as one block.
-_SMALL_BYTES = 1024 * 1024
+SMALL_BYTES = 1024 * 1024
 _US_PER_MS = 1000
+# Most segments of small transactions have no others: cut from it, instead of made for each.
+_FIRST_DELTAS = pa.array(np.arange(64, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,7 @@ class _FileFormat:
     leaves: tuple[Leaf, ...]
     float_leaves: tuple[Leaf, ...]
     text_leaves: tuple[Leaf, ...]
+    few: ColumnEncodings
     small: ColumnEncodings
     options: Mapping[str, Any]
 
@@ -65,7 +74,7 @@ def _file_format(columns: pa.Schema, codec: str) -> _FileFormat:
     single = [leaf for leaf in found if not leaf.repeated]
     floats = tuple(leaf for leaf in single if pa.types.is_floating(leaf.kind))
     texts = tuple(leaf for leaf in single if pa.types.is_string(leaf.kind))
-    return _FileFormat(schema, found, floats, texts, dictionary_encodings(found), options)
+    return _FileFormat(schema, found, floats, texts, plain_encodings(), dictionary_encodings(found), options)
 
 
 class SegmentWriter:
@@ -86,6 +95,8 @@ class SegmentWriter:
 
     Attributes
     ----------
+    place : str
+        The file's path in the store.
     records : int
         Written so far, buffered ones included.
     buffered_bytes : int
@@ -95,7 +106,7 @@ class SegmentWriter:
     def __init__(self, store: ObjectStore, plan: SegmentPlan, partition: int, unique: str, *, keyed: bool) -> None:
         self._store, self._plan, self._partition, self._keyed = store, plan, partition, keyed
         self._path = plan.path(partition, unique)
-        self._place = f"{plan.root}/{self._path}"
+        self.place = f"{plan.root}/{self._path}"
         self._format = _file_format(plan.settings.schema, plan.codec)
         self._schema = self._format.schema
         self._stamps = stamps_records(plan.settings)
@@ -109,6 +120,11 @@ class SegmentWriter:
         self._max_us: int | None = None
         self.records = 0
         self.buffered_bytes = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all records wait, and fit into a file that is put together in memory."""
+        return self._parquet is None and 0 < self.buffered_bytes < SMALL_BYTES
 
     @property
     def written_bytes(self) -> int:
@@ -132,28 +148,29 @@ class SegmentWriter:
             A record has more than 512 MiB: abort, and leave it out.
         """
         batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
-        for batch in (piece for whole in batches for piece in _pieces(whole)):
+        for batch, size in (piece for whole in batches for piece in _pieces(whole, whole.nbytes)):
             if batch.num_rows:
                 self._waiting.append(self._complete(batch))
                 self._waiting_rows += batch.num_rows
-                self.buffered_bytes += batch.nbytes
+                self.buffered_bytes += size
             if self._waiting_rows >= ROW_GROUP_ROWS or self.buffered_bytes >= ROW_GROUP_BYTES:
                 self.flush()
 
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Add the record's own columns and take note of what the log wants to know."""
-        count = batch.num_rows
-        rewritten = OFFSET_DELTA_COLUMN in batch.schema.names
+        count, given = batch.num_rows, batch.schema.names
+        rewritten = OFFSET_DELTA_COLUMN in given
         if rewritten:
             deltas = batch.column(OFFSET_DELTA_COLUMN)
+        elif self.records + count <= len(_FIRST_DELTAS):
+            deltas = _FIRST_DELTAS.slice(self.records, count)
         else:
             deltas = pa.array(np.arange(self.records, self.records + count, dtype=np.int64))
-        names = self._plan.settings.schema.names
-        columns = [batch.column(name) for name in names]
-        if TIMESTAMP_COLUMN in batch.schema.names and (rewritten or not self._stamps):
+        columns = [batch.column(name) for name in self._plan.settings.schema.names]
+        if TIMESTAMP_COLUMN in given and (rewritten or not self._stamps):
             times = batch.column(TIMESTAMP_COLUMN)
-            values = times.view(pa.int64()).to_numpy()
-            self._note_times(int(values[0]), int(values.max()))
+            first = times[0].value
+            self._note_times(first, first if count == 1 else int(times.view(pa.int64()).to_numpy().max()))
         else:
             now_us = self._plan.uploaded_at_ms * _US_PER_MS
             times = pa.array(np.full(count, now_us, np.int64)).view(self._schema.field(TIMESTAMP_COLUMN).type)
@@ -179,7 +196,7 @@ class SegmentWriter:
         self._waiting, self._waiting_rows, self.buffered_bytes = [], 0, 0
         self._observe(table)
         if self._parquet is None:
-            self._file = DigestedFile(self._store.writer(self._place))
+            self._file = DigestedFile(self._store.writer(self.place))
             self._parquet = self._write_to(self._file, choose_encodings(self._format.leaves, table))
         self._parquet.write_table(table, row_group_size=table.num_rows)
 
@@ -214,23 +231,36 @@ class SegmentWriter:
         InvalidRequestError
             Nothing was written: a segment has records.
         """
-        if not self.records or self._first_us is None or self._max_us is None:
+        if self.is_small:
+            data = self.encode()
+            self._store.create_all([(self.place, data)])
+            return self.describe(data)
+        if not self.records:
             raise InvalidRequestError("a segment has at least one record; write some or abort", path=self._path)
-        if self._parquet is None and self.buffered_bytes < _SMALL_BYTES:
-            # Parquet is written in many small pieces, each a call through Python where the sink is a file of ours.
-            memory = pa.BufferOutputStream()
-            self._parquet = self._write_to(memory, self._format.small)
-            self.flush()
-            self._parquet.close()
-            self._file = DigestedFile(self._store.writer(self._place))
-            self._file.write(memory.getvalue())
-        else:
-            self.flush()
-            assert self._parquet is not None  # flush opened it: there are records
-            self._parquet.close()
+        self.flush()
+        assert self._parquet is not None  # flush opened them: there are records
         assert self._file is not None
+        self._parquet.close()
         size = self._file.tell()
         self._file.close()
+        return self._staged(size, self._file.digest.text)
+
+    def encode(self) -> bytes:
+        """End a segment that is small, and return its file: the caller creates it at :attr:`place`."""
+        # Parquet is written in many small pieces, each a call through Python where the sink is a file of ours.
+        memory = pa.BufferOutputStream()
+        self._parquet = self._write_to(memory, self._format.few if self.records < FEW_ROWS else self._format.small)
+        self.flush()
+        self._parquet.close()
+        return bytes(memory.getvalue())
+
+    def describe(self, data: bytes) -> StagedSegment:
+        """Return what the log needs to know of the file that :meth:`encode` has returned."""
+        return self._staged(len(data), digest_of(data))
+
+    def _staged(self, size: int, digest: str) -> StagedSegment:
+        assert self._first_us is not None  # there are records
+        assert self._max_us is not None
         return StagedSegment(
             path=self._path,
             partition=self._partition,
@@ -241,7 +271,7 @@ class SegmentWriter:
             max_timestamp_ms=self._max_us // _US_PER_MS,
             partition_count=self._plan.settings.partitions if self._keyed else None,
             uploaded_at_ms=self._plan.uploaded_at_ms,
-            digest=self._file.digest.text,
+            digest=digest,
         )
 
     def abort(self) -> None:
@@ -257,20 +287,20 @@ class SegmentWriter:
                 self._file.discard()
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in pieces of a row group's size at most, or of one record."""
-    if batch.nbytes <= ROW_GROUP_BYTES:
-        yield batch
+def _pieces(batch: pa.RecordBatch, size: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield the rows in pieces of a row group's size at most, or of one record, with their sizes."""
+    if size <= ROW_GROUP_BYTES:
+        yield batch, size
     elif batch.num_rows > 1:
         half = batch.num_rows // 2
-        yield from _pieces(batch.slice(0, half))
-        yield from _pieces(batch.slice(half))
-    elif batch.nbytes > LARGEST_RECORD_BYTES:
+        for part in (batch.slice(0, half), batch.slice(half)):
+            yield from _pieces(part, part.nbytes)
+    elif size > LARGEST_RECORD_BYTES:
         raise RecordTooLargeError(
-            "a record is larger than any segment can have; leave it out", bytes=batch.nbytes, most=LARGEST_RECORD_BYTES
+            "a record is larger than any segment can have; leave it out", bytes=size, most=LARGEST_RECORD_BYTES
         )
     else:
-        yield batch
+        yield batch, size
 
 
 def _values(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -208,6 +209,8 @@ def _object(values: Mapping[str, Any]) -> str:
 
 
 def _bounds(groups: Sequence[pq.RowGroupMetaData], leaf: Leaf, long_texts: tuple[bytes, bytes] | None) -> _Bounds:
+    if len(groups) == 1 and long_texts is None:
+        return _bounds_in(groups[0], leaf)
     lows: list[Any] = [] if long_texts is None else [long_texts[0]]
     highs: list[Any] = [] if long_texts is None else [long_texts[1]]
     nulls: int | None = 0
@@ -227,9 +230,19 @@ def _bounds(groups: Sequence[pq.RowGroupMetaData], leaf: Leaf, long_texts: tuple
     return _Bounds(min(lows), max(highs), nulls)
 
 
+def _bounds_in(group: pq.RowGroupMetaData, leaf: Leaf) -> _Bounds:
+    found = group.column(leaf.index).statistics
+    if found is None:
+        return _Bounds(None, None, None)
+    nulls = found.null_count if found.has_null_count else None
+    if not found.has_min_max:
+        return _Bounds(None, None, nulls)
+    return _Bounds(_ordered(found.min_raw, leaf.kind), _ordered(found.max_raw, leaf.kind), nulls)
+
+
 def _ordered(raw: Any, kind: pa.DataType) -> Any:
     """Return a raw value that compares as the values do: a wide decimal is stored as signed bytes."""
-    if pa.types.is_decimal128(kind) and isinstance(raw, bytes):
+    if isinstance(raw, bytes) and pa.types.is_decimal128(kind):
         return int.from_bytes(raw, "big", signed=True)
     return raw
 
@@ -289,7 +302,7 @@ def _timestamp_bound(microseconds: int, kind: pa.DataType, upper: bool) -> JsonT
     milliseconds = -(-microseconds // 1000) if upper else microseconds // 1000
     zone = "" if kind.tz is None else "Z"
     try:
-        return f'"{(_EPOCH + dt.timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")}{zone}"'
+        return f'"{_in_milliseconds(milliseconds)}{zone}"'
     except OverflowError:
         pass
     try:
@@ -297,6 +310,12 @@ def _timestamp_bound(microseconds: int, kind: pa.DataType, upper: bool) -> JsonT
         return f'"{(_EPOCH + dt.timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")}{zone}"'
     except OverflowError:
         return None
+
+
+# The records of a transaction have a few times in common.
+@lru_cache(maxsize=64)
+def _in_milliseconds(milliseconds: int) -> str:
+    return (_EPOCH + dt.timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")
 
 
 def _decimal_bound(unscaled: int, kind: pa.DataType, _upper: bool) -> str:

@@ -110,12 +110,22 @@ class FolderLedger:
         FolderSyncError
             A sync has failed: nothing may be written on what was read.
         """
-        self._require_sound()
+        self.require_sound()
         for folder, moment in list(self._seen.items()):
             if moment > self._synced.get(folder, 0):
                 with contextlib.suppress(FileNotFoundError):  # removed since: there is nothing to keep
                     self.ensure(folder)
                     self.sync(folder)
+
+    def require_sound(self) -> None:
+        """Refuse when a sync has failed; raises as :meth:`sync_seen`."""
+        if self._failure is not None:
+            raise FolderSyncError(*self._failure.args, self._failure.filename)
+
+    @property
+    def has_unsynced(self) -> bool:
+        """Whether something was read since its folder was last synced."""
+        return any(moment > self._synced.get(folder, 0) for folder, moment in list(self._seen.items()))
 
     def _ensure_root(self) -> None:
         self._held.check()
@@ -144,7 +154,7 @@ class FolderLedger:
     def _sync_place(self, place: str) -> None:
         if not self._durable:
             return
-        self._require_sound()
+        self.require_sound()
         descriptor = self._calls.open(place, os.O_RDONLY)
         try:
             self._calls.fsync(descriptor)
@@ -153,10 +163,6 @@ class FolderLedger:
             raise self._failure from error
         finally:
             self._calls.close(descriptor)
-
-    def _require_sound(self) -> None:
-        if self._failure is not None:
-            raise FolderSyncError(*self._failure.args, self._failure.filename)
 
     def _place(self, folder: str) -> str:
         return f"{self._root}/{folder}" if folder else self._root

@@ -2,7 +2,8 @@
 
 An object is written under a name that no reader looks at, synced, and only then linked (which
 fails when the name is taken) or renamed into place; then its folder is synced.  So an object is
-whole in every state the disk can be found in.  With ``durability="page-cache"`` nothing is
+whole in every state the disk can be found in.  Segments alone are made under their own names: no log says these before
+all of it is synced.  With ``durability="page-cache"`` nothing is
 synced: objects survive the death of a process, not of the machine.
 
 The folder is held: when another is found at its path, or none, every call fails, and no folder that was there is
@@ -21,8 +22,11 @@ import fcntl
 import itertools
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import BinaryIO
 
 from txntable.errors import (
@@ -47,6 +51,7 @@ from txntable.storage.object_store import (
     name_is_taken,
 )
 from txntable.storage.object_writer import open_writer
+from txntable.storage.side_by_side import threads
 from txntable.storage.system_calls import MachineCalls, SystemCalls
 from txntable.storage.unfinished_file import UnfinishedFile
 
@@ -54,6 +59,8 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 _TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
 _ABSENT = (FileNotFoundError, NotADirectoryError)
+# A file system puts many files on the disk in one go when it is asked for them at the same time.
+_SYNCS_AT_ONCE = 16
 
 
 class LocalFolder(ObjectStore):
@@ -83,10 +90,12 @@ class LocalFolder(ObjectStore):
         self._durable = spec.durability == "full"
         # Two files are synced in little more time than one; unsynced, threads only wait for each other.
         self.parallel_writes = 2 if self._durable and calls is None else 1
+        self._syncs_at_once = _SYNCS_AT_ONCE if self._durable and calls is None else 1
         self._takes_turns = calls is None
         self._held = HeldRoot(self._root, self._calls)
         self._folders = FolderLedger(self._root, self._held, self._calls, durable=self._durable)
         self._numbers = itertools.count()
+        self._series = threading.local()
 
     def __repr__(self) -> str:
         return f"LocalFolder({self._root!r}, durability={self.spec.durability!r})"
@@ -160,7 +169,10 @@ class LocalFolder(ObjectStore):
                 created = self._create(file, path)
             finally:
                 file.remove()
-            if created:
+            if created and self._is_in_series():
+                # On the disk before the next write is seen, or at the end of the series: as what was read.
+                self._folders.saw(folder)
+            elif created:
                 self._sync_new(folder)
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
@@ -181,9 +193,29 @@ class LocalFolder(ObjectStore):
         return _holding(descriptor)
 
     def sync_read(self) -> None:
-        """Sync the folders of all that was read and may be another's, linked and not synced."""
+        """Sync the folders of all that was read and may be another's, linked and not synced; in a series at its end."""
         with _failing_at(self._root):
-            self._folders.sync_seen()
+            if self._is_in_series():
+                self._folders.require_sound()
+            else:
+                self._folders.sync_seen()
+
+    @contextmanager
+    def series(self) -> Iterator[None]:
+        """Leave the name of each object to this thread's next write, and that of the last to the end of the block."""
+        if self._is_in_series():
+            yield
+            return
+        self._series.is_open = True
+        try:
+            yield
+        finally:
+            self._series.is_open = False
+            # Also after an error: what was put before it was applied, and counts.
+            self.sync_read()
+
+    def _is_in_series(self) -> bool:
+        return getattr(self._series, "is_open", False)
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
@@ -211,6 +243,46 @@ class LocalFolder(ObjectStore):
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into; one that is there is not replaced."""
         return self._open(path, self._create_or_raise)
+
+    def create_all(self, objects: Sequence[tuple[str, bytes]]) -> None:
+        """Create objects under their names, which no log says before this has returned; all are synced at once."""
+        files: list[UnfinishedFile] = []
+        try:
+            for path, data in objects:
+                with _failing_at(path):
+                    files.append(self._create_named(path))
+                    files[-1].write(data)
+            with _failing_at(objects[0][0] if objects else ""):
+                self._seal_all(files, list(dict.fromkeys(parent_of(path) for path, _ in objects)))
+                self._held.check()
+        except BaseException:
+            for file in files:
+                file.remove()
+            raise
+
+    def _create_named(self, path: str) -> UnfinishedFile:
+        self._folders.ensure(parent_of(check_path(path)))
+        try:
+            return UnfinishedFile(self._calls, f"{self._root}/{path}")
+        except FileExistsError:
+            raise name_is_taken(path) from None
+
+    def _seal_all(self, files: Sequence[UnfinishedFile], folders: Sequence[str]) -> None:
+        """Close the files, and put their bytes and their names on the disk: in any order, since nobody looks yet."""
+        seals = [partial(file.seal, durable=self._durable) for file in files]
+        names = [partial(self._sync_new, folder) for folder in folders]
+        self._sync((*seals, *names), at_once=len(files) > 1)
+
+    def _sync(self, calls: Sequence[Callable[[], None]], *, at_once: bool) -> None:
+        if not at_once or self._syncs_at_once < 2:
+            for call in calls:
+                call()
+            return
+        with threads(min(self._syncs_at_once, len(calls))) as pool:
+            running = [pool.submit(call) for call in calls]
+            wait(running)
+        for one in running:
+            one.result()
 
     def _open(self, path: str, publish: Callable[[UnfinishedFile, str], None]) -> BinaryIO:
         with _failing_at(check_path(path)):
@@ -273,8 +345,8 @@ class LocalFolder(ObjectStore):
         return True
 
     def _create(self, file: UnfinishedFile, path: str) -> bool:
-        file.seal(durable=self._durable)
-        self._folders.sync_seen()
+        seal = partial(file.seal, durable=self._durable)
+        self._sync((seal, self._folders.sync_seen), at_once=self._folders.has_unsynced)
         self._held.check()
         return self._link(file.place, path)
 

@@ -4,6 +4,7 @@ Guarantees that every implementation gives, and on which everything above rests:
 
 1. **Atomic objects.** An object appears whole or not at all, and never changes except by
    :meth:`ObjectStore.put` of the same path.  A reader never sees a part of it.  What is streamed is new, too.
+   Of what :meth:`ObjectStore.create_all` makes a part may be there before it has returned: nobody knows its path.
 2. **Put-if-absent.** Of any number of racing :meth:`ObjectStore.put_if_absent` of one path,
    in any number of processes, exactly one creates the object.
 3. **Read your writes.** What was created is seen by every later get, head and list, of anyone.
@@ -28,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import BinaryIO
 
 from txntable.errors import (
@@ -38,6 +40,7 @@ from txntable.errors import (
     TxnTableError,
     WarehouseReplacedError,
 )
+from txntable.storage.side_by_side import side_by_side
 
 BEGINNING_BYTES = 1024
 """What is read of an object that is looked at beside another request: who it is stands in its first line."""
@@ -198,6 +201,20 @@ class ObjectStore(ABC):
             A sync failed: the object may be there, and is not known to be durable.
         """
 
+    def series(self) -> AbstractContextManager[None]:
+        """Let what this thread puts if absent in a block be durable in its order, and all of it when the block ends.
+
+        Each object is durable before the next one is there, so a power cut leaves the first ones; that may be later
+        than its own put has returned.  For entries of which one is decided on the other, and of which nothing is told
+        before the end.
+
+        Raises
+        ------
+        KafkaStorageError
+            At the end: a sync failed, and what was put last is not known to be durable.
+        """
+        return nullcontext()
+
     def sync_read(self) -> None:  # noqa: B027  most stores show nothing that is not durable
         """Let all that this store has read survive a power cut, before an answer stands on it.
 
@@ -290,6 +307,26 @@ class ObjectStore(ABC):
         parts, from 8 MiB on: obstore completes such an upload without a condition.)
         """
 
+    def create_all(self, objects: Sequence[tuple[str, bytes]]) -> None:
+        """Create objects whose bytes are at hand, under paths as of :meth:`writer`'s; they are durable on return.
+
+        Nobody looks for such a path before a log names it: until then, and after an error, some of them may be there,
+        whole or in part.
+
+        Parameters
+        ----------
+        objects : sequence of tuple
+            Path and bytes of each.
+
+        Raises
+        ------
+        StoreUnavailableError
+            It is not known which of them are there.
+        DamagedDataError
+            Something has one of the names already; it was not replaced.
+        """
+        side_by_side(self, [partial(_create, self, *one) for one in objects])
+
     def unfinished(self) -> Iterator[ObjectMeta]:
         """Yield what writers have begun and not finished, the living and the killed ones; of some stores nothing.
 
@@ -312,6 +349,11 @@ class ObjectStore(ABC):
         """
         if paths:
             raise InvalidRequestError("this store shows no unfinished files; delete objects", path=paths[0])
+
+
+def _create(store: ObjectStore, path: str, data: bytes) -> None:
+    with store.writer(path) as file:
+        file.write(data)
 
 
 def name_is_taken(path: str) -> DamagedDataError:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from txntable.runtime.background_thread import threads_may_begin
-from txntable.storage.object_store import ObjectStore
+
+if TYPE_CHECKING:
+    from txntable.storage.object_store import ObjectStore
 
 T = TypeVar("T")
 

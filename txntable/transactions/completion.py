@@ -255,8 +255,9 @@ class Completer:
             The coordinator job lost its lease: nothing was written.
         """
         owed, known_through = self._owed_to(topic_id)
-        topic.write_markers(topic_id, owed, known_through)
-        topic.project()
+        with self._context.store.series():
+            topic.write_markers(topic_id, owed, known_through)
+            topic.project()
         return known_through
 
     def settle_offsets(self) -> int:

@@ -281,6 +281,18 @@ def test_what_was_not_uploaded_waits_when_one_of_several_uploads_failed() -> Non
     assert sorted(record["amount"] for record in published(warehouse, "t")) == list(range(8))
 
 
+def test_segments_that_are_large_though_their_values_are_not_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("txntable.segments.segment_writer.SMALL_BYTES", 1)
+    warehouse, _ = parallel_warehouse(Site())
+    producer = started(warehouse)
+
+    with producer.transaction() as txn:
+        sent = [txn.send("t", row=row("a", number), partition=number % 3) for number in range(8)]
+
+    assert sorted(metadata.offset for metadata in sent) == [0, 0, 0, 1, 1, 1, 2, 2]
+    assert sorted(record["amount"] for record in published(warehouse, "t")) == list(range(8))
+
+
 # -- codec --------------------------------------------------------------------------------------
 
 

@@ -134,8 +134,9 @@ def test_every_call_refuses_a_path_that_is_none(store, path):
     for call in (store.get, store.head, store.writer, lambda p: store.put(p, b""), lambda p: store.delete([p])):
         with pytest.raises(InvalidRequestError):
             call(path)
-    with pytest.raises(InvalidRequestError):
-        store.put_if_absent(path, b"")
+    for refuse in (store.put_if_absent, lambda p, data: store.create_all([(p, data)])):
+        with pytest.raises(InvalidRequestError):
+            refuse(path, b"")
 
 
 @pytest.mark.parametrize("size", [0, 10, 3_000_000, 20_000_000])
@@ -166,6 +167,25 @@ def test_writer_replaces_nothing_that_is_there(store):
     assert store.get("w/a").data == b"first"
     assert paths(store) == ["w/a"]
     assert list(store.unfinished()) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_create_all_makes_each_object_in_its_folder(store, count):
+    objects = [(f"many/p{number % 7}/{number}", f"{number}".encode()) for number in range(count)]
+
+    store.create_all(objects)
+
+    assert {path: store.get(path).data for path in paths(store)} == dict(objects)
+    assert list(store.unfinished()) == []
+
+
+def test_create_all_replaces_nothing_that_is_there(store):
+    store.put("w/b", b"first")
+
+    with pytest.raises(DamagedDataError, match="was not replaced"):
+        store.create_all([("w/a", b"second"), ("w/b", b"second"), ("w/c", b"second")])
+
+    assert store.get("w/b").data == b"first"
 
 
 @pytest.mark.parametrize("size", [10, 20_000_000])

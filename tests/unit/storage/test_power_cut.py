@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.doubles.simulated_disk import PowerCut, SimulatedDisk, UnsyncedNames
-from txntable.errors import DamagedDataError
+from txntable.errors import DamagedDataError, KafkaStorageError
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import ObjectStore, PutOutcome, StoreSpec
 
@@ -34,7 +35,13 @@ def put(store: ObjectStore, path: str = PATH) -> None:
     store.put(path, DATA)
 
 
-OPERATIONS = [put_if_absent, put, write]
+def create_all(store: ObjectStore, path: str = PATH) -> None:
+    store.create_all([(path, DATA), (f"{path}.2", DATA)])
+
+
+WHOLE = [put_if_absent, put, write]
+"""Of these nothing is ever seen in part."""
+OPERATIONS = [*WHOLE, create_all]
 
 
 def syncs_of(operation: Callable[[ObjectStore], None]) -> int:
@@ -63,19 +70,22 @@ def test_object_survives_power_cut_when_the_write_returned(operation, unsynced):
 @pytest.mark.parametrize(("operation", "number"), [(op, number) for op in OPERATIONS for number in range(syncs_of(op))])
 def test_object_is_lost_or_torn_when_any_one_sync_is_left_out(operation, number):
     survivors = []
+    whole = local(SimulatedDisk())
+    operation(whole)
+    made = list(whole.list(""))
     for unsynced in UnsyncedNames:
         disk = SimulatedDisk()
         disk.ignore_sync(number)
         operation(local(disk))
         disk.power_cut(unsynced)
-        found = local(disk).get(PATH)
-        survivors.append(found is not None and found.data == DATA)
+        found = [local(disk).get(meta.path) for meta in made]
+        survivors.append(all(one is not None and one.data == DATA for one in found))
 
     assert not all(survivors)
 
 
 @pytest.mark.parametrize("unsynced", UnsyncedNames)
-@pytest.mark.parametrize(("operation", "number"), [(op, number) for op in OPERATIONS for number in range(calls_of(op))])
+@pytest.mark.parametrize(("operation", "number"), [(op, number) for op in WHOLE for number in range(calls_of(op))])
 def test_object_is_whole_or_absent_when_power_is_cut_inside_the_write(operation, number, unsynced):
     disk = SimulatedDisk()
     disk.cut_before(number)
@@ -97,6 +107,22 @@ def test_object_is_whole_or_absent_when_power_is_cut_inside_the_write(operation,
 
 
 @pytest.mark.parametrize("unsynced", UnsyncedNames)
+@pytest.mark.parametrize("number", range(calls_of(create_all)))
+def test_objects_are_created_under_other_names_when_power_was_cut_inside_the_first_try(number, unsynced):
+    disk = SimulatedDisk()
+    disk.cut_before(number)
+    with pytest.raises(PowerCut):
+        create_all(local(disk))
+    disk.power_cut(unsynced)
+
+    store = local(disk)
+    store.create_all([(f"{PATH}-again", DATA)])
+
+    assert store.get(f"{PATH}-again").data == DATA
+    assert store.put_if_absent("topics/flights/_delta_log/01.json", DATA) is PutOutcome.CREATED
+
+
+@pytest.mark.parametrize("unsynced", UnsyncedNames)
 @pytest.mark.parametrize("number", range(4))
 def test_put_keeps_the_old_object_or_the_new_one_when_power_is_cut_inside_it(number, unsynced):
     disk = SimulatedDisk()
@@ -109,6 +135,55 @@ def test_put_keeps_the_old_object_or_the_new_one_when_power_is_cut_inside_it(num
     disk.power_cut(unsynced)
 
     assert local(disk).get(PATH).data in {b"old", b"new"}
+
+
+FIRST, SECOND = "topics/t/_segments/_delta_log/00.json", "topics/t/_delta_log/00.json"
+
+
+def put_series(store: ObjectStore) -> None:
+    with store.series():
+        store.put_if_absent(FIRST, DATA)
+        store.sync_read()
+        store.put_if_absent(SECOND, DATA)
+
+
+@pytest.mark.parametrize("unsynced", UnsyncedNames)
+def test_all_of_a_series_survives_when_it_has_ended(unsynced):
+    disk = SimulatedDisk()
+    put_series(local(disk))
+
+    disk.power_cut(unsynced)
+
+    assert [local(disk).get(path).data for path in (FIRST, SECOND)] == [DATA, DATA]
+
+
+@pytest.mark.parametrize("number", range(calls_of(put_series)))
+@pytest.mark.parametrize("unsynced", UnsyncedNames)
+def test_the_second_of_a_series_is_nowhere_without_the_first_when_the_power_is_cut_inside(number, unsynced):
+    disk = SimulatedDisk()
+    disk.cut_before(number)
+    with pytest.raises(PowerCut):
+        put_series(local(disk))
+    was_seen = disk.calls.count("link") == 2
+
+    disk.power_cut(unsynced)
+
+    first, second = (local(disk).get(path) for path in (FIRST, SECOND))
+    assert first is not None or (second is None and not was_seen)
+    assert {found.data for found in (first, second) if found is not None} <= {DATA}
+
+
+def test_a_series_ends_with_an_error_when_a_sync_in_it_has_failed():
+    disk = SimulatedDisk()
+    store = local(disk)
+    put_series(store)
+    disk.fail(lambda asked, name, path: errno.EIO if name == "fsync" and path.endswith("/_delta_log") else None)
+
+    with pytest.raises(KafkaStorageError), store.series():
+        assert store.put_if_absent(f"{FIRST}.2", DATA) is PutOutcome.CREATED
+
+    with pytest.raises(KafkaStorageError):
+        store.put_if_absent("topics/t/other", DATA)
 
 
 def test_write_survives_when_another_process_made_its_folder_and_died_before_syncing():
