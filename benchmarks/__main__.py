@@ -19,6 +19,7 @@ from benchmarks import (
     flat_cost,
     history,
     memory,
+    peers,
     pipeline,
     planning,
     scan,
@@ -45,6 +46,7 @@ ALL = {
     "history": history.measure,
     "small_segments": small_segments.measure,
     "sharing": sharing.measure,
+    "peers": peers.measure,
 }
 
 
