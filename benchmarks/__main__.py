@@ -22,6 +22,7 @@ from benchmarks import (
     peers,
     pipeline,
     planning,
+    round_trips,
     scan,
     sharing,
     small_segments,
@@ -46,6 +47,7 @@ ALL = {
     "history": history.measure,
     "small_segments": small_segments.measure,
     "sharing": sharing.measure,
+    "round_trips": round_trips.measure,
     "peers": peers.measure,
 }
 

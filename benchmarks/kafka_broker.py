@@ -57,7 +57,7 @@ class KafkaBroker:
     def create(self, workload: Workload) -> None:
         """Create the topics."""
         admin = importlib.import_module("confluent_kafka.admin")
-        client = admin.AdminClient({"bootstrap.servers": self.address})
+        client = admin.AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         new = [admin.NewTopic(topic, workload.partitions, 1) for topic in workload.topics]
         for created in client.create_topics(new).values():
             created.result()
