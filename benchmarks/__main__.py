@@ -64,11 +64,12 @@ def main() -> None:
     for name in arguments.names or ALL:
         with tempfile.TemporaryDirectory(prefix="txntable-bench-") as folder:
             figures = ALL[name](Path(folder))
-        everything[name] = [asdict(figure) for figure in figures]
-        table = Table("figure", "value", "unit", "notes", title=name)
-        for figure in figures:
-            table.add_row(figure.name, f"{figure.value:,.2f}", figure.unit, figure.notes)
-        console.print(table)
+            # The folder may hold very many files: figures are told before it is deleted.
+            everything[name] = [asdict(figure) for figure in figures]
+            table = Table("figure", "value", "unit", "notes", title=name)
+            for figure in figures:
+                table.add_row(figure.name, f"{figure.value:,.2f}", figure.unit, figure.notes)
+            console.print(table)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(everything, indent=2) + "\n")
 
