@@ -19,8 +19,10 @@ from benchmarks import (
     flat_cost,
     history,
     memory,
+    peers,
     pipeline,
     planning,
+    round_trips,
     scan,
     sharing,
     small_segments,
@@ -45,6 +47,8 @@ ALL = {
     "history": history.measure,
     "small_segments": small_segments.measure,
     "sharing": sharing.measure,
+    "round_trips": round_trips.measure,
+    "peers": peers.measure,
 }
 
 
@@ -60,11 +64,12 @@ def main() -> None:
     for name in arguments.names or ALL:
         with tempfile.TemporaryDirectory(prefix="txntable-bench-") as folder:
             figures = ALL[name](Path(folder))
-        everything[name] = [asdict(figure) for figure in figures]
-        table = Table("figure", "value", "unit", "notes", title=name)
-        for figure in figures:
-            table.add_row(figure.name, f"{figure.value:,.2f}", figure.unit, figure.notes)
-        console.print(table)
+            # The folder may hold very many files: figures are told before it is deleted.
+            everything[name] = [asdict(figure) for figure in figures]
+            table = Table("figure", "value", "unit", "notes", title=name)
+            for figure in figures:
+                table.add_row(figure.name, f"{figure.value:,.2f}", figure.unit, figure.notes)
+            console.print(table)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(everything, indent=2) + "\n")
 

@@ -55,6 +55,7 @@ def measure(folder: Path) -> list[Figure]:
         return [
             *figures,
             *_in_spark(spark, url, schema),
+            *_again(url),
             Figure("peak memory of this process", peak_memory_mib(), "MiB"),
         ]
     finally:
@@ -95,6 +96,27 @@ def _ours(url: str) -> list[Figure]:
             "our cold start, everything planned", _median(plan_all), "s", f"{SEGMENTS:,} segments; {_cpu(plan_all)}"
         ),
         Figure("our cold start, one segment planned", _median(plan_one), "s", _cpu(plan_one)),
+    ]
+
+
+def _again(url: str) -> list[Figure]:
+    """Return seconds of a plan in a process that has planned everything before; appends to the topic."""
+    reader = Warehouse.open(url).topic_reader(TOPIC)
+    producer = Warehouse.open(url, durability="page-cache").producer()
+
+    def plan() -> None:
+        reader.catch_up()
+        assert len(list(reader.view(LEVEL).plan())) >= SEGMENTS
+
+    plan()
+    unchanged, grown = _median(plan), []
+    for _ in range(ROUNDS):
+        producer.send(TOPIC, row={"x": 1}, partition=0)
+        producer.flush()
+        grown.append(_timed(plan))
+    return [
+        Figure("everything planned again, nothing new", unchanged, "s", "all of the list, in a process that has it"),
+        Figure("everything planned again, after one append", median(grown), "s"),
     ]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from tests.model.folds import Append, Decision, Forget, Pending, Row, RowsWritten, Segment, State, Upload
@@ -90,16 +91,11 @@ class Producing:
         """Return what two producers of one process put in one entry: each by the rules that it has alone."""
         pair = range(self._size.shares)
         apart = Rule("two requests of one id share no entry", "4.2 rule 14", self._are_of_two_ids)
+        init, commit = partial(self._put_both, self._init), partial(self._put_both, self._commit)
+        first, last = (apart, *map(_of_both, inits)), (apart, *map(_of_both, commits))
         return (
-            Action("INIT TOGETHER", "4.2", pair, _both(self._inits), self._init_both, (apart, *map(_of_both, inits))),
-            Action(
-                "COMMIT TOGETHER",
-                "4.2",
-                pair,
-                _both(self._has_written),
-                self._commit_both,
-                (apart, *map(_of_both, commits)),
-            ),
+            Action("INIT TOGETHER", "4.2", pair, _both(self._inits), init, first),
+            Action("COMMIT TOGETHER", "4.2", pair, _both(self._has_written), commit, last),
         )
 
     def _writing(self) -> tuple[WorldAction, ...]:
@@ -331,13 +327,7 @@ class Producing:
         after = self._put(world, self._size.ids[number], ongoing)
         return after.with_producer(number, one._replace(enrolled=one.enrolled + 1, t=NONE))
 
-    def _init_both(self, world: World, pair: int) -> World:
-        return self._put_both(world, self._init)
-
-    def _commit_both(self, world: World, pair: int) -> World:
-        return self._put_both(world, self._commit)
-
-    def _put_both(self, world: World, put: Callable[[World, int], World]) -> World:
+    def _put_both(self, put: Callable[[World, int], World], world: World, pair: int) -> World:
         """Put one entry with what each of the two would put alone, decided on the same state."""
         alone = [put(world, number) for number in _PAIR]
         entries = [self._logs.transactions.entry(each.t) for each in alone]

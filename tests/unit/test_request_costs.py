@@ -74,6 +74,25 @@ def test_upload_reading_and_marker_of_a_commit_are_on_their_way_together() -> No
     assert met == ["upload, reading, marker"]
 
 
+def test_appends_of_a_flush_to_several_topics_are_on_their_way_together() -> None:
+    place = Place(topics=2)
+    producer = place.producer()
+    producer.begin_transaction()
+    for topic in place.topics:
+        producer.send(topic, row={"account": 1, "note": "x"})
+    met: list[str] = []
+    together = threading.Barrier(2, lambda: met.append("both topics"))
+
+    def meet(step: Step) -> None:
+        if step.operation is Operation.PUT_IF_ABSENT and "/_segments/_delta_log/" in step.path and not met:
+            together.wait(30)
+
+    place.store.parallel_writes, place.store.on_step = 16, meet
+    producer.flush()
+
+    assert met == ["both topics"]
+
+
 @pytest.mark.parametrize(
     "counted", [*TRANSACTIONS.values(), *producers(), *READERS.values()], ids=lambda one: one.operation
 )

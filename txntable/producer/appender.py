@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from txntable.coordinator.manifest import Manifest
 from txntable.errors import RecordTooLargeError
@@ -25,10 +26,13 @@ from txntable.partition.append import (
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.manifest import manifest_of
 from txntable.segments.segment import StagedSegment, stamps_records
+from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog, Verify
 
 # (topic log, topic id, partitions) -> what is asked at every attempt of an append.
 VerifyFor = Callable[[str, frozenset[int]], Verify]
+# What one commit has registered, and the offsets that it gave.
+_Appended = tuple[tuple[SequencedSegment, ...], tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -202,7 +206,7 @@ class Appender:
         self._announce()
 
     def append_all(self, verify_for: VerifyFor) -> None:
-        """Append everything that is staged, commit by commit; what is durable is staged no more.
+        """Append everything that is staged, topics side by side, each commit by commit; what is durable is so no more.
 
         Parameters
         ----------
@@ -217,16 +221,29 @@ class Appender:
             Whatever refuses.
         """
         self._manifest = None
+        staged = list(self.staged.items())
+        # Taken note of only here: an interrupt leaves the threads to themselves.
+        appended: list[list[_Appended]] = [[] for _ in staged]
+        calls = [
+            partial(self._append, topic_id, one, verify_for, parts)
+            for (topic_id, one), parts in zip(staged, appended, strict=True)
+        ]
         try:
-            for topic_id, staged in list(self.staged.items()):
-                for part in split_for_commits(staged.segments):
-                    partitions = frozenset(item.segment.partition for item in part)
-                    request = AppendRequest(topic_id, self.producer, self.transactional, part)
-                    offsets = staged.topic.append(request, verify_for(topic_id, partitions))
-                    self._deliver(staged, part, offsets)
-                del self.staged[topic_id]
+            if staged:
+                side_by_side(staged[0][1].topic.context.store, calls)
         finally:
+            for (topic_id, one), parts in zip(staged, appended, strict=True):
+                for part, offsets in tuple(parts):
+                    self._deliver(one, part, offsets)
+                if not one.segments:
+                    del self.staged[topic_id]
             self._announce()
+
+    def _append(self, topic_id: str, staged: Staged, verify_for: VerifyFor, appended: list[_Appended]) -> None:
+        for part in split_for_commits(tuple(staged.segments)):
+            partitions = frozenset(item.segment.partition for item in part)
+            request = AppendRequest(topic_id, self.producer, self.transactional, part)
+            appended.append((part, staged.topic.append(request, verify_for(topic_id, partitions))))
 
     def _deliver(self, staged: Staged, part: tuple[SequencedSegment, ...], offsets: tuple[int, ...]) -> None:
         told = staged.deliveries[: len(part)]

@@ -80,6 +80,25 @@ def test_plain_flush_is_visible_when_it_returns_after_its_projection_failed(site
     assert accounts(site) == ["ann"]
 
 
+def test_flush_that_one_topic_cannot_take_is_appended_to_the_others_and_repeated_for_the_one_only(site: Site) -> None:
+    warehouse = site.open()
+    warehouse.admin().create_topic("u", partitions=1, schema=TWO_COLUMNS)
+    assert isinstance(warehouse.store, SteppingStore)
+    producer = warehouse.producer()
+    sent = [producer.send(topic, row={"account": topic, "amount": 1}, partition=0) for topic in ("t", "u")]
+    warehouse.store.parallel_writes = 16
+    plan(warehouse, on(PUT, "topics/t/_segments/_delta_log", Fault.FAIL_BEFORE, occurrence=None))
+    with pytest.raises(CommitStateUnknownError):
+        producer.flush()
+    told = [one.is_delivered for one in sent]
+    plan(warehouse)
+
+    producer.flush()
+
+    assert (told, [one.is_delivered for one in sent]) == ([False, True], [True, True])
+    assert [[row["account"] for row in published(site.open(), topic)] for topic in ("t", "u")] == [["t"], ["u"]]
+
+
 def test_idempotent_flush_of_many_batches_repeated_after_an_unknown_outcome_appends_once(site: Site) -> None:
     """More batches of one partition than a partition remembers of a producer."""
     warehouse = site.open()
