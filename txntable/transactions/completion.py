@@ -172,7 +172,8 @@ class Completer:
             lambda row: (
                 all(shown.get(topic_id, 0) >= row.position for topic_id in row.topics)
                 and (settled >= row.position or not row.groups)
-            )
+            ),
+            topics,
         )
 
     def bring_row(self, row: TransactionMetadata) -> None:
@@ -196,7 +197,8 @@ class Completer:
                 other.position <= through
                 and other.topics.keys() <= row.topics.keys()
                 and bool(other.groups) <= bool(row.groups)
-            )
+            ),
+            row.topics,
         )
 
     def record(self, transactional_ids: Collection[str] | None = None) -> int:
@@ -231,10 +233,22 @@ class Completer:
     # -- the work ---------------------------------------------------------------------------
 
     def _bring_topic(self, topic: TopicLog, topic_id: str, position: int) -> int:
-        """Complete a topic up to a decision, unless another thread has done so while this one waited."""
+        """Complete a topic up to a decision, unless another has done so while this one waited for it."""
+
+        def shown() -> int:
+            return decided_through(topic.public.table.numbers, topic_id)
+
         with topic.completing:
-            shown = decided_through(topic.public.table.numbers, topic_id)
-            return shown if shown >= position else self.bring_through(topic, topic_id)
+            if shown() >= position:
+                return shown()
+            with topic.turn_to_complete(lambda: shown() >= position) as have_others_completed:
+                if have_others_completed:
+                    topic.public.refresh()
+                    if shown() >= position:
+                        return shown()
+                    # What others have decided since is completed by the same work: they are waiting for the turn.
+                    self.transactions.refresh()
+                return self.bring_through(topic, topic_id)
 
     def _bring_offsets(self, position: int) -> int:
         with self.offsets.settling:
@@ -306,10 +320,9 @@ class Completer:
             known_through = log.ensure_fresh().version
             self.transactions.check_lease()
             coordinator_epoch = self.transactions.coordinator_epoch()
-            decided_at_ms = log.fold.decided_at_ms
             owed = [
-                _owed(row, topic_id, decided_at_ms[row.transactional_id], coordinator_epoch)
-                for row in log.fold.incomplete()
+                _owed(row, topic_id, log.fold.decision_ms(row.transactional_id), coordinator_epoch)
+                for row in log.fold.incomplete_of([topic_id])
                 if topic_id in row.topics
             ]
         if known_through is None:

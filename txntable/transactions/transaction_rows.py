@@ -6,11 +6,15 @@ the truth and the others are copies.  Pure.  Must not know what a row allows.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 from txntable.coordinator.batch_memory import BatchRow
 from txntable.coordinator.lease import LEASE_KEY, LeaseRow
 from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.errors import DamagedDataError
 from txntable.log.actions import Add
 from txntable.log.damage import reading
 from txntable.log.keyed_table import KEY, KIND, POSITION, ROW, Columns, check_copies, row_text
@@ -20,6 +24,9 @@ BATCH_KIND = "batch"
 LEASE_KIND = "lease"
 KINDS = (ID_KIND, BATCH_KIND, LEASE_KIND)
 STATE = "_state"
+_DECIDED = frozenset(state.value for state in TransactionState if state.is_decided)
+_OPEN = frozenset(state.value for state in TransactionState if state.is_open)
+_AT_REST = frozenset(state.value for state in TransactionState if state is not TransactionState.DEAD) - _DECIDED - _OPEN
 _PRODUCER_ID, _PRODUCER_EPOCH, _DECISION = "_producer_id", "_producer_epoch", "_decision"
 TRANSACTION_LOG_COLUMNS = pa.schema(
     [
@@ -107,3 +114,76 @@ def lease_row_of(add: Add) -> LeaseRow:
         row = LeaseRow.from_json(row_text(add))
         check_copies(add, lease_columns(row))
         return row
+
+
+def check_row(add: Add) -> None:
+    """Refuse a row that is none; raises as :func:`id_row_of`."""
+    kind = add.partition_values.get(KIND)
+    if kind == BATCH_KIND:
+        batch_row_of(add)
+    elif kind == LEASE_KIND:
+        lease_row_of(add)
+    elif kind == ID_KIND:
+        id_row_of(add)
+
+
+class RowUnderWay:
+    """The row of an id whose transaction is under way, which is read when it is first asked for.
+
+    Parameters
+    ----------
+    add : Add
+        The row.
+    since_ms : int
+        The in-commit time of the entry that wrote it.
+
+    Attributes
+    ----------
+    is_decided : bool
+        Whether it is in PREPARE_*.
+    since_ms : int
+        As given.
+    """
+
+    __slots__ = ("_add", "_read", "is_decided", "since_ms")
+
+    def __init__(self, add: Add, since_ms: int) -> None:
+        self.is_decided = add.partition_values[STATE] in _DECIDED
+        self.since_ms = since_ms
+        self._add = add
+        self._read: TransactionMetadata | None = None
+
+    @classmethod
+    def of(cls, add: Add, since_ms: int) -> RowUnderWay | None:
+        """Return the row of an id, unless no transaction of it is under way.
+
+        Raises
+        ------
+        DamagedDataError
+            It has no state.
+        """
+        state = add.partition_values.get(STATE)
+        if state in _DECIDED or state in _OPEN:
+            return cls(add, since_ms)
+        if state not in _AT_REST:
+            raise DamagedDataError("a row of an id has no state; restore the log from a backup", path=add.path)
+        return None
+
+    def read(self) -> TransactionMetadata:
+        """Return the row; raises as :func:`id_row_of`."""
+        if self._read is None:
+            self._read = id_row_of(self._add)
+        return self._read
+
+    def may_enrol(self, topic_ids: Collection[str]) -> bool:
+        """Return whether it may have enrolled one of these topics, or no topic, without reading it.
+
+        Parameters
+        ----------
+        topic_ids : collection of str
+            Of topics: hex digits, which JSON spells in one way but for escapes.
+        """
+        text = self._add.partition_values.get(ROW) or ""
+        if "\\u" in text or '"partitions"' not in text:
+            return True
+        return any(topic_id in text for topic_id in topic_ids)
