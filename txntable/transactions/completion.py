@@ -172,8 +172,7 @@ class Completer:
             lambda row: (
                 all(shown.get(topic_id, 0) >= row.position for topic_id in row.topics)
                 and (settled >= row.position or not row.groups)
-            ),
-            topics,
+            )
         )
 
     def bring_row(self, row: TransactionMetadata) -> None:
@@ -197,8 +196,7 @@ class Completer:
                 other.position <= through
                 and other.topics.keys() <= row.topics.keys()
                 and bool(other.groups) <= bool(row.groups)
-            ),
-            row.topics,
+            )
         )
 
     def record(self, transactional_ids: Collection[str] | None = None) -> int:
@@ -268,7 +266,7 @@ class Completer:
         TransactionCoordinatorFencedError
             The coordinator job lost its lease: nothing was written.
         """
-        owed, known_through = self._owed_to(topic_id)
+        owed, known_through = self._owed_to(topic, topic_id)
         topic.write_markers(topic_id, owed, known_through)
         topic.project()
         return known_through
@@ -308,11 +306,11 @@ class Completer:
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
-        owed, known_through = self._owed_to(topic_id)
+        owed, known_through = self._owed_to(topic, topic_id)
         topic.write_abort_marker(topic_id, hanging, owed, known_through)
         topic.project()
 
-    def _owed_to(self, topic_id: str) -> tuple[list[OwedMarker], int]:
+    def _owed_to(self, topic: TopicLog, topic_id: str) -> tuple[list[OwedMarker], int]:
         """Return the markers that a topic may be owed, and the version of T up to which these are all."""
         log = self.transactions.log
         # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
@@ -322,8 +320,7 @@ class Completer:
             coordinator_epoch = self.transactions.coordinator_epoch()
             owed = [
                 _owed(row, topic_id, log.fold.decision_ms(row.transactional_id), coordinator_epoch)
-                for row in log.fold.incomplete_of([topic_id])
-                if topic_id in row.topics
+                for row in log.fold.incomplete_of(topic_id, decided_through(topic.segments.table.numbers, topic_id))
             ]
         if known_through is None:
             raise DamagedDataError("the transaction log is gone; restore it from a backup", log=log.root)

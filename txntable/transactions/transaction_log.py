@@ -10,7 +10,7 @@ and writes.  How these become durable is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,14 +69,11 @@ class TransactionLogFold:
         self._under_way: MutableMapping[str, RowUnderWay] = {}
         # Of each decided row that is known complete, its position: that of the id's next decision is another.
         self._known_complete: MutableMapping[str, int] = {}
-        self._reads_all = False
 
     def overlay(self) -> TransactionLogFold:
         """Return a fold that stands where this one does and keeps to itself what it takes, of which it reads all."""
         over = TransactionLogFold()
         over._under_way, over._known_complete = Overlay(self._under_way), Overlay(self._known_complete)
-        # What it is asked to take is about to be written.
-        over._reads_all = True
         return over
 
     def restore(self, table: TableState) -> None:
@@ -108,10 +105,11 @@ class TransactionLogFold:
                 check_number_names((action.app_id,), _NUMBERS)
 
     def _take(self, add: Add, timestamp_ms: int) -> None:
-        if self._reads_all:
-            check_row(add)
         kind = add.partition_values.get(KIND)
         _check_kind(kind)
+        # What an overlay takes is about to be written (§4.2 rule 12).
+        if kind != ID_KIND or isinstance(self._under_way, Overlay):
+            check_row(add)
         if kind != ID_KIND:
             return
         self._drop(add.path)
@@ -149,16 +147,22 @@ class TransactionLogFold:
         """Return those of which something may be owed, in decision order."""
         return _in_order(self._incomplete())
 
-    def incomplete_of(self, topic_ids: Collection[str]) -> list[TransactionMetadata]:
-        """Return those of :meth:`incomplete` that have enrolled one of these topics, or no topic; others are not read.
+    def incomplete_of(self, topic_id: str, above: int) -> list[TransactionMetadata]:
+        """Return those of :meth:`incomplete` that were decided above a position and enrolled a topic; reads no others.
 
         Parameters
         ----------
-        topic_ids : collection of str
-            Of topics.
+        topic_id : str
+            The topic's.
+        above : int
+            The topic is owed nothing of what was decided at or below.
         """
-        rows = _in_order(each for each in self._incomplete() if each.may_enrol(topic_ids))
-        return [row for row in rows if not row.topics or not row.topics.keys().isdisjoint(topic_ids)]
+        rows = _in_order(each for each in self._incomplete() if each.position > above and each.may_enrol(topic_id))
+        return [row for row in rows if topic_id in row.topics]
+
+    def incomplete_seen(self) -> list[TransactionMetadata]:
+        """Return those of :meth:`incomplete` that were read already."""
+        return _in_order(each for each in self._incomplete() if each.is_read)
 
     def unrecorded(self) -> list[TransactionMetadata]:
         """Return those that are known complete, of which only COMPLETE is not written, in decision order."""
@@ -263,18 +267,16 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
             if add.partition_values[KIND] == ID_KIND:
                 yield as_known(id_row_of(add))
 
-    def know_complete(self, is_complete: Callable[[TransactionMetadata], bool], topic_ids: Collection[str]) -> None:
-        """Take note of the decided rows of which nothing is owed any more.
+    def know_complete(self, is_complete: Callable[[TransactionMetadata], bool]) -> None:
+        """Take note of the decided rows of which nothing is owed any more, among those that somebody has looked at.
 
         Parameters
         ----------
         is_complete : callable
             A row in PREPARE_* as T has it -> whether all that it owes was seen durable.
-        topic_ids : collection of str
-            Of the topics that were looked at: a row that enrols others alone is none.
         """
         with self.log.lock:
-            for row in self.log.fold.incomplete_of(topic_ids):
+            for row in self.log.fold.incomplete_seen():
                 if is_complete(row):
                     self.log.fold.know_complete(row.transactional_id, row.position)
 

@@ -6,7 +6,7 @@ the truth and the others are copies.  Pure.  Must not know what a row allows.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from txntable.coordinator.lease import LEASE_KEY, LeaseRow
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import DamagedDataError
+from txntable.format.partition_values import whole_number
 from txntable.log.actions import Add
 from txntable.log.damage import reading
 from txntable.log.keyed_table import KEY, KIND, POSITION, ROW, Columns, check_copies, row_text
@@ -127,31 +128,24 @@ def check_row(add: Add) -> None:
         id_row_of(add)
 
 
+@dataclass(slots=True)
 class RowUnderWay:
     """The row of an id whose transaction is under way, which is read when it is first asked for.
 
-    Parameters
+    Attributes
     ----------
     add : Add
         The row.
     since_ms : int
         The in-commit time of the entry that wrote it.
-
-    Attributes
-    ----------
     is_decided : bool
         Whether it is in PREPARE_*.
-    since_ms : int
-        As given.
     """
 
-    __slots__ = ("_add", "_read", "is_decided", "since_ms")
-
-    def __init__(self, add: Add, since_ms: int) -> None:
-        self.is_decided = add.partition_values[STATE] in _DECIDED
-        self.since_ms = since_ms
-        self._add = add
-        self._read: TransactionMetadata | None = None
+    add: Add
+    since_ms: int
+    is_decided: bool
+    _read: TransactionMetadata | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, add: Add, since_ms: int) -> RowUnderWay | None:
@@ -164,7 +158,7 @@ class RowUnderWay:
         """
         state = add.partition_values.get(STATE)
         if state in _DECIDED or state in _OPEN:
-            return cls(add, since_ms)
+            return cls(add, since_ms, state in _DECIDED)
         if state not in _AT_REST:
             raise DamagedDataError("a row of an id has no state; restore the log from a backup", path=add.path)
         return None
@@ -172,18 +166,26 @@ class RowUnderWay:
     def read(self) -> TransactionMetadata:
         """Return the row; raises as :func:`id_row_of`."""
         if self._read is None:
-            self._read = id_row_of(self._add)
+            self._read = id_row_of(self.add)
         return self._read
 
-    def may_enrol(self, topic_ids: Collection[str]) -> bool:
-        """Return whether it may have enrolled one of these topics, or no topic, without reading it.
+    @property
+    def is_read(self) -> bool:
+        """Whether it was asked for."""
+        return self._read is not None
+
+    @property
+    def position(self) -> int:
+        """The version that wrote it; of a decided one that of the decision."""
+        return whole_number(self.add.partition_values.get(POSITION))
+
+    def may_enrol(self, topic_id: str) -> bool:
+        """Return whether it may have enrolled a topic, without reading it.
 
         Parameters
         ----------
-        topic_ids : collection of str
-            Of topics: hex digits, which JSON spells in one way but for escapes.
+        topic_id : str
+            Hex digits, which JSON spells in one way but for escapes.
         """
-        text = self._add.partition_values.get(ROW) or ""
-        if "\\u" in text or '"partitions"' not in text:
-            return True
-        return any(topic_id in text for topic_id in topic_ids)
+        text = self.add.partition_values.get(ROW) or ""
+        return topic_id in text or "\\u" in text
