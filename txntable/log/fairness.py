@@ -22,7 +22,7 @@ SHORTEST_ROUND_TRIP_MS = 1.0
 PATIENCE_MS = 500.0
 LONGEST_WAIT_MS = 10 * PATIENCE_MS
 COMMITS_WITHOUT_TURN = 64
-SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS = 0.25, 8.0
+SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS = 0.5, 16.0
 
 
 class Fairness:
@@ -102,8 +102,8 @@ class Fairness:
             return
         waited_ms = idle_ms = 0.0
         while (granted := ask()) is None and idle_ms < PATIENCE_MS and waited_ms < LONGEST_WAIT_MS and not is_done():
-            # The longer it takes the more are waiting, of whom one asks soon.
-            pause_ms = self._environment.uniform(0.5, 1.5) * min(SHORTEST_PAUSE_MS + waited_ms / 4, LONGEST_PAUSE_MS)
+            # The longer it takes the more are waiting, of whom one asks soon; and each look costs processor time.
+            pause_ms = self._environment.uniform(0.5, 1.5) * min(SHORTEST_PAUSE_MS + waited_ms / 2, LONGEST_PAUSE_MS)
             self._environment.sleep_ms(pause_ms)
             waited_ms += pause_ms
             idle_ms = 0.0 if look() else idle_ms + pause_ms

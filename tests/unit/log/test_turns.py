@@ -108,7 +108,11 @@ def test_wait_for_a_turn_ends_when_what_it_is_for_is_done_and_the_next_one_asks_
     environment, turns, looks = ManualEnvironment(), Turns(float("inf")), []
     fairness = Fairness(environment)
 
-    with fairness.turn(turns.ask, lambda: bool(looks.append(1)) or True, lambda: len(looks) == 3):
+    def look() -> bool:
+        looks.append(1)
+        return True
+
+    with fairness.turn(turns.ask, look, lambda: len(looks) == 3):
         asked = turns.asked
     with fairness.turn(turns.ask, nothing_came, lambda: True):
         pass
