@@ -454,8 +454,7 @@ def window_sizes(parallel_reads: int, *, opening: bool = False) -> Iterator[int]
     and a hundred above a writer's.
     """
     if parallel_reads < _LARGEST_WINDOW:
-        # One after the other: who follows asks for no slot above the tail, as long as it finds one entry at a time.
-        yield from (1, 2, 4, 8) if opening else (1, 1, 2, 4, 8)
+        yield from (1, 2, 4, 8)
         yield from itertools.repeat(_LARGEST_WINDOW)
     yield from (_AHEAD,) if opening else (1, 2, _LARGEST_WINDOW)
     yield from itertools.repeat(parallel_reads)
