@@ -32,6 +32,7 @@ from tests.conformance.product import (
     project,
     public_view,
     segment_columns,
+    transaction_rows,
     uncommitted_view,
 )
 
@@ -104,7 +105,9 @@ def table_state(table: TableState) -> dict[str, Any]:
 
 
 def transactions(table: TableState, fold: TransactionLogFold) -> dict[str, Any]:
-    """Return what T says of its rows."""
+    """Return what T says of its rows, each of which is looked at."""
+    for add in table.files:
+        transaction_rows.check_row(add)
     return {
         "rows": {
             f"{add.partition_values['_kind']} {add.partition_values['_key']}": json.loads(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from tests.model.folds import Append, Decision, Forget, Pending, Row, RowsWritten, Segment, State, Upload
+from tests.model.folds import Append, Decision, Pending, Row, RowsWritten, Segment, State, Upload
 from tests.model.transition_system import Action, Rule
 from tests.model.world import NONE, Doubt, Flight, LateCommit, Logs, Producer, Stage, World, changed
 
@@ -123,12 +123,7 @@ class Producing:
         size = self._size
         ids = range(max(size.ids) + 1) if size.has_clock else range(0)
         ongoing = Rule("only ONGOING times out", "6.6", self._may_time_out)
-        places = range((max(size.ids) + 1) * size.topics) if size.has_expiry else range(0)
-        no_data = Rule("no open transaction with data is forgotten", "5.5", self._has_no_data)
-        return (
-            Action("TIME OUT", "6.6", ids, self._has_row, self._time_out, (ongoing,)),
-            Action("EXPIRE PRODUCERS", "5.5", places, self._is_known, self._forget, (no_data,)),
-        )
+        return (Action("TIME OUT", "6.6", ids, self._has_row, self._time_out, (ongoing,)),)
 
     # -- where a producer stands ------------------------------------------------------------
 
@@ -210,10 +205,6 @@ class Producing:
         row = self._logs.transactions.state(world.t).rows[each]
         return row is not None and row.state in (State.ONGOING, State.DECIDED)
 
-    def _is_known(self, world: World, place: int) -> bool:
-        topic, each = place % self._size.topics, place // self._size.topics
-        return self._logs.segments.state(world.logs[topic]).epochs[each] is not None
-
     # -- rules ------------------------------------------------------------------------------
 
     def _row(self, one: Producer, number: int) -> Row:
@@ -285,10 +276,6 @@ class Producing:
     def _may_time_out(self, world: World, each: int) -> bool:
         row = self._logs.transactions.state(world.t).rows[each]
         return row is not None and row.state is State.ONGOING
-
-    def _has_no_data(self, world: World, place: int) -> bool:
-        topic, each = place % self._size.topics, place // self._size.topics
-        return all(segment.id != each for segment in self._logs.segments.state(world.logs[topic]).open)
 
     # -- effects ----------------------------------------------------------------------------
 
@@ -433,8 +420,3 @@ class Producing:
         row = self._logs.transactions.state(world.t).rows[each]
         assert row is not None
         return self._decide(world, each, row, _Ending(row.epoch))
-
-    def _forget(self, world: World, place: int) -> World:
-        topic, each = place % self._size.topics, place // self._size.topics
-        head = self._logs.segments.put(world.logs[topic], Forget(each))
-        return world._replace(logs=changed(world.logs, topic, head))

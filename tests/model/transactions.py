@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tests.model.carried_invariants import CarriedInvariants
 from tests.model.completing import Completing
+from tests.model.forgetting import Forgetting
 from tests.model.invariants import Invariants
 from tests.model.knowing import Knowing
 from tests.model.producing import Producing
@@ -31,6 +32,7 @@ def transactions(size: Size, defects: frozenset[str] = frozenset()) -> Model[Wor
     logs = Logs(size)
     parts = (
         Producing(logs, defects),
+        Forgetting(logs),
         Knowing(logs, defects),
         Completing(logs, defects),
         Reading(logs),

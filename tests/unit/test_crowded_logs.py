@@ -41,7 +41,7 @@ def test_commit_walks_no_open_transaction_and_no_pending_offset(
 ) -> None:
     producer = begun(crowded, "mine")
     guarded = []
-    for fold, name in ((crowded.transactions.log.fold, "under_way"), (crowded.offsets.log.fold, "pending")):
+    for fold, name in ((crowded.transactions.log.fold, "_under_way"), (crowded.offsets.log.fold, "pending")):
         guarded.append(OnlyLookedUp(getattr(fold, name)))
         monkeypatch.setattr(fold, name, guarded[-1])
 

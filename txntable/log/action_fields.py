@@ -20,6 +20,7 @@ from txntable.coordinator.row_json import LARGEST_NUMBER, Fields
 from txntable.errors import DamagedDataError
 
 TEXT = (str, NoneType)
+_TEXTS = frozenset(TEXT)
 ADD: Fields = {"path": str, "partitionValues": dict, "size": int, "modificationTime": int, "dataChange": bool}
 ADD_MORE: Fields = {"stats": TEXT, "tags": (dict, NoneType)}
 REMOVE: Fields = {"path": str, "deletionTimestamp": int, "dataChange": bool}
@@ -143,9 +144,9 @@ def texts(values: Mapping[str, Any], what: str) -> dict[str, str | None]:
     DamagedDataError
         One is not, or a name is none.
     """
-    for name, value in values.items():
-        if not isinstance(value, TEXT) or not isinstance(name, str):
-            raise DamagedDataError("a value that must be a text is none", field=what, value=reprlib.repr(value))
+    if not (_TEXTS.issuperset(map(type, values.values())) and all(type(name) is str for name in values)):
+        odd = [value for name, value in values.items() if type(name) is not str or type(value) not in _TEXTS]
+        raise DamagedDataError("a value that must be a text is none", field=what, value=reprlib.repr(odd[0]))
     return dict(values)
 
 

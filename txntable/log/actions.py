@@ -119,6 +119,7 @@ class Txn:
 
 
 Action = Protocol | Metadata | Add | Remove | Txn
+_FILE_ACTIONS = (Add, Remove)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,8 @@ def check_one_action_per_path(actions: Iterable[Action]) -> None:
     """
     seen: set[str] = set()
     for action in actions:
-        if isinstance(action, Add | Remove):
+        # Not a union of the two: that is made anew each time.
+        if isinstance(action, _FILE_ACTIONS):
             if action.path in seen:
                 raise DamagedDataError(
                     "an entry has two file actions of one path; restore the log from a backup", file=action.path

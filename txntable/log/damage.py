@@ -6,8 +6,7 @@ Owns the last line of defence: whoever folds or decodes what a store returned do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
@@ -27,8 +26,7 @@ _UNREADABLE = (
 )
 
 
-@contextmanager
-def reading(path: str) -> Iterator[None]:
+def reading(path: str) -> AbstractContextManager[None]:
     """Let whatever goes wrong with stored bytes inside name the object that they are of.
 
     Parameters
@@ -41,16 +39,28 @@ def reading(path: str) -> Iterator[None]:
     DamagedDataError, UnsupportedFormatError
         As raised inside, with `path` among its facts; every other sign of unreadable data is a DamagedDataError.
     """
-    try:
-        yield
-    except (DamagedDataError, UnsupportedFormatError) as error:
-        if path in error.facts.values():
-            raise
-        # A row that was named inside keeps its name: this is the object that it stands in.
-        name = "object" if "path" in error.facts else "path"
-        raise type(error)(error.message, **{name: path, **error.facts}) from error
-    except MemoryError:
-        # Arrow's is a kind of ArrowException, and no sign of damage.
-        raise
-    except _UNREADABLE as error:
-        raise DamagedDataError("what is stored cannot be read; restore the object from a backup", path=path) from error
+    return _Reading(path)
+
+
+class _Reading(AbstractContextManager[None]):
+    """Entered once and more for each entry of a log: no generator, which takes several times as long."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DamagedDataError | UnsupportedFormatError):
+            if self._path not in error.facts.values():
+                # A row that was named inside keeps its name: this is the object that it stands in.
+                name = "object" if "path" in error.facts else "path"
+                raise type(error)(error.message, **{name: self._path, **error.facts}) from error
+        # Arrow's MemoryError is a kind of ArrowException, and no sign of damage.
+        elif isinstance(error, _UNREADABLE) and not isinstance(error, MemoryError):
+            raise DamagedDataError(
+                "what is stored cannot be read; restore the object from a backup", path=self._path
+            ) from error

@@ -114,7 +114,8 @@ class DeltaLog(LogView[F]):
             self._fairness.wait_turn()
             self._in_doubt = None
             try:
-                with self._fairness.turn(partial(self._store.turn, log_folder(self.root))) as have_others_committed:
+                ask = partial(self._store.turn, log_folder(self.root))
+                with self._fairness.turn(ask, self.look_on) as have_others_committed:
                     if have_others_committed:
                         # What is decided without it would be decided again.
                         self.refresh()

@@ -17,10 +17,14 @@ POLITE_COMMITS = 16
 ALONE_COMMITS = 64
 # A local folder answers faster, but an instant has whole milliseconds.
 SHORTEST_ROUND_TRIP_MS = 1.0
-# The one that has the turn may have been stopped: who has waited for so long, asks for no turn for so many commits.
+# The one that has the turn may have been stopped: who has waited for so long while nothing came, or so long in all,
+# asks for no turn for so many commits.
 PATIENCE_MS = 500.0
+LONGEST_WAIT_MS = 10 * PATIENCE_MS
 COMMITS_WITHOUT_TURN = 64
-SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS = 0.25, 4.0
+SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS = 0.5, 16.0
+# Many entries at once cost less than the same ones by one and two.
+LOOK_MS = 25.0
 
 
 class Fairness:
@@ -68,16 +72,26 @@ class Fairness:
                 self._environment.sleep_ms(rest_ms)
 
     @contextmanager
-    def turn(self, ask: Callable[[], AbstractContextManager[bool] | None]) -> Iterator[bool]:
+    def turn(
+        self,
+        ask: Callable[[], AbstractContextManager[bool] | None],
+        look: Callable[[], bool],
+        is_done: Callable[[], bool] | None = None,
+    ) -> Iterator[bool]:
         """Wait until no other writer of this machine is at the log, for a while, and have the turn until the end.
 
         It spares work that would be lost at the slot, and decides nothing: who does not ask, or does not wait, is at
-        worst refused there.
+        worst refused there.  Who waits follows the log meanwhile: it has little to read when its turn comes, and sees
+        that the one that has the turn is at work.
 
         Parameters
         ----------
         ask : callable
             :meth:`ObjectStore.turn`.
+        look : callable
+            Reads the log's tail, and returns whether something was there.
+        is_done : callable, optional
+            Whether the turn is not needed any more, as far as was read: which is looked at after each pause.
 
         Yields
         ------
@@ -88,12 +102,18 @@ class Fairness:
             self._commits_without_turn -= 1
             yield False
             return
-        waited_ms = 0.0
-        while (granted := ask()) is None and waited_ms < PATIENCE_MS:
-            # The longer it takes the more are waiting, of whom one asks soon.
-            pause_ms = self._environment.uniform(0.5, 1.5) * min(SHORTEST_PAUSE_MS + waited_ms / 8, LONGEST_PAUSE_MS)
+        waited_ms = idle_ms = unread_ms = 0.0
+        while (granted := ask()) is None and idle_ms < PATIENCE_MS and waited_ms < LONGEST_WAIT_MS:
+            if is_done is not None and is_done():
+                yield True
+                return
+            # The longer it takes the more are waiting, of whom one asks soon; and each look costs processor time.
+            pause_ms = self._environment.uniform(0.5, 1.5) * min(SHORTEST_PAUSE_MS + waited_ms / 2, LONGEST_PAUSE_MS)
             self._environment.sleep_ms(pause_ms)
-            waited_ms += pause_ms
+            waited_ms, idle_ms, unread_ms = waited_ms + pause_ms, idle_ms + pause_ms, unread_ms + pause_ms
+            if is_done is not None or unread_ms >= LOOK_MS:
+                unread_ms = 0.0
+                idle_ms = 0.0 if look() else idle_ms
         if granted is None:
             self._commits_without_turn = COMMITS_WITHOUT_TURN
             yield True

@@ -151,6 +151,12 @@ class LogView(OfOneProcess, Generic[F]):
             answer(self._store, self._refreshing())
             return self.table
 
+    def look_on(self) -> bool:
+        """Bring the view to the tail of the log, and return whether something was there; raises as :meth:`refresh`."""
+        with self.lock:
+            before = self.table.version
+            return self.refresh().version != before
+
     def read_since(self, moment: int) -> None:
         """Bring the view to a tail that was asked for since a moment of this process, by whichever thread.
 

@@ -131,15 +131,16 @@ class TopicReader:
         with self.topic.segments.lock, self.topic.public.lock, self._transactions.log.lock:
             topic_id = self.settings().topic_id
             shown = decided_through(self.topic.public.ensure_fresh().numbers, topic_id)
-            owed = [row.position for row in self._transactions.log.fold.incomplete() if topic_id in row.topics]
-        return min([head, *(position - 1 for position in owed if position > shown)])
+            owed = self._transactions.log.fold.incomplete_of(topic_id, shown)
+        return min([head, *(row.position - 1 for row in owed)])
 
     def _bring_through(self, topic_id: str) -> None:
         """Write the markers that the topic is owed, and publish: no reader passes by what it saw decided."""
         with self._transactions.log.lock:
-            owed = [row.position for row in self._transactions.log.fold.incomplete() if topic_id in row.topics]
-        if (through := max(owed, default=-1)) <= self._brought_through:
+            owed = self._transactions.log.fold.incomplete_of(topic_id, self._brought_through)
+        if not owed:
             return
+        through = owed[-1].position
         try:
             if decided_through(self.topic.public.ensure_fresh().numbers, topic_id) < through:
                 self._completer.bring_through(self.topic, topic_id)

@@ -7,6 +7,7 @@ P.  Decisions are pure and live in ``txntable.partition``; here they are made du
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 
 from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
@@ -15,6 +16,7 @@ from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog
+from txntable.log.fairness import Fairness
 from txntable.log.log_view import LogContext, moments
 from txntable.log.outcome import CommitOutcome, Committed, Unknown
 from txntable.log.table_state import TableState
@@ -61,6 +63,7 @@ class TopicLog:
         self.segments.stand_beside(self.public)
         self.public.stand_beside(self.segments)
         self.completing = context.environment.lock()
+        self._fairness = Fairness(context.environment)
 
     def settings(self) -> TopicSettings:
         """Return the settings of the topic as it is now.
@@ -170,6 +173,28 @@ class TopicLog:
 
     def _is_owed(self, topic_id: str, decided: Sequence[OwedMarker]) -> bool:
         return bool(still_owed(self.segments.fold, self.segments.table, topic_id, decided))
+
+    def turn_to_complete(self, is_done: Callable[[], bool]) -> AbstractContextManager[bool]:
+        """Wait until no other process of this machine completes the topic, for a while, or has done what is asked for.
+
+        Parameters
+        ----------
+        is_done : callable
+            Whether that is so, as far as the view of the public table knows.
+
+        Returns
+        -------
+        context manager
+            Of whether others may have completed something: see :meth:`txntable.log.fairness.Fairness.turn`.
+        """
+
+        def look() -> bool:
+            if moved := self.public.look_on():
+                self._fairness.saw_another()
+            return moved
+
+        ask = partial(self.context.store.turn, self.public.root)
+        return self._fairness.turn(ask, look, is_done)
 
     def write_abort_marker(
         self, topic_id: str, hanging: HangingEpoch, decided: Sequence[OwedMarker], known_through: int

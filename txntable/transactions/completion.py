@@ -231,10 +231,22 @@ class Completer:
     # -- the work ---------------------------------------------------------------------------
 
     def _bring_topic(self, topic: TopicLog, topic_id: str, position: int) -> int:
-        """Complete a topic up to a decision, unless another thread has done so while this one waited."""
+        """Complete a topic up to a decision, unless another has done so while this one waited for it."""
+
+        def shown() -> int:
+            return decided_through(topic.public.table.numbers, topic_id)
+
         with topic.completing:
-            shown = decided_through(topic.public.table.numbers, topic_id)
-            return shown if shown >= position else self.bring_through(topic, topic_id)
+            if shown() >= position:
+                return shown()
+            with topic.turn_to_complete(lambda: shown() >= position) as have_others_completed:
+                if have_others_completed:
+                    topic.public.refresh()
+                    if shown() >= position:
+                        return shown()
+                    # What others have decided since is completed by the same work: they are waiting for the turn.
+                    self.transactions.refresh()
+                return self.bring_through(topic, topic_id)
 
     def _bring_offsets(self, position: int) -> int:
         with self.offsets.settling:
@@ -254,7 +266,7 @@ class Completer:
         TransactionCoordinatorFencedError
             The coordinator job lost its lease: nothing was written.
         """
-        owed, known_through = self._owed_to(topic_id)
+        owed, known_through = self._owed_to(topic, topic_id)
         with self._context.store.series():
             topic.write_markers(topic_id, owed, known_through)
             topic.project()
@@ -295,11 +307,11 @@ class Completer:
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
-        owed, known_through = self._owed_to(topic_id)
+        owed, known_through = self._owed_to(topic, topic_id)
         topic.write_abort_marker(topic_id, hanging, owed, known_through)
         topic.project()
 
-    def _owed_to(self, topic_id: str) -> tuple[list[OwedMarker], int]:
+    def _owed_to(self, topic: TopicLog, topic_id: str) -> tuple[list[OwedMarker], int]:
         """Return the markers that a topic may be owed, and the version of T up to which these are all."""
         log = self.transactions.log
         # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
@@ -307,11 +319,9 @@ class Completer:
             known_through = log.ensure_fresh().version
             self.transactions.check_lease()
             coordinator_epoch = self.transactions.coordinator_epoch()
-            decided_at_ms = log.fold.decided_at_ms
             owed = [
-                _owed(row, topic_id, decided_at_ms[row.transactional_id], coordinator_epoch)
-                for row in log.fold.incomplete()
-                if topic_id in row.topics
+                _owed(row, topic_id, log.fold.decision_ms(row.transactional_id), coordinator_epoch)
+                for row in log.fold.incomplete_of(topic_id, decided_through(topic.segments.table.numbers, topic_id))
             ]
         if known_through is None:
             raise DamagedDataError("the transaction log is gone; restore it from a backup", log=log.root)

@@ -10,7 +10,7 @@ and writes.  How these become durable is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import UnsupportedFormatError
-from txntable.format.layout import TRANSACTION_LOG_ROOT
+from txntable.format.layout import TRANSACTION_LOG_ROOT, key_path
 from txntable.format.partition_values import check_all_columns
 from txntable.log.action_fields import check_number_names
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
@@ -41,8 +41,10 @@ from txntable.transactions.transaction_rows import (
     LEASE_KIND,
     STATE,
     TRANSACTION_LOG_COLUMNS,
+    RowUnderWay,
     batch_columns,
     batch_row_of,
+    check_row,
     id_columns,
     id_row_of,
     lease_columns,
@@ -58,32 +60,29 @@ _UNDER_WAY = [state.value for state in TransactionState if state.is_open or stat
 class TransactionLogFold:
     """Which transactions are under way; all other rows are looked up by their path.
 
-    Attributes
-    ----------
-    under_way : Mapping of str to TransactionMetadata
-        Transactional id -> its row, in the states ONGOING, PREPARED and PREPARE_*.
-    decided_at_ms : Mapping of str to int
-        Transactional id -> the in-commit time of its decision, for the rows in PREPARE_*.
+    Every process follows what all others decide, and asks after little of it: so a row is read when it is first looked
+    at, and refused then (PROTOCOL.md §3.3).
     """
 
     def __init__(self) -> None:
-        self.under_way: MutableMapping[str, TransactionMetadata] = {}
-        self.decided_at_ms: MutableMapping[str, int] = {}
-        self._decided: MutableMapping[str, TransactionMetadata] = {}
+        # By their paths.
+        self._under_way: MutableMapping[str, RowUnderWay] = {}
+        # Those of them that are decided: whoever commits walks these alone.
+        self._decided: MutableMapping[str, RowUnderWay] = {}
         # Of each decided row that is known complete, its position: that of the id's next decision is another.
         self._known_complete: MutableMapping[str, int] = {}
 
     def overlay(self) -> TransactionLogFold:
-        """Return a fold that stands where this one does and keeps to itself what it takes."""
+        """Return a fold that stands where this one does and keeps to itself what it takes, of which it reads all."""
         over = TransactionLogFold()
-        over.under_way, over.decided_at_ms = Overlay(self.under_way), Overlay(self.decided_at_ms)
-        over._decided, over._known_complete = Overlay(self._decided), Overlay(self._known_complete)
+        over._under_way, over._decided = Overlay(self._under_way), Overlay(self._decided)
+        over._known_complete = Overlay(self._known_complete)
         return over
 
     def restore(self, table: TableState) -> None:
         """Take everything from a state just loaded; what is known complete of a decision that it has stays known."""
         known_complete = dict(self._known_complete)
-        self.under_way, self.decided_at_ms, self._decided, self._known_complete = {}, {}, {}, {}
+        self._under_way, self._decided, self._known_complete = {}, {}, {}
         check_number_names(table.numbers, _NUMBERS)
         rows = table.files.to_table()
         check_all_columns(rows, _COLUMNS)
@@ -95,8 +94,8 @@ class TransactionLogFold:
             if add is not None:
                 # The entry that decided may be gone: the checkpoint's time is the best upper bound.
                 self._take(add, table.timestamp_ms)
-        for transactional_id, position in known_complete.items():
-            self.know_complete(transactional_id, position)
+        for path, position in known_complete.items():
+            self._know_complete(path, position)
 
     def apply(self, commit: Commit, table: TableState) -> None:
         """Take one commit; `table` is the state before it."""
@@ -104,35 +103,86 @@ class TransactionLogFold:
             if isinstance(action, Add):
                 self._take(action, commit.info.timestamp_ms)
             elif isinstance(action, Remove):
-                old = table.files.get(action.path)
-                if old is not None and old.partition_values[KIND] == ID_KIND:
-                    self._drop(id_row_of(old).transactional_id)
+                self._drop(action.path)
             elif isinstance(action, Txn):
                 check_number_names((action.app_id,), _NUMBERS)
 
     def _take(self, add: Add, timestamp_ms: int) -> None:
         kind = add.partition_values.get(KIND)
         _check_kind(kind)
-        if kind == BATCH_KIND:
-            batch_row_of(add)
+        # What an overlay takes is about to be written (§4.2 rule 12).
+        if kind != ID_KIND or isinstance(self._under_way, Overlay):
+            check_row(add)
+        if kind != ID_KIND:
             return
-        if kind == LEASE_KIND:
-            lease_row_of(add)
-            return
-        row = id_row_of(add)
-        self._drop(row.transactional_id)
-        if row.state.is_open or row.state.is_decided:
-            self.under_way[row.transactional_id] = row
-        if row.state.is_decided:
-            self.decided_at_ms[row.transactional_id] = timestamp_ms
-            self._decided[row.transactional_id] = row
-
-    def _drop(self, transactional_id: str) -> None:
-        row = self.under_way.pop(transactional_id, None)
+        self._drop(add.path)
+        row = RowUnderWay.of(add, timestamp_ms)
         if row is not None:
-            self.decided_at_ms.pop(transactional_id, None)
-            self._decided.pop(transactional_id, None)
-            self._known_complete.pop(transactional_id, None)
+            self._under_way[add.path] = row
+            if row.is_decided:
+                self._decided[add.path] = row
+
+    def _drop(self, path: str) -> None:
+        if self._under_way.pop(path, None) is not None:
+            self._decided.pop(path, None)
+            self._known_complete.pop(path, None)
+
+    # -- what is under way --------------------------------------------------------------------
+
+    @property
+    def under_way(self) -> Mapping[str, TransactionMetadata]:
+        """Transactional id -> its row, in the states ONGOING, PREPARED and PREPARE_*."""
+        rows = [each.read() for each in self._under_way.values()]
+        return {row.transactional_id: row for row in rows}
+
+    @property
+    def decided_at_ms(self) -> Mapping[str, int]:
+        """Transactional id -> the in-commit time of its decision, for the rows in PREPARE_*."""
+        return {each.read().transactional_id: each.since_ms for each in self._decided.values()}
+
+    def row_under_way(self, transactional_id: str) -> TransactionMetadata | None:
+        """Return the row of an id, if its transaction is under way."""
+        found = self._under_way.get(_path_of(transactional_id))
+        return None if found is None else found.read()
+
+    def decided(self) -> list[TransactionMetadata]:
+        """Return the transactions that are decided and not complete, in decision order."""
+        return _in_order(self._decided.values())
+
+    def incomplete(self) -> list[TransactionMetadata]:
+        """Return those of which something may be owed, in decision order."""
+        return _in_order(self._incomplete())
+
+    def incomplete_of(self, topic_id: str, above: int) -> list[TransactionMetadata]:
+        """Return those of :meth:`incomplete` that were decided above a position and enrolled a topic; reads no others.
+
+        Parameters
+        ----------
+        topic_id : str
+            The topic's.
+        above : int
+            The topic is owed nothing of what was decided at or below.
+        """
+        rows = _in_order(each for each in self._incomplete() if each.position > above and each.may_enrol(topic_id))
+        return [row for row in rows if topic_id in row.topics]
+
+    def incomplete_seen(self) -> list[TransactionMetadata]:
+        """Return those of :meth:`incomplete` that were read already."""
+        return _in_order(each for each in self._incomplete() if each.is_read)
+
+    def unrecorded(self) -> list[TransactionMetadata]:
+        """Return those that are known complete, of which only COMPLETE is not written, in decision order."""
+        return _in_order(self._under_way[path] for path in self._known_complete)
+
+    def _incomplete(self) -> Iterator[RowUnderWay]:
+        known = self._known_complete
+        return (each for path, each in self._decided.items() if path not in known)
+
+    def decision_ms(self, transactional_id: str) -> int:
+        """Return the in-commit time of the decision of an id that is in PREPARE_*."""
+        return self._under_way[_path_of(transactional_id)].since_ms
+
+    # -- what is known complete ---------------------------------------------------------------
 
     def know_complete(self, transactional_id: str, position: int) -> None:
         """Take note that nothing is owed of a decision any more; of one that the id has gone beyond, nothing is noted.
@@ -144,26 +194,28 @@ class TransactionLogFold:
         position : int
             The decision's.
         """
-        row = self._decided.get(transactional_id)
-        if row is not None and row.position == position:
-            self._known_complete[transactional_id] = position
+        self._know_complete(_path_of(transactional_id), position)
+
+    def _know_complete(self, path: str, position: int) -> None:
+        row = self._decided.get(path)
+        if row is not None and row.read().position == position:
+            self._known_complete[path] = position
+
+    def is_known_complete(self, row: TransactionMetadata) -> bool:
+        """Return whether a decided row of T is known complete."""
+        return self._known_complete.get(_path_of(row.transactional_id)) == row.position
 
     def as_known(self, row: TransactionMetadata) -> TransactionMetadata:
         """Return a row of T as it counts here: as COMPLETE would leave it, if it is known complete."""
-        is_known = self._known_complete.get(row.transactional_id) == row.position
-        return row.known_complete() if is_known and row.state.is_decided else row
+        return row.known_complete() if row.state.is_decided and self.is_known_complete(row) else row
 
-    def decided(self) -> list[TransactionMetadata]:
-        """Return the transactions that are decided and not complete, in decision order."""
-        return sorted(self._decided.values(), key=lambda row: (row.position, row.producer_id))
 
-    def incomplete(self) -> list[TransactionMetadata]:
-        """Return those of which something may be owed, in decision order."""
-        return [row for row in self.decided() if row.transactional_id not in self._known_complete]
+def _path_of(transactional_id: str) -> str:
+    return key_path(ID_KIND, encode_key(transactional_id))
 
-    def unrecorded(self) -> list[TransactionMetadata]:
-        """Return those that are known complete, of which only COMPLETE is not written, in decision order."""
-        return [row for row in self.decided() if row.transactional_id in self._known_complete]
+
+def _in_order(rows: Iterable[RowUnderWay]) -> list[TransactionMetadata]:
+    return sorted((each.read() for each in rows), key=lambda row: (row.position, row.producer_id))
 
 
 def _check_kind(kind: str | None) -> None:
@@ -207,7 +259,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
     def row(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the row of an id as the view knows it: as COMPLETE would leave it, if it is known complete."""
         with self.log.lock:
-            known = self.log.fold.under_way.get(transactional_id)
+            known = self.log.fold.row_under_way(transactional_id)
             if known is not None:
                 return self.log.fold.as_known(known)
             add = self.find(ID_KIND, encode_key(transactional_id))
@@ -222,7 +274,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
                 yield as_known(id_row_of(add))
 
     def know_complete(self, is_complete: Callable[[TransactionMetadata], bool]) -> None:
-        """Take note of the decided rows of which nothing is owed any more.
+        """Take note of the decided rows of which nothing is owed any more, among those that somebody has looked at.
 
         Parameters
         ----------
@@ -230,17 +282,16 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
             A row in PREPARE_* as T has it -> whether all that it owes was seen durable.
         """
         with self.log.lock:
-            for row in self.log.fold.incomplete():
+            for row in self.log.fold.incomplete_seen():
                 if is_complete(row):
                     self.log.fold.know_complete(row.transactional_id, row.position)
 
     def is_incomplete(self, seen: TransactionMetadata) -> bool:
         """Return whether a decided row stands in T as it was seen, and is not known complete."""
         with self.log.lock:
-            return any(
-                (row.transactional_id, row.position) == (seen.transactional_id, seen.position)
-                for row in self.log.fold.incomplete()
-            )
+            row = self.log.fold.row_under_way(seen.transactional_id)
+            stands = row is not None and row.state.is_decided and row.position == seen.position
+            return stands and not self.log.fold.is_known_complete(seen)
 
     def is_unrecorded(self, transactional_id: str) -> bool:
         """Return whether the id's last transaction is known complete without a row that says so."""

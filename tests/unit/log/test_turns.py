@@ -13,7 +13,14 @@ from tests.doubles.stepping_store import SteppingStore
 from tests.unit.log.world import Nothing, Process, World, creation
 from txntable.log.actions import Txn
 from txntable.log.delta_log import DeltaLog
-from txntable.log.fairness import COMMITS_WITHOUT_TURN, LONGEST_PAUSE_MS, PATIENCE_MS, Fairness
+from txntable.log.fairness import (
+    COMMITS_WITHOUT_TURN,
+    LONGEST_PAUSE_MS,
+    LONGEST_WAIT_MS,
+    LOOK_MS,
+    PATIENCE_MS,
+    Fairness,
+)
 from txntable.log.log_view import LogContext
 from txntable.log.outcome import Committed
 from txntable.storage.local_folder import LocalFolder
@@ -37,18 +44,22 @@ class Turns:
         return granted() if self.asked > self.refusals else None
 
 
+def nothing_came() -> bool:
+    return False
+
+
 def test_free_turn_is_taken_at_once() -> None:
     environment, turns = ManualEnvironment(), Turns(0)
     began = environment.instant()
 
-    with Fairness(environment).turn(turns.ask) as have_others_committed:
+    with Fairness(environment).turn(turns.ask, nothing_came) as have_others_committed:
         assert not have_others_committed
 
     assert (turns.asked, environment.since_ms(began)) == (1, 0)
 
 
 def test_writer_that_had_to_wait_for_its_turn_looks_for_what_others_committed() -> None:
-    with Fairness(ManualEnvironment()).turn(Turns(3).ask) as have_others_committed:
+    with Fairness(ManualEnvironment()).turn(Turns(3).ask, nothing_came) as have_others_committed:
         assert have_others_committed
 
 
@@ -56,7 +67,7 @@ def test_writer_that_has_seen_others_looks_although_its_turn_was_free() -> None:
     fairness = Fairness(ManualEnvironment())
     fairness.saw_another()
 
-    with fairness.turn(Turns(0).ask) as have_others_committed:
+    with fairness.turn(Turns(0).ask, nothing_came) as have_others_committed:
         assert have_others_committed
 
 
@@ -64,11 +75,11 @@ def test_stopped_process_that_has_the_turn_holds_others_up_once_and_not_for_long
     environment, turns = ManualEnvironment(), Turns(float("inf"))
     fairness, began = Fairness(environment), environment.instant()
 
-    with fairness.turn(turns.ask):
+    with fairness.turn(turns.ask, nothing_came):
         waited_ms = environment.since_ms(began)
     asked = turns.asked
     for _ in range(COMMITS_WITHOUT_TURN):
-        with fairness.turn(turns.ask):
+        with fairness.turn(turns.ask, nothing_came):
             pass
 
     assert PATIENCE_MS <= waited_ms <= PATIENCE_MS + 2 * LONGEST_PAUSE_MS
@@ -76,15 +87,60 @@ def test_stopped_process_that_has_the_turn_holds_others_up_once_and_not_for_long
     assert turns.asked == asked
 
 
+def test_writer_that_sees_others_commit_waits_on_for_its_turn_but_not_for_ever() -> None:
+    environment, turns = ManualEnvironment(), Turns(float("inf"))
+    began = environment.instant()
+
+    with Fairness(environment).turn(turns.ask, lambda: True) as have_others_committed:
+        waited_ms = environment.since_ms(began)
+
+    assert have_others_committed
+    assert LONGEST_WAIT_MS <= waited_ms <= LONGEST_WAIT_MS + 2 * LONGEST_PAUSE_MS
+
+
+def test_patience_counts_from_the_last_entry_that_came() -> None:
+    environment, turns = ManualEnvironment(), Turns(float("inf"))
+    began, came_at_ms = environment.instant(), 0.9 * PATIENCE_MS
+
+    def look() -> bool:
+        return environment.since_ms(began) <= came_at_ms
+
+    with Fairness(environment).turn(turns.ask, look):
+        waited_ms = environment.since_ms(began)
+
+    assert (
+        came_at_ms + PATIENCE_MS - LOOK_MS - 2 * LONGEST_PAUSE_MS
+        <= waited_ms
+        <= came_at_ms + PATIENCE_MS + 4 * LONGEST_PAUSE_MS
+    )
+
+
+def test_wait_for_a_turn_ends_when_what_it_is_for_is_done_and_the_next_one_asks_again() -> None:
+    environment, turns, looks = ManualEnvironment(), Turns(float("inf")), []
+    fairness = Fairness(environment)
+
+    def look() -> bool:
+        looks.append(1)
+        return True
+
+    with fairness.turn(turns.ask, look, lambda: len(looks) == 3):
+        asked = turns.asked
+    with fairness.turn(turns.ask, nothing_came, lambda: True):
+        pass
+
+    assert (asked, len(looks)) == (4, 3)
+    assert turns.asked == asked + 1
+
+
 def test_turn_is_asked_for_again_after_so_many_commits() -> None:
     turns = Turns(float("inf"))
     fairness = Fairness(ManualEnvironment())
     for _ in range(1 + COMMITS_WITHOUT_TURN):
-        with fairness.turn(turns.ask):
+        with fairness.turn(turns.ask, nothing_came):
             pass
     turns.refusals = 0
 
-    with fairness.turn(turns.ask) as have_others_committed:
+    with fairness.turn(turns.ask, nothing_came) as have_others_committed:
         assert not have_others_committed
 
 
@@ -101,6 +157,26 @@ def test_commit_is_decided_once_where_another_has_committed_before_its_turn() ->
 
     assert isinstance(outcome, Committed)
     assert decided == [1]
+
+
+def test_writer_that_waits_for_its_turn_reads_what_comes_meanwhile() -> None:
+    world = World()
+    first, second = world.process(), world.process()
+    first.create()
+    second.log.refresh()
+    turns, known = Turns(20), []
+
+    def ask(folder: str) -> AbstractContextManager[bool] | None:
+        known.append(second.log.table.version)
+        if turns.asked in (1, 12):
+            first.count()
+        return turns.ask()
+
+    second.store.turn = ask  # type: ignore[method-assign]
+
+    second.count()
+
+    assert (known[0], known[-1]) == (0, 2)
 
 
 def test_two_processes_on_a_local_folder_lose_no_commit_and_no_work(tmp_path: Path) -> None:
