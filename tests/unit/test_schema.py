@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import replace
+from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txntable.errors import SchemaMismatchError
+from txntable.errors import MissingKeyError, SchemaMismatchError
 from txntable.format.conform import TIMESTAMP_COLUMN, conform
 from txntable.format.schema import (
     KAFKA_SCHEMA,
@@ -273,15 +276,30 @@ def test_rows_are_taken_when_a_column_is_the_same_type_otherwise_encoded(column,
     ("found", "expected"),
     [
         (pa.int64(), pa.int32()),
-        (pa.int32(), pa.int64()),
-        (pa.float32(), pa.float64()),
+        (pa.int64(), pa.float64()),
+        (pa.int32(), pa.float32()),
+        (pa.int64(), pa.decimal128(20, 2)),
+        (pa.uint64(), pa.int64()),
+        (pa.uint8(), pa.int8()),
+        (pa.float64(), pa.float32()),
+        (pa.float32(), pa.int64()),
+        (pa.bool_(), pa.int32()),
+        (pa.int32(), pa.bool_()),
+        (pa.int32(), pa.string()),
+        (pa.string(), pa.int32()),
+        (pa.date32(), UTC),
+        (pa.timestamp("us"), pa.date32()),
         (pa.binary(), pa.string()),
         (pa.timestamp("us"), UTC),
         (UTC, pa.timestamp("us")),
         (pa.timestamp("ns", tz="UTC"), UTC),
-        (pa.decimal128(10, 2), pa.decimal128(12, 2)),
-        (pa.struct([("x", pa.int64()), ("y", pa.int64())]), pa.struct([("y", pa.int64()), ("x", pa.int64())])),
+        (pa.decimal128(10, 2), pa.decimal128(12, 5)),
+        (pa.decimal128(10, 2), pa.decimal128(10, 1)),
+        (pa.decimal128(10, 0), pa.int64()),
+        (pa.decimal128(10, 2), pa.float64()),
         (pa.time32("s"), pa.int32()),
+        (pa.struct([("x", pa.int64())]), pa.int64()),
+        (pa.list_(pa.int64()), pa.map_(pa.string(), pa.int64())),
     ],
     ids=str,
 )
@@ -295,10 +313,154 @@ def test_rows_are_refused_when_a_column_is_of_another_type(found, expected):
     assert refused.value.facts["expected"] == str(expected)
 
 
+LEG = pa.struct([pa.field("name", pa.string(), nullable=False), pa.field("miles", pa.int64()), pa.field("x", UTC)])
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "facts"),
+    [
+        (pa.struct([("name", pa.string()), ("miles", pa.float64())]), LEG, {"column": "a.miles", "expected": "int64"}),
+        (pa.struct([("miles", pa.int64())]), LEG, {"missing": "a.name"}),
+        (pa.struct([("name", pa.string()), ("mile", pa.int64())]), LEG, {"unknown": "a.mile"}),
+        (pa.struct([("name", pa.string()), ("name", pa.string())]), LEG, {"twice": "a.name"}),
+        (pa.list_(LEG.fields[1]), pa.list_(pa.int32()), {"column": "a.element", "found": "int64"}),
+        (
+            pa.list_(pa.struct([("z", pa.int8())])),
+            pa.list_(LEG),
+            {"unknown": "a.element.z", "missing": "a.element.name"},
+        ),
+        (pa.map_(pa.int64(), pa.int8()), pa.map_(pa.int32(), pa.int64()), {"column": "a.key", "expected": "int32"}),
+        (pa.map_(pa.int8(), pa.string()), pa.map_(pa.int32(), pa.int64()), {"column": "a.value", "found": "string"}),
+    ],
+    ids=str,
+)
+def test_rows_are_refused_by_the_path_of_what_does_not_fit_inside_of_a_column(found, expected, facts):
+    rows = pa.table({"a": pa.array([], found)})
+
+    with pytest.raises(SchemaMismatchError) as refused:
+        conform(rows, topic(pa.field("a", expected)))
+
+    assert {name: refused.value.facts.get(name) for name in facts} == facts
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (pa.int8(), pa.int16()),
+        (pa.int16(), pa.int32()),
+        (pa.int32(), pa.int64()),
+        (pa.int8(), pa.int64()),
+        (pa.uint8(), pa.int16()),
+        (pa.uint32(), pa.int64()),
+        (pa.int16(), pa.float32()),
+        (pa.int32(), pa.float64()),
+        (pa.float32(), pa.float64()),
+        (pa.float16(), pa.float32()),
+        (pa.int8(), pa.decimal128(3, 0)),
+        (pa.int16(), pa.decimal128(5, 0)),
+        (pa.int32(), pa.decimal128(12, 2)),
+        (pa.int64(), pa.decimal128(19, 0)),
+        (pa.uint64(), pa.decimal128(20, 0)),
+        (pa.decimal128(10, 2), pa.decimal128(12, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(12, 4)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["plain", "dictionary", "list", "struct", "map"])
+def test_every_value_is_kept_when_a_column_is_only_widened(form, found, expected):
+    least, most = extremes(found)
+    narrow = pa.array([least, None, most], found)
+    column, kind = nested(form, narrow, expected)
+
+    shaped = conform(pa.table({"a": column}), topic(*check_topic_schema(columns(a=kind))))
+
+    assert shaped.schema.field("a").type == check_topic_schema(columns(a=kind)).field("a").type
+    assert shaped.column("a").to_pylist() == column.to_pylist()
+
+
+def extremes(kind: pa.DataType) -> tuple[object, object]:
+    if pa.types.is_decimal(kind):
+        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
+        return -most, most
+    if pa.types.is_floating(kind):
+        return -1.5, float(np.finfo(kind.to_pandas_dtype()).max)
+    limits = np.iinfo(kind.to_pandas_dtype())
+    return int(limits.min), int(limits.max)
+
+
+def nested(form: str, values: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, pa.DataType]:
+    """Return values inside of a type, and that type around another."""
+    offsets = pa.array([0, 1, 1, 3], pa.int32())
+    keys = pa.array([1, 2, 3], pa.int32())
+    match form:
+        case "dictionary":
+            return pa.DictionaryArray.from_arrays(pa.array([0, None, 2], pa.int8()), values), wanted
+        case "list":
+            return pa.ListArray.from_arrays(offsets, values), pa.list_(wanted)
+        case "struct":
+            return pa.StructArray.from_arrays([values], ["x"]), pa.struct([("x", wanted)])
+        case "map":
+            return pa.MapArray.from_arrays(offsets, keys, values), pa.map_(pa.int64(), wanted)
+    return values, wanted
+
+
+def test_a_date_becomes_midnight_in_a_column_without_a_zone_and_one_out_of_its_range_is_refused():
+    days = pa.array([dt.date(2013, 1, 1)], pa.date32())
+    far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    local = topic(pa.field("a", pa.timestamp("us")))
+
+    shaped = conform(pa.table({"a": days}), local)
+    with pytest.raises(SchemaMismatchError) as refused:
+        conform(pa.table({"a": far}), local)
+
+    assert shaped.column("a").to_pylist() == [dt.datetime(2013, 1, 1)]  # noqa: DTZ001  none is meant
+    assert (refused.value.facts["column"], refused.value.facts["found"]) == ("a", "date32[day]")
+
+
+@pytest.mark.parametrize("form", ["table", "batch"])
+def test_columns_that_may_be_null_are_null_when_they_are_left_out_at_any_depth(form):
+    inner = pa.struct([("name", pa.string())])
+    table = pa.table({"a": pa.array([[{"name": "x"}], None, []], pa.list_(inner))})
+    rows = table if form == "table" else table.to_batches()[0]
+
+    shaped = conform(rows.slice(0), topic(pa.field("b", pa.map_(pa.string(), LEG)), pa.field("a", pa.list_(LEG))))
+
+    assert shaped.to_pylist() == [
+        {"b": None, "a": [{"name": "x", "miles": None, "x": None}]},
+        {"b": None, "a": None},
+        {"b": None, "a": []},
+    ]
+
+
+def test_parts_of_a_struct_are_taken_by_name_in_any_order():
+    given = pa.array([{"y": 1, "x": 2}], pa.struct([("y", pa.int32()), ("x", pa.int64())]))
+
+    shaped = conform(pa.table({"a": given}), topic(pa.field("a", pa.struct([("x", pa.int64()), ("y", pa.int64())]))))
+
+    assert shaped.column("a").to_pylist() == [{"x": 2, "y": 1}]
+
+
+def test_rows_are_refused_when_they_have_none_of_the_topics_columns():
+    times = pa.array([0], UTC)
+
+    with pytest.raises(SchemaMismatchError, match="rows of nulls"):
+        conform(pa.table({TIMESTAMP_COLUMN: times}), topic(pa.field("a", pa.int64()), pa.field("b", pa.int64())))
+
+
+def test_rows_of_a_compacted_topic_are_refused_when_its_key_column_is_left_out():
+    fields = (pa.field("k", pa.string()), pa.field("v", pa.int64()))
+    compacted = replace(topic(*fields), key=("k",), config={"cleanup.policy": "compact"})
+
+    with pytest.raises(MissingKeyError) as refused:
+        conform(pa.table({"v": pa.array([], pa.int64())}), compacted)
+
+    assert refused.value.facts["column"] == "k"
+
+
 @pytest.mark.parametrize(
     ("names", "facts"),
     [
-        (["carrier"], {"missing": "delay"}),
+        (["delay"], {"missing": "carrier"}),
         (["carrier", "delay", "speed"], {"unknown": "speed"}),
         (["Carrier", "delay"], {"missing": "carrier", "unknown": "Carrier"}),
         (["carrier", "delay", "delay"], {"twice": "delay"}),

@@ -89,7 +89,7 @@ def topic_writer(options: WriteOptions, schema: StructType) -> DataSourceArrowWr
     Raises
     ------
     SchemaMismatchError
-        A column is missing, unknown or of another type.
+        A required column is missing, one is unknown, or of a type that does not fit.
     BatchOutOfOrderError
         A later batch has committed under the transactional id.
     TxnTableError

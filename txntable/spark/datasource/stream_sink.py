@@ -89,7 +89,7 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
     InvalidRequestError
         The stream has no transactional id, and none can be made from its checkpoint; or it has a batch id.
     SchemaMismatchError
-        A column is missing, unknown or of another type.
+        A required column is missing, one is unknown, or of a type that does not fit.
     TxnTableError
         Whatever opening the warehouse and :meth:`txntable.producer.producer.Producer.init_transactions` raise.
     """
