@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from txntable.errors import SchemaMismatchError
+from txntable.errors import MissingDependencyError, SchemaMismatchError
 from txntable.format.key import key_bytes, partition_of
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
@@ -215,6 +217,19 @@ def test_a_null_is_refused_as_a_schema_mismatch_when_a_task_finds_it(spark: Any,
         write_segments(frame, target_of(tmp_path))
 
     assert (refused.value.facts["column"], refused.value.facts["topic"]) == ("number", "flights")
+
+
+def test_python_to_set_is_told_when_the_workers_run_one_without_our_code(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare", symlinks=True)
+    bare = str(tmp_path / "bare" / "bin" / "python")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", bare)
+
+    with pytest.raises(MissingDependencyError, match="set PYSPARK_PYTHON") as refused:
+        write_segments(spark.sql(FRAME), target_of(tmp_path))
+
+    assert refused.value.facts == {"workers": bare, "program": sys.executable}
 
 
 def test_orphans_of_a_failed_attempt_are_not_among_the_segments(spark: Any, tmp_path: Path) -> None:

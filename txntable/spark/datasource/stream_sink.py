@@ -22,6 +22,7 @@ from txntable.partition.batch import ProducerEpoch
 from txntable.producer.transaction import Transaction
 from txntable.segments.segment import SegmentPlan
 from txntable.spark.datasource.data_sink import UploadedSegments, segments_of, uploaded
+from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.scan.source_options import Option
 from txntable.spark.writing.python_worker import freeze_loaded
@@ -149,6 +150,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         target = self._target.write
         return UploadedBatch(uploaded(iterator, target), self._target.transactional_id, target.plan, task_query_id())
 
+    @without_traceback
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Append what the tasks uploaded, visible at once; pass over a batch that has committed.
 

@@ -26,6 +26,7 @@ from txntable.spark.writing.distribution import DistributionMode, distributed, q
 from txntable.spark.writing.python_worker import freeze_loaded
 from txntable.spark.writing.segment_task import SegmentTask, TaskLimits
 from txntable.spark.writing.store_cache import opened
+from txntable.spark.writing.worker_python import unfit_python
 from txntable.storage.object_store import StoreSpec
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def write_segments(
         null where it may not be: found by a task, and nothing is returned.
     MissingKeyError
         The topic is compacted, and a record has no key.
+    MissingDependencyError
+        Spark's workers run a Python that cannot run our code.
     """
     settings = target.plan.settings
     given = dataframe.columns
@@ -105,7 +108,13 @@ def write_segments(
     placed = distributed(dataframe, settings, mode)
     # Where it changes nothing, a projection is left out: Spark's analysis of it is felt in tiny micro-batches.
     ordered = placed if placed.columns == names else placed.select(*(quoted(name) for name in names))
-    rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
+    try:
+        rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
+    except Exception as error:
+        unfit = unfit_python(error, dataframe.sparkSession)
+        if unfit is None:
+            raise
+        raise unfit from error
     for row in rows:
         if row["refusal"] is not None:
             raise_refusal(row["refusal"])
