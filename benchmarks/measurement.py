@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import functools
 import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
+
+from benchmarks.cpu_account import SampledCpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +44,35 @@ def alternate(runs: int, *variants: Callable[[], None]) -> list[list[float]]:
     return alternate_costs(runs, *variants)[0]
 
 
-def alternate_costs(runs: int, *variants: Callable[[], None]) -> tuple[list[list[float]], list[list[float]]]:
-    """Run the variants in turn; return the wall seconds of each and its CPU seconds (see :func:`cpu_seconds`)."""
+def alternate_costs(
+    runs: int, *variants: Callable[[], None], clean: Callable[[], None] = lambda: None
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Run the variants in turn; return the wall seconds of each and its CPU seconds (see :func:`cpu_seconds`).
+
+    After each, `clean` takes away what it has left behind: that is not measured.
+    """
     wall: list[list[float]] = [[] for _ in variants]
     cpu: list[list[float]] = [[] for _ in variants]
     for number in range(runs + 1):
         for index, variant in enumerate(variants):
-            start, spent = time.perf_counter(), cpu_seconds()
+            spent, start = cpu_seconds(), time.perf_counter()
             variant()
+            took, used = time.perf_counter() - start, cpu_seconds() - spent
             if number:
-                wall[index].append(time.perf_counter() - start)
-                cpu[index].append(cpu_seconds() - spent)
+                wall[index].append(took)
+                cpu[index].append(used)
+            clean()
     return wall, cpu
 
 
+@functools.cache
+def _account() -> SampledCpu:
+    return SampledCpu()
+
+
 def cpu_seconds() -> float:
-    """Return the CPU time of this process and all below it, those that have ended included."""
-    stats = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # The name of the program is in parentheses, and may hold anything.
-            pid, fields = entry.parent.name, entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        stats.append((int(pid), int(fields[1]), sum(int(ticks) for ticks in fields[11:15])))
-    family, grown = {os.getpid()}, True
-    while grown:
-        below = {pid for pid, parent, _ in stats if parent in family} - family
-        family, grown = family | below, bool(below)
-    ticks = sum(spent for pid, _, spent in stats if pid in family)
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """Return the CPU time of this process and all below it, those that have ended included, since any earlier call."""
+    return _account().seconds()
 
 
 def paired_ratio(name: str, ours: list[float], peer: list[float]) -> Figure:

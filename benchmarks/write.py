@@ -17,6 +17,7 @@ from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = 5
 KEY = "l_orderkey"
+_PEERS = "peers"
 _names = itertools.count()
 
 
@@ -45,6 +46,7 @@ def measure(folder: Path) -> list[Figure]:
             lambda: transactional("keyed"),
             lambda: transactional("keyed", "hash"),
             lambda: _parquet(frame.repartition(8, KEY), folder),
+            clean=lambda: _clean(folder),
         )
         return [*_figures(wall, "wall"), *_figures(cpu, "cpu"), *_sizes(warehouse, frame, folder)]
     finally:
@@ -62,15 +64,15 @@ def _figures(seconds: list[list[float]], kind: str) -> list[Figure]:
 
 
 def _parquet(frame: Any, folder: Path) -> None:
-    path = folder / f"parquet-{next(_names)}"
-    frame.write.parquet(str(path))
-    shutil.rmtree(path)
+    frame.write.parquet(str(folder / _PEERS / f"parquet-{next(_names)}"))
 
 
 def _delta(frame: Any, folder: Path) -> None:
-    path = folder / f"delta-{next(_names)}"
-    frame.write.format("delta").save(str(path))
-    shutil.rmtree(path)
+    frame.write.format("delta").save(str(folder / _PEERS / f"delta-{next(_names)}"))
+
+
+def _clean(folder: Path) -> None:
+    shutil.rmtree(folder / _PEERS, ignore_errors=True)
 
 
 def _sizes(warehouse: Warehouse, frame: Any, folder: Path) -> list[Figure]:

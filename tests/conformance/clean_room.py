@@ -22,7 +22,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -162,6 +162,11 @@ def is_boolean(value: Any) -> None:
 
 def is_object(value: Any) -> None:
     need(type(value) is dict, f"{value!r:.80} is no object")
+
+
+def is_object_of_texts(value: Any) -> None:
+    is_object(value)
+    need(all(type(v) is str for v in value.values()), f"{value!r:.80} is no object of texts")
 
 
 def is_texts(value: Any) -> None:
@@ -941,7 +946,8 @@ COMMIT_INFO = table(
     chain=is_chain,
     repairs_=FROM_0,
     timestamp_=is_time,
-    operationParameters_=is_object,
+    operationParameters_=is_object_of_texts,
+    operationMetrics_=is_object_of_texts,
     engineInfo_=is_text,
     txnId_=is_text,
 )
@@ -1652,7 +1658,12 @@ class Log:
                     result.append((name, body_now))
         return result
 
-    def commit(self, operation: str, decide: Callable[[State, int], list[Action] | None]) -> State | None:
+    def commit(
+        self,
+        operation: str,
+        decide: Callable[[State, int], list[Action] | None],
+        describe: Callable[[State, list[Action]], Json] = lambda _, __: {},
+    ) -> State | None:
         """Decide, and put at exactly the next slot, until it is in (§4.2). Null where nothing is to be written."""
         end = time.monotonic() + DEADLINE_S
         while True:
@@ -1667,6 +1678,7 @@ class Log:
             info = {"inCommitTimestamp": at, "timestamp": at, "operation": operation, "operationParameters": {}}
             info |= {"engineInfo": ENGINE, "txnId": commit_id, "commitId": commit_id, "log": state.log or commit_id}
             info |= {"previous": state.commit_id, "chain": state.next_chain}
+            info |= describe(state, actions)
             info |= {"repairs": len(repairs)} if repairs else {}
             lines = [{"commitInfo": info}, *({n: b} for n, b in repairs + actions)]
             data = "".join(spell(line) + "\n" for line in lines).encode("utf-8")
@@ -2034,6 +2046,38 @@ def projection(s: State, p: State, topic: str, now: int) -> list[Action] | None:
     return actions + new
 
 
+def details(s: State, p: State, actions: list[Action], decided: Sequence[Json]) -> Json:
+    """What the history of P shows of a projection."""
+    new = [body for name, body in actions if name == "add" and body["path"] not in p.files]
+    gone = [body for name, body in actions if name == "remove"]
+    tags = {b["path"]: load_json(s.files[b["path"].removeprefix("_segments/")]["tags"]["txntable"]) for b in new}
+    metrics = {"numFiles": len(new), "numOutputRows": sum(tag["records"] for tag in tags.values())}
+    metrics |= {"numOutputBytes": sum(b["size"] for b in new)}
+    metrics |= {"numRemovedFiles": len(gone), "numRemovedBytes": sum(b["size"] for b in gone)}
+    names = {(r["producer_id"], r["decision"]["epoch"]): r for r in decided if r.get("decision")}
+    shown = set()
+    for body in new:
+        values = s.files[body["path"].removeprefix("_segments/")]["partitionValues"]
+        position = int(body["partitionValues"]["_commit"])
+        if position and values["_producer_id"] is not None and "decided" not in tags[body["path"]]:
+            shown.add((position, int(values["_producer_id"]), int(values["_producer_epoch"])))
+    order = sorted(shown)
+    parameters: Json = {"more": str(len(order))} if order else {}
+    for n in range(1, min(8, len(order)) + 1):
+        rows = [names.get((i, e)) for _, i, e in order[:n]]
+        found: Json = {"transactionalIds": spell([r and cut(r["transactional_id"]) for r in rows])}
+        found |= {"batchIds": spell([r and cut(r["decision"].get("batch_id")) for r in rows])}
+        found |= {"positions": spell([position for position, _, _ in order[:n]])}
+        found |= {"more": str(len(order) - n)} if len(order) > n else {}
+        if len(spell(found).encode("utf-8")) <= 300:
+            parameters = found
+    return {"operationParameters": parameters, "operationMetrics": {k: str(v) for k, v in metrics.items()}}
+
+
+def cut(name: str | int | None) -> str | int | None:
+    return name[:47] + "…" if type(name) is str and len(name) > 48 else name
+
+
 # --- 6.2, 6.3 The end of a transaction, 8.1 settling ----------------------------------------------------------------
 
 
@@ -2258,10 +2302,14 @@ class Warehouse:
                 return state
         raise Refused("UNKNOWN_TOPIC_OR_PARTITION", name)
 
-    def project(self, topic: str) -> None:
-        """§7: P shows the head of S afterwards."""
-        p = self.log("P", topic)
-        p.commit("PROJECT", lambda state, now: projection(self.log("S", topic).state, state, topic, now))
+    def project(self, topic: str, decided: Sequence[Json] = ()) -> None:
+        """§7: P shows the head of S afterwards. `decided`: rows of T, whose names its history shows."""
+        s, p = self.log("S", topic), self.log("P", topic)
+        p.commit(
+            "PROJECT",
+            lambda state, now: projection(s.state, state, topic, now),
+            lambda state, actions: details(s.state, state, actions, decided),
+        )
 
     def counted(self, row: Json | None) -> Json | None:
         """§6.2: a row as it counts: what is known complete as COMPLETE would leave it."""
@@ -2347,7 +2395,7 @@ class Warehouse:
         while log.commit("MARKERS", decide):
             pass
         if log.state.topic_id == topic_id:
-            self.project(name)
+            self.project(name, rows)
 
     def _settle(self, t: State, owed: list[Json]) -> None:
         pairs = [(r["producer_id"], r["decision"]) for r in owed]

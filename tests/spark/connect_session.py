@@ -58,7 +58,7 @@ def write_in_transactions(spark: Any, warehouse: Warehouse) -> dict[str, Any]:
         transaction.write("notes", frame)
     producer.begin_transaction()
     refused = [
-        refusal(lambda: producer.config.write_dataframe(producer, "flights", frame.select("carrier"), "none")),
+        refusal(lambda: producer.config.write_dataframe(producer, "flights", frame.selectExpr(*_ROUNDED), "none")),
         refusal(lambda: producer.config.write_dataframe(producer, "flights", frame.selectExpr(*_WITH_NULL), "none")),
     ]
     producer.abort_transaction()
@@ -68,6 +68,7 @@ def write_in_transactions(spark: Any, warehouse: Warehouse) -> dict[str, Any]:
     return {"refused": refused, "notes": warehouse.read(spark, "notes").count()}
 
 
+_ROUNDED = ("carrier", "CAST(delay AS DOUBLE) AS delay")
 _WITH_NULL = ("nullif(carrier, 'UA') AS carrier", "delay")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from delta.tables import DeltaTable
 
 from tests.simulation.site import TWO_COLUMNS, published
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
@@ -93,6 +94,27 @@ def test_every_version_of_the_public_table_can_be_travelled_to(spark: Any, wareh
     counts = [spark.read.format("delta").option("versionAsOf", v).load(url).count() for v in (0, 1, newest)]
 
     assert counts == [0, 1, len(published(warehouse, "t"))]
+
+
+def test_history_names_the_transaction_of_each_version_and_what_it_added(spark: Any, warehouse: Warehouse) -> None:
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{warehouse.url}/{public_root('t')}`").orderBy("version")
+
+    found = [(row["operation"], row["operationParameters"], row["operationMetrics"]) for row in history.collect()]
+    named = [parameters["transactionalIds"] for _, parameters, _ in found if parameters]
+    assert {operation for operation, _, _ in found} == {"PROJECT"}
+    assert named == ['["etl"]'] * 4
+    assert [parameters["positions"] for _, parameters, _ in found if parameters] == [
+        f"[{position}]" for position in sorted(set(positions_of(warehouse, "t")))
+    ]
+    assert sum(int(metrics["numOutputRows"]) for _, _, metrics in found) == len(published(warehouse, "t"))
+    assert sum(int(metrics["numFiles"]) for _, _, metrics in found) == len(warehouse.topic_log("t").public.table.files)
+    assert DeltaTable.forPath(spark, f"{warehouse.url}/{public_root('t')}").history(1).collect()[0]["operationMetrics"]
+
+
+def positions_of(warehouse: Warehouse, topic: str) -> list[int]:
+    """The decision positions of a topic's public rows."""
+    found = [int(add.partition_values["_commit"] or 0) for add in warehouse.topic_log(topic).public.refresh().files]
+    return [position for position in found if position]
 
 
 def test_change_feed_tells_each_record_once(spark: Any, warehouse: Warehouse) -> None:

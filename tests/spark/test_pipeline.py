@@ -85,6 +85,19 @@ def test_what_is_new_is_read_once(warehouse: Warehouse, spark: SparkSession) -> 
     assert str(second) == "there was nothing to read"
 
 
+def test_pipeline_goes_on_when_its_output_has_a_column_more_than_its_input(
+    warehouse: Warehouse, spark: SparkSession
+) -> None:
+    drive(warehouse, ("UA", 1))
+    run(warehouse, spark, same)
+    warehouse.admin().add_columns("copies", [pa.field("note", pa.string())])
+    drive(warehouse, ("DL", 2))
+
+    run(warehouse, spark, lambda trips: trips.selectExpr("carrier", "CAST(miles AS SMALLINT) AS miles"))
+
+    assert rows(warehouse, "copies") == [("DL", 2), ("UA", 1)]
+
+
 def test_run_writes_nothing_when_nothing_is_new(warehouse: Warehouse, spark: SparkSession) -> None:
     run(warehouse, spark, same)
     before = warehouse.topic_log("copies").segments.refresh().version

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -333,6 +334,22 @@ def send(producer: Producer, numbers: Iterable[int]) -> None:
     for number in numbers:
         producer.send("source", row={"number": number}, partition=number % 2)
     producer.flush()
+
+
+def test_running_streams_go_on_when_a_column_is_added(spark: Any, tmp_path: Path) -> None:
+    warehouse = made(tmp_path, "sunk", "all", "even")
+    write_files(tmp_path / "source", 1)
+    numbers = numbers_stream(spark, tmp_path / "source").selectExpr("CAST(number AS INT) AS number")
+
+    for file in range(2):
+        drain(numbers.writeStream.foreachBatch(warehouse.batch_writer("copy", write_both)), tmp_path / "each")
+        drain(sink(numbers, warehouse, "sunk"), tmp_path / "sink")
+        for topic in ("sunk", "all", "even"):
+            warehouse.admin().add_columns(topic, [pa.field("note", pa.string())])
+        write_files(tmp_path / "source", 1, file + 1)
+
+    for topic in ("sunk", "all"):
+        assert numbers_in(warehouse, topic) == Counter(range(2 * RECORDS_IN_A_FILE)), topic
 
 
 def test_nothing_of_a_batch_is_visible_when_its_function_fails(spark: Any, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from txntable.errors import SchemaMismatchError
-from txntable.format.key import partition_of
+from txntable.errors import MissingDependencyError, SchemaMismatchError
+from txntable.format.key import key_bytes, partition_of
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
 from txntable.segments.segment import SegmentPlan, StagedSegment
+from txntable.spark.writing.distribution import DistributionMode
 from txntable.spark.writing.writer import WriteTarget, write_segments
 from txntable.storage.object_store import StoreSpec
 
@@ -130,11 +133,17 @@ def test_a_column_of_nulls_is_taken_for_any_type(spark: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "facts"),
     [
-        ("* EXCEPT (fare)", {"missing": "fare"}),
+        ("* EXCEPT (number)", {"missing": "number"}),
         ("*, 1 AS speed", {"unknown": "speed"}),
         (
-            "* EXCEPT (number), CAST(number AS INT) AS number",
-            {"column": "number", "expected": "int64", "found": "int32"},
+            "* EXCEPT (number), CAST(number AS DOUBLE) AS number",
+            {"column": "number", "expected": "int64", "found": "double"},
+        ),
+        ("* EXCEPT (fare), number AS fare", {"column": "fare", "expected": "decimal128(9, 2)", "found": "int64"}),
+        ("* EXCEPT (at), current_date() AS at", {"column": "at", "found": "date32[day]"}),
+        (
+            "* EXCEPT (stops), array(named_struct('title', 'x')) AS stops",
+            {"unknown": "stops.element.title"},
         ),
         ("* EXCEPT (at), local AS at", {"column": "at", "found": "timestamp[us]"}),
         ("* EXCEPT (number), INTERVAL 1 DAY AS number", {"column": "number", "found": "interval day"}),
@@ -163,6 +172,44 @@ def split_columns(change: str) -> list[str]:
     return parts
 
 
+@pytest.mark.parametrize("mode", DistributionMode)
+def test_columns_left_out_are_null_and_narrower_ones_are_widened(
+    mode: DistributionMode, spark: Any, tmp_path: Path
+) -> None:
+    frame = spark.sql("SELECT CAST(id AS TINYINT) AS number, CAST(id AS DECIMAL(3, 1)) AS fare FROM range(0, 9, 1, 3)")
+
+    staged = write_segments(frame, target_of(tmp_path, key=("number", "carrier")), mode)
+
+    rows = [(one.partition, row) for one in staged for row in read(tmp_path, one).select(SCHEMA.names).to_pylist()]
+    types = [SCHEMA.field("number").type, SCHEMA.field("carrier").type]
+    assert sorted((row["number"], str(row["fare"])) for _, row in rows) == [(n, f"{n}.00") for n in range(9)]
+    assert {row[name] for _, row in rows for name in ("carrier", "at", "local", "stops")} == {None}
+    for partition, row in rows:
+        key = key_bytes([row["number"], None], types)
+        assert key is not None
+        assert partition == partition_of(key, 3)
+
+
+def test_records_have_no_key_when_their_only_key_column_is_left_out(spark: Any, tmp_path: Path) -> None:
+    frame = spark.sql("SELECT id AS number FROM range(0, 9, 1, 3)")
+
+    for mode in DistributionMode:
+        staged = write_segments(frame, target_of(tmp_path), mode)
+        assert {one.partition_count for one in staged} == {None}
+        assert sum(one.records for one in staged) == 9
+
+
+def test_nested_columns_are_taken_by_name_as_well(spark: Any, tmp_path: Path) -> None:
+    stop = pa.struct([("name", pa.string()), ("miles", pa.int64()), ("gates", pa.map_(pa.int64(), pa.float64()))])
+    schema = pa.schema([pa.field("stops", pa.list_(pa.field("element", stop)))])
+    frame = spark.sql("SELECT array(named_struct('gates', map(1, 2Y), 'name', 'x')) AS stops FROM range(1)")
+
+    staged = write_segments(frame, target_of(tmp_path, (), schema))
+
+    (row,) = read(tmp_path, staged[0]).to_pylist()
+    assert row["stops"] == [{"name": "x", "miles": None, "gates": [(1, 2.0)]}]
+
+
 def test_a_null_is_refused_as_a_schema_mismatch_when_a_task_finds_it(spark: Any, tmp_path: Path) -> None:
     frame = spark.sql(FRAME).selectExpr("* EXCEPT (number)", "nullif(number, 999) AS number")
 
@@ -170,6 +217,19 @@ def test_a_null_is_refused_as_a_schema_mismatch_when_a_task_finds_it(spark: Any,
         write_segments(frame, target_of(tmp_path))
 
     assert (refused.value.facts["column"], refused.value.facts["topic"]) == ("number", "flights")
+
+
+def test_python_to_set_is_told_when_the_workers_run_one_without_our_code(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare", symlinks=True)
+    bare = str(tmp_path / "bare" / "bin" / "python")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", bare)
+
+    with pytest.raises(MissingDependencyError, match="set PYSPARK_PYTHON") as refused:
+        write_segments(spark.sql(FRAME), target_of(tmp_path))
+
+    assert refused.value.facts == {"workers": bare, "program": sys.executable}
 
 
 def test_orphans_of_a_failed_attempt_are_not_among_the_segments(spark: Any, tmp_path: Path) -> None:

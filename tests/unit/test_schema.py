@@ -1,8 +1,7 @@
-"""Topic schemas, their Delta form, and bringing rows into their shape."""
+"""Topic schemas and their Delta form."""
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 
 import pyarrow as pa
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txntable.errors import SchemaMismatchError
-from txntable.format.conform import TIMESTAMP_COLUMN, conform
 from txntable.format.schema import (
     KAFKA_SCHEMA,
     all_nullable,
@@ -234,143 +232,3 @@ def test_all_nullable_reaches_every_depth():
     assert field.nullable
     assert field.type.value_field.nullable
     assert field.type.value_type.field("x").nullable
-
-
-def test_rows_are_put_in_order_by_name():
-    rows = pa.table({"delay": pa.array([1, None], pa.int32()), "carrier": ["UA", "AA"]})
-
-    shaped = conform(rows, FLIGHTS)
-
-    assert shaped.column_names == ["carrier", "delay"]
-    assert shaped.to_pylist() == [{"carrier": "UA", "delay": 1}, {"carrier": "AA", "delay": None}]
-
-
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [
-        (pa.array(["a", None], pa.large_string()), pa.string()),
-        (pa.array(["a", None], pa.string_view()), pa.string()),
-        (pa.array(["a", None]).dictionary_encode(), pa.string()),
-        (pa.array([b"a", None], pa.large_binary()), pa.binary()),
-        (pa.array([0, None], pa.timestamp("us", tz="Europe/Berlin")), UTC),
-        (pa.nulls(2), pa.float64()),
-        (pa.array([["a"], None], pa.large_list(pa.large_string())), pa.list_(pa.string())),
-        (pa.array([[("a", "b")], None], pa.map_(pa.string(), pa.large_string())), pa.map_(pa.string(), pa.string())),
-        (pa.array([{"x": "a"}, None], pa.struct([("x", pa.large_string())])), pa.struct([("x", pa.string())])),
-    ],
-    ids=lambda part: str(part if isinstance(part, pa.DataType) else part.type),
-)
-def test_rows_are_taken_when_a_column_is_the_same_type_otherwise_encoded(column, kind):
-    batch = pa.RecordBatch.from_arrays([column], names=["a"])
-
-    shaped = conform(batch, topic(*check_topic_schema(columns(a=kind))))
-
-    assert shaped.schema.field("a").type == check_topic_schema(columns(a=kind)).field("a").type
-    assert shaped.column("a").to_pylist() == column.cast(kind).to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        (pa.int64(), pa.int32()),
-        (pa.int32(), pa.int64()),
-        (pa.float32(), pa.float64()),
-        (pa.binary(), pa.string()),
-        (pa.timestamp("us"), UTC),
-        (UTC, pa.timestamp("us")),
-        (pa.timestamp("ns", tz="UTC"), UTC),
-        (pa.decimal128(10, 2), pa.decimal128(12, 2)),
-        (pa.struct([("x", pa.int64()), ("y", pa.int64())]), pa.struct([("y", pa.int64()), ("x", pa.int64())])),
-        (pa.time32("s"), pa.int32()),
-    ],
-    ids=str,
-)
-def test_rows_are_refused_when_a_column_is_of_another_type(found, expected):
-    rows = pa.table({"a": pa.array([], found)})
-
-    with pytest.raises(SchemaMismatchError) as refused:
-        conform(rows, topic(pa.field("a", expected)))
-
-    assert (refused.value.facts["column"], refused.value.facts["found"]) == ("a", str(found))
-    assert refused.value.facts["expected"] == str(expected)
-
-
-@pytest.mark.parametrize(
-    ("names", "facts"),
-    [
-        (["carrier"], {"missing": "delay"}),
-        (["carrier", "delay", "speed"], {"unknown": "speed"}),
-        (["Carrier", "delay"], {"missing": "carrier", "unknown": "Carrier"}),
-        (["carrier", "delay", "delay"], {"twice": "delay"}),
-        (["carrier", "delay", "_offset"], {"unknown": "_offset"}),
-    ],
-)
-def test_rows_are_refused_when_their_columns_are_not_the_topics(names, facts):
-    rows = pa.Table.from_arrays([pa.nulls(0)] * len(names), names=names)
-
-    with pytest.raises(SchemaMismatchError) as refused:
-        conform(rows, FLIGHTS)
-
-    assert {
-        name: value for name, value in refused.value.facts.items() if name in {"missing", "unknown", "twice"}
-    } == facts
-
-
-NOT_NULL = pa.struct([pa.field("x", pa.int64(), nullable=False)])
-NULLS_INSIDE = [
-    (pa.field("a", pa.int64(), nullable=False), [1, None], "a"),
-    (pa.field("a", NOT_NULL), [{"x": 1}, None, {"x": None}], "a.x"),
-    (pa.field("a", pa.list_(pa.field("element", pa.int64(), nullable=False))), [[1], None, [2, None]], "a.element"),
-    (pa.field("a", pa.list_(NOT_NULL)), [[{"x": 1}, None], [{"x": None}]], "a.element.x"),
-    (
-        pa.field("a", pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))),
-        [[("k", 1)], None, [("l", None)]],
-        "a.value",
-    ),
-]
-
-
-def loose(kind: pa.DataType) -> pa.DataType:
-    return all_nullable(pa.schema([pa.field("a", kind)])).field("a").type
-
-
-@pytest.mark.parametrize(("field", "values", "path"), NULLS_INSIDE, ids=[path for _, _, path in NULLS_INSIDE])
-@pytest.mark.parametrize("form", ["table", "batch"])
-def test_rows_are_refused_when_something_required_is_null_at_any_depth(form, field, values, path):
-    (stored,) = check_topic_schema(pa.schema([field]))
-    table = pa.table({"a": pa.array(values, loose(stored.type))})
-    rows = table if form == "table" else table.to_batches()[0]
-
-    with pytest.raises(SchemaMismatchError) as refused:
-        conform(rows, topic(stored))
-
-    assert (refused.value.facts["column"], refused.value.facts["found"]) == (path, "null")
-
-
-@pytest.mark.parametrize(("field", "values", "path"), NULLS_INSIDE, ids=[path for _, _, path in NULLS_INSIDE])
-def test_rows_are_taken_when_the_null_is_not_among_them(field, values, path):
-    (stored,) = check_topic_schema(pa.schema([field]))
-    rows = pa.table({"a": pa.array(values, loose(stored.type))})
-
-    kept = conform(rows.slice(0, len(values) - 1) if path != "a.element.x" else rows.slice(0, 1), topic(stored))
-
-    assert kept.num_rows > 0
-
-
-def test_rows_may_bring_their_timestamps_last():
-    times = pa.array([dt.datetime(2013, 1, 1, tzinfo=dt.UTC)], pa.timestamp("us", tz="America/New_York"))
-    rows = pa.table({TIMESTAMP_COLUMN: times, "delay": pa.array([1], pa.int32()), "carrier": ["UA"]})
-
-    shaped = conform(rows, FLIGHTS)
-
-    assert shaped.column_names == ["carrier", "delay", TIMESTAMP_COLUMN]
-    assert shaped.schema.field(TIMESTAMP_COLUMN).type == UTC
-
-
-def test_rows_are_refused_when_a_timestamp_is_null():
-    rows = pa.table({TIMESTAMP_COLUMN: pa.array([None], UTC), "delay": pa.array([1], pa.int32()), "carrier": ["UA"]})
-
-    with pytest.raises(SchemaMismatchError) as refused:
-        conform(rows, FLIGHTS)
-
-    assert refused.value.facts["column"] == TIMESTAMP_COLUMN

@@ -77,13 +77,10 @@ class RecordColumns:
         SchemaMismatchError
             A required one is missing, or one is unknown or there twice.
         """
-        absent = [column for column in self.topic.schema if column.nullable and column.name not in found]
         own = {TIMESTAMP_MS, PARTITION} if self.are_kafkas else set()
         twice = [name for name in own if list(found).count(name) > 1]
-        check_names(
-            [*(name for name in found if name not in own), *(column.name for column in absent), *twice * 2], self.topic
-        )
-        return absent
+        check_names([*(name for name in found if name not in own), *twice * 2], self.topic)
+        return [column for column in self.topic.schema if column.name not in found]
 
 
 def columns_of(topic: TopicSettings, bytes_form: BytesForm | None) -> RecordColumns:

@@ -221,7 +221,7 @@ def _parquet_tables(stream: BinaryIO, columns: RecordColumns) -> Iterator[pa.Tab
         # Buffering ahead would hold all row groups, and no buffer a whole row group's columns.
         parquet = pq.ParquetFile(stream, pre_buffer=False, buffer_size=_PARQUET_BUFFER)
         absent = columns.absent(parquet.schema_arrow.names)
-        check_columns(pa.schema([*parquet.schema_arrow, *absent]), columns.topic)
+        check_columns(parquet.schema_arrow, columns.topic)
         for batch in parquet.iter_batches(CHUNK_RECORDS):
             yield columns.completed(pa.Table.from_batches([batch]), absent)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:

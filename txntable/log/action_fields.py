@@ -46,6 +46,7 @@ COMMIT_INFO: Fields = {
 COMMIT_INFO_MORE: Fields = {
     "timestamp": int,
     "operationParameters": dict,
+    "operationMetrics": dict,
     "engineInfo": str,
     "txnId": str,
     "repairs": int,
@@ -150,11 +151,11 @@ def texts(values: Mapping[str, Any], what: str) -> dict[str, str | None]:
     return dict(values)
 
 
-def properties(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return a table's properties, each of which is a text; raises as :func:`texts`."""
-    found = {name: value for name, value in texts(values, "configuration").items() if value is not None}
+def texts_only(values: Mapping[str, Any], what: str) -> dict[str, str]:
+    """Return values by name, such as a table's properties, each of which is a text; raises as :func:`texts`."""
+    found = {name: value for name, value in texts(values, what).items() if value is not None}
     if len(found) != len(values):
-        raise DamagedDataError("a value that must be a text is none", field="configuration")
+        raise DamagedDataError("a value that must be a text is none", field=what)
     return found
 
 

@@ -123,6 +123,20 @@ _FILE_ACTIONS = (Add, Remove)
 
 
 @dataclass(frozen=True, slots=True)
+class OperationDetails:
+    """What an entry tells people of itself (``DESCRIBE HISTORY``); nothing is decided on it.
+
+    Attributes
+    ----------
+    parameters, metrics : Mapping[str, str]
+        Delta's ``operationParameters`` and ``operationMetrics``.
+    """
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class CommitInfo:
     """The first action of every entry.
 
@@ -143,6 +157,8 @@ class CommitInfo:
         A version that two readers see differently, and a slot created again, show in the next entry.
     digest : str or None
         Of this entry, :func:`entry_digest`: not in it.  ``None`` until it has bytes.
+    details : OperationDetails
+        For people.
     """
 
     commit_id: str
@@ -152,6 +168,7 @@ class CommitInfo:
     log: str
     chain: str | None = None
     digest: str | None = None
+    details: OperationDetails = OperationDetails()
 
     @property
     def begins_log(self) -> bool:
@@ -286,6 +303,10 @@ def _decode_info(body: object, data: bytes) -> CommitInfo:
         found["log"],
         found["chain"],
         entry_digest(data),
+        OperationDetails(
+            fields.texts_only(found["operationParameters"] or {}, "operationParameters"),
+            fields.texts_only(found["operationMetrics"] or {}, "operationMetrics"),
+        ),
     )
 
 
@@ -380,7 +401,7 @@ def decode_metadata(body: object) -> Metadata:
         found["name"],
         found["schemaString"],
         fields.names(found["partitionColumns"], "partitionColumns"),
-        fields.properties(found["configuration"]),
+        fields.texts_only(found["configuration"], "configuration"),
         fields.moment_ms(found["createdTime"], "createdTime"),
     )
 

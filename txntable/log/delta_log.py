@@ -24,7 +24,7 @@ from functools import partial
 
 from txntable.errors import DamagedDataError, KafkaStorageError, StoreUnavailableError, TxnTableError
 from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
-from txntable.log.actions import Action, Commit, CommitInfo
+from txntable.log.actions import Action, Commit, CommitInfo, OperationDetails
 from txntable.log.checkpoint import LogTail, encode_hint, is_due, is_worthwhile, release_memory
 from txntable.log.cold_start import is_start
 from txntable.log.damage import reading
@@ -41,6 +41,7 @@ from txntable.storage.retries import Attempts, ending_within
 logger = logging.getLogger(__name__)
 
 Decide = Callable[[TableState], Sequence[Action] | None]
+Describe = Callable[[TableState, Sequence[Action]], OperationDetails]
 
 
 class DeltaLog(LogView[F]):
@@ -61,7 +62,7 @@ class DeltaLog(LogView[F]):
         # The slot at which a put of the commit under way may still land.
         self._in_doubt: int | None = None
 
-    def commit(self, operation: str, decide: Decide) -> CommitOutcome:
+    def commit(self, operation: str, decide: Decide, describe: Describe | None = None) -> CommitOutcome:
         """Decide on the newest state, write, apply; again for as long as others take the slot.
 
         Parameters
@@ -71,6 +72,8 @@ class DeltaLog(LogView[F]):
         decide : callable
             Pure: state -> the actions, or ``None`` when nothing needs to be written.  What it
             raises reaches the caller, once it is sure that the state was the newest.
+        describe : callable, optional
+            Pure: state, actions -> what the entry tells people of them.
 
         Returns
         -------
@@ -90,7 +93,8 @@ class DeltaLog(LogView[F]):
             self.prove_related()
             actions = self._decide(decide)
             if actions:
-                return self._attempt(operation, tuple(actions))
+                details = OperationDetails() if describe is None else describe(self.table, actions)
+                return self._attempt((operation, details), tuple(actions))
             self._store.sync_read()
             return Unchanged(self.table.version)
 
@@ -104,7 +108,11 @@ class DeltaLog(LogView[F]):
 
         def attempt() -> Attempt | Unchanged:
             version = self.refresh().version
-            return Unchanged(None) if version is None else self._attempt("FENCE", (), begins_log=True)
+            return (
+                Unchanged(None)
+                if version is None
+                else self._attempt(("FENCE", OperationDetails()), (), begins_log=True)
+            )
 
         return self._until_answered(attempt)
 
@@ -144,11 +152,13 @@ class DeltaLog(LogView[F]):
             return decide(self.table)
         return actions if self.refresh().version == before else decide(self.table)
 
-    def _attempt(self, operation: str, actions: tuple[Action, ...], *, begins_log: bool = False) -> Attempt:
+    def _attempt(
+        self, said: tuple[str, OperationDetails], actions: tuple[Action, ...], *, begins_log: bool = False
+    ) -> Attempt:
         # Where a sync has failed nothing is put any more, and that is a definite no.
         self._store.sync_read()
         version = self.table.next_version
-        decided, path = self._next_commit(operation, actions, begins_log=begins_log), commit_path(self.root, version)
+        decided, path = self._next_commit(said, actions, begins_log=begins_log), commit_path(self.root, version)
         # What is put is what was read here, from the very bytes (log rule 12).
         commit, data = proved_entry(decided, self.context.engine, (self.table, self.fold), path)
         # Before the first attempt: any of them may be the one that landed, and others may have gone on since.
@@ -166,11 +176,14 @@ class DeltaLog(LogView[F]):
                 if not attempts.wait():
                     return Unknown(version)
 
-    def _next_commit(self, operation: str, actions: tuple[Action, ...], *, begins_log: bool) -> Commit:
+    def _next_commit(
+        self, said: tuple[str, OperationDetails], actions: tuple[Action, ...], *, begins_log: bool
+    ) -> Commit:
+        operation, details = said
         table, commit_id = self.table, self._environment.new_id()
         timestamp_ms = max(self.context.clock.now_ms(), table.timestamp_ms + 1)
         log = commit_id if begins_log or table.log is None else table.log
-        info = CommitInfo(commit_id, table.commit_id, timestamp_ms, operation, log, table.chain)
+        info = CommitInfo(commit_id, table.commit_id, timestamp_ms, operation, log, table.chain, details=details)
         return Commit(table.next_version, info, actions, repairs_of(table, actions, timestamp_ms))
 
     def _put(self, commit: Commit, data: bytes, asked: int) -> Attempt | None:

@@ -20,7 +20,7 @@ def encode_commit(commit: Commit, engine: str) -> bytes:
         "inCommitTimestamp": info.timestamp_ms,
         "timestamp": info.timestamp_ms,
         "operation": info.operation,
-        "operationParameters": {},
+        "operationParameters": dict(info.details.parameters),
         "engineInfo": engine,
         "txnId": info.commit_id,
         "commitId": info.commit_id,
@@ -28,6 +28,8 @@ def encode_commit(commit: Commit, engine: str) -> bytes:
         "previous": info.previous,
         "chain": info.chain,
     }
+    if info.details.metrics:
+        body["operationMetrics"] = dict(info.details.metrics)
     if commit.repairs:
         body["repairs"] = len(commit.repairs)
     lines = [_dumps({"commitInfo": body})]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from txntable.coordinator.batch_memory import BatchId
 from txntable.coordinator.lease import NEVER_CLAIMED
 from txntable.coordinator.manifest import ManifestSegment
 from txntable.format.layout import marker_path
@@ -51,6 +52,10 @@ class OwedMarker:
         What it carries for the topic.
     coordinator_epoch : int
         Of the lease, as the completer knows it; 0: nobody has claimed it yet.
+    transactional_id : str or None
+        Whose it is, for people.
+    batch_id : str, int or None
+        That it carried, for people.
     """
 
     producer_id: int
@@ -61,6 +66,8 @@ class OwedMarker:
     partitions: frozenset[int]
     segments: Sequence[ManifestSegment] = ()
     coordinator_epoch: int = NEVER_CLAIMED
+    transactional_id: str | None = None
+    batch_id: BatchId | None = None
 
 
 def decide_markers(

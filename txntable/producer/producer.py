@@ -129,7 +129,7 @@ class Producer(OfOneProcess):
         row : Mapping, optional
             One record of a topic with its own schema.
         rows : pyarrow.Table or pyarrow.RecordBatch, optional
-            Many records, columns by name.
+            Many records, columns by name, in any order.  Nullable ones may be left out, and narrower types are widened.
         partition : int, optional
             Takes precedence over the key.
         timestamp_ms : int, optional

@@ -80,7 +80,8 @@ class Transaction(OfOneProcess):
         Raises
         ------
         SchemaMismatchError
-            A column is missing, unknown or of another type (before anything runs), or null where it may not be.
+            A required column is missing, one is unknown or of a type that does not fit (before anything runs), or null
+            where it may not be.
         RecordTooLargeError
             The transaction has too many segments in the topic: abort, and use ``"hash"`` or several transactions.
         MissingKeyError, UnknownTopicOrPartitionError

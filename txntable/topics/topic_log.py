@@ -13,7 +13,7 @@ from functools import partial
 from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
 from txntable.format.layout import check_topic_name, marker_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
-from txntable.log.actions import Action, Add
+from txntable.log.actions import Action, Add, OperationDetails
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog
 from txntable.log.fairness import Fairness
@@ -28,6 +28,7 @@ from txntable.partition.offsets import REFLECTS
 from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
+from txntable.partition.projection_details import projection_details
 from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
 from txntable.storage.side_by_side import side_by_side
 
@@ -317,8 +318,13 @@ class TopicLog:
         self.commit("COMPACT", decide)
         return done
 
-    def project(self) -> None:
+    def project(self, decided: Sequence[OwedMarker] = ()) -> None:
         """Bring the public table to the state of the partition logs, as far as this view knows it.
+
+        Parameters
+        ----------
+        decided : sequence of OwedMarker
+            Decisions that the caller knows: the table's history names them.
 
         Raises
         ------
@@ -333,7 +339,10 @@ class TopicLog:
             def decide(public: TableState) -> Sequence[Action]:
                 return project(self.segments.fold, self.segments.table, public, self.context.clock.now_ms())
 
-            known(self.public.commit("PROJECT", decide), self.public.root)
+            def describe(public: TableState, actions: Sequence[Action]) -> OperationDetails:
+                return projection_details(self.segments.table, public, actions, decided)
+
+            known(self.public.commit("PROJECT", decide, describe), self.public.root)
 
     def catch_up(self) -> bool:
         """Read the partition logs, and project when the public table is behind; a writer may have died in between.

@@ -269,7 +269,7 @@ class Completer:
         owed, known_through = self._owed_to(topic, topic_id)
         with self._context.store.series():
             topic.write_markers(topic_id, owed, known_through)
-            topic.project()
+            topic.project(owed)
         return known_through
 
     def settle_offsets(self) -> int:
@@ -309,7 +309,7 @@ class Completer:
         """
         owed, known_through = self._owed_to(topic, topic_id)
         topic.write_abort_marker(topic_id, hanging, owed, known_through)
-        topic.project()
+        topic.project(owed)
 
     def _owed_to(self, topic: TopicLog, topic_id: str) -> tuple[list[OwedMarker], int]:
         """Return the markers that a topic may be owed, and the version of T up to which these are all."""
@@ -391,4 +391,6 @@ def _owed(row: TransactionMetadata, topic_id: str, decided_at_ms: int, coordinat
         partitions=row.topics[topic_id].partitions,
         segments=row.manifest.get(topic_id, ()),
         coordinator_epoch=coordinator_epoch,
+        transactional_id=row.transactional_id,
+        batch_id=decision.batch_id,
     )

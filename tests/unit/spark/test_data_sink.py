@@ -244,9 +244,9 @@ def test_run_that_died_between_append_and_decision_leaves_nothing_to_the_next(wa
 @pytest.mark.parametrize(
     ("schema", "options", "refusal", "said"),
     [
-        (StructType().add("account", "string"), {}, SchemaMismatchError, "missing=amount"),
+        (StructType().add("amount", "long"), {}, SchemaMismatchError, "missing=account"),
         (StructType([*COLUMNS.fields]).add("x", "integer"), {}, SchemaMismatchError, "unknown=x"),
-        (StructType().add("account", "string").add("amount", "integer"), {}, SchemaMismatchError, "found=int32"),
+        (StructType().add("account", "string").add("amount", "double"), {}, SchemaMismatchError, "found=double"),
         (StructType([*COLUMNS.fields]).add("_offset", "long"), {}, SchemaMismatchError, "unknown=_offset"),
         (COLUMNS, {"topic": "absent"}, UnknownTopicOrPartitionError, "topic=absent"),
         (

@@ -67,7 +67,7 @@ def test_what_was_committed_and_not_published_is_published_before_it_goes() -> N
     """A process died after its append: the version of the public table that shows it must exist."""
     site, warehouse = site_with_retention(retention_ms=HOUR_MS)
     log = warehouse.topic_log(TOPIC)
-    log.project = lambda: None  # type: ignore[method-assign]
+    log.project = lambda decided=(): None  # type: ignore[method-assign]
     plain(warehouse, "b", at_ms=0)
     other = site.open().topic_log(TOPIC)
     before = other.public.refresh().version

@@ -27,6 +27,7 @@ from txntable.producer.producer import Producer
 from txntable.runtime.environment import SystemEnvironment
 from txntable.segments.segment import StagedSegment
 from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
+from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.writing.python_worker import freeze_loaded
 from txntable.spark.writing.writer import WriteTarget, check_schema, raise_refusal, refusal_text, upload_segments
@@ -89,7 +90,7 @@ def topic_writer(options: WriteOptions, schema: StructType) -> DataSourceArrowWr
     Raises
     ------
     SchemaMismatchError
-        A column is missing, unknown or of another type.
+        A required column is missing, one is unknown, or of a type that does not fit.
     BatchOutOfOrderError
         A later batch has committed under the transactional id.
     TxnTableError
@@ -145,6 +146,7 @@ class TopicWriter(DataSourceArrowWriter):
         freeze_loaded()
         return uploaded((_without_place(batch, self.target) for batch in iterator), self.target)
 
+    @without_traceback
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Append what the tasks uploaded, visible at once.
 

@@ -35,6 +35,7 @@ from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_reader import OFFSET_COLUMN, PARTITION_COLUMN
 from txntable.spark.datasource.data_sink import topic_writer
 from txntable.spark.datasource.pinned_read import PinnedRead, pin
+from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.read_options import read_options
 from txntable.spark.datasource.stream_sink import stream_committer, stream_writer
 from txntable.spark.datasource.write_options import write_options
@@ -64,11 +65,13 @@ class TxnTableSource(DataSource):
         """Return the name of the format."""
         return "txntable"
 
+    @without_traceback
     def schema(self) -> StructType:
         """Pin the read and return its columns, as Spark has them."""
         self._pinned = pin(read_options(self.options))
         return StructType.fromJson(json.loads(to_delta_schema(self._pinned.schema())))
 
+    @without_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what plans the tasks and runs them."""
         asked = read_options(self.options)
@@ -76,6 +79,7 @@ class TxnTableSource(DataSource):
         _check_schema(schema, pinned)
         return PushingReader(pinned) if asked.push_filters else DataSourceTopicReader(pinned)
 
+    @without_traceback
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what uploads a DataFrame and commits it; see :mod:`txntable.spark.datasource.data_sink`."""
         options = write_options(self.options)
@@ -87,6 +91,7 @@ class TxnTableSource(DataSource):
             )
         return topic_writer(options, schema)
 
+    @without_traceback
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         """Return what uploads a micro-batch, or commits it; see :mod:`txntable.spark.datasource.stream_sink`."""
         options = write_options(self.options)
@@ -96,6 +101,7 @@ class TxnTableSource(DataSource):
             )
         return stream_committer(options) if self._travelled else stream_writer(options, schema)
 
+    @without_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Refuse: the public Delta table is the stream."""
         raise InvalidRequestError(
@@ -135,6 +141,7 @@ class DataSourceTopicReader(DataSourceReader):
     def __init__(self, pinned: PinnedRead) -> None:
         self._pinned = pinned
 
+    @without_traceback
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks."""
         return [TopicTask(segments) for segments in self._pinned.tasks()]
@@ -161,6 +168,7 @@ class PushingReader(DataSourceTopicReader):
             self._ranges = narrowed(self._ranges, filter_)
             yield filter_
 
+    @without_traceback
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks that may hold records which the predicates leave."""
         return [TopicTask(segments) for segments in self._pinned.tasks(self._ranges)]

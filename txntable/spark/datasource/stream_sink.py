@@ -22,6 +22,7 @@ from txntable.partition.batch import ProducerEpoch
 from txntable.producer.transaction import Transaction
 from txntable.segments.segment import SegmentPlan
 from txntable.spark.datasource.data_sink import UploadedSegments, segments_of, uploaded
+from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.scan.source_options import Option
 from txntable.spark.writing.python_worker import freeze_loaded
@@ -89,7 +90,7 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
     InvalidRequestError
         The stream has no transactional id, and none can be made from its checkpoint; or it has a batch id.
     SchemaMismatchError
-        A column is missing, unknown or of another type.
+        A required column is missing, one is unknown, or of a type that does not fit.
     TxnTableError
         Whatever opening the warehouse and :meth:`txntable.producer.producer.Producer.init_transactions` raise.
     """
@@ -149,6 +150,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         target = self._target.write
         return UploadedBatch(uploaded(iterator, target), self._target.transactional_id, target.plan, task_query_id())
 
+    @without_traceback
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Append what the tasks uploaded, visible at once; pass over a batch that has committed.
 

@@ -50,7 +50,7 @@ def distributed(dataframe: DataFrame, settings: TopicSettings, mode: Distributio
     Parameters
     ----------
     dataframe : DataFrame
-        Has the topic's columns.
+        Its columns fit the topic.
     settings : TopicSettings
         The topic; one without a key is never shuffled, its records go anywhere.
     mode : DistributionMode
@@ -61,7 +61,11 @@ def distributed(dataframe: DataFrame, settings: TopicSettings, mode: Distributio
     # Imported where it runs: a client that never writes a DataFrame does without Spark's start-up time.
     functions = importlib.import_module("pyspark.sql.functions")
     partition_of = functions.arrow_udf(_partition_udf(settings), "int")
-    keyed = partition_of(*(functions.col(quoted(name)) for name in settings.key))
+    # A key column that was left out is null.
+    given = dataframe.columns
+    keyed = partition_of(
+        *(functions.col(quoted(name)) if name in given else functions.lit(None) for name in settings.key)
+    )
     # Records without a key stay spread, by the task that they come from: a repeated task must send them the same way.
     unkeyed = functions.pmod(functions.spark_partition_id(), functions.lit(settings.partitions))
     placed = dataframe.withColumn(_TASK_COLUMN, functions.coalesce(keyed, unkeyed))

@@ -30,7 +30,7 @@ def write_dataframe(
     topic : str
         The topic's name.
     dataframe : DataFrame
-        The topic's columns by name, in any order; optionally ``_timestamp``.
+        The topic's columns by name, in any order; optionally ``_timestamp``.  A nullable one may be left out.
     mode : str or DistributionMode
         How rows come to tasks.
 
@@ -42,7 +42,10 @@ def write_dataframe(
     Raises
     ------
     SchemaMismatchError
-        A column is missing, unknown or of another type (before anything runs), or null where it may not be.
+        A required column is missing, one is unknown or of a type that does not fit (before anything runs), or null
+        where it may not be.
+    MissingKeyError
+        The topic is compacted, and a record has no key.
     UnknownTopicOrPartitionError
         There is no such topic.
     InvalidRequestError

@@ -26,6 +26,7 @@ from txntable.spark.writing.distribution import DistributionMode, distributed, q
 from txntable.spark.writing.python_worker import freeze_loaded
 from txntable.spark.writing.segment_task import SegmentTask, TaskLimits
 from txntable.spark.writing.store_cache import opened
+from txntable.spark.writing.worker_python import unfit_python
 from txntable.storage.object_store import StoreSpec
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def write_segments(
     Parameters
     ----------
     dataframe : DataFrame
-        The topic's columns by name, in any order; optionally ``_timestamp``.
+        The topic's columns by name, in any order, without nullable ones or with; optionally ``_timestamp``.
     target : WriteTarget
         Where to.
     mode : DistributionMode
@@ -94,15 +95,26 @@ def write_segments(
     Raises
     ------
     SchemaMismatchError
-        A column is missing, unknown or of another type: refused before the job runs.  Or null
-        where it may not be: found by a task, and nothing is returned.
+        A required column is missing, one is unknown, or of a type that does not fit: refused before the job runs.  Or
+        null where it may not be: found by a task, and nothing is returned.
+    MissingKeyError
+        The topic is compacted, and a record has no key.
+    MissingDependencyError
+        Spark's workers run a Python that cannot run our code.
     """
     settings = target.plan.settings
-    names = [field.name for field in check_schema(dataframe.schema, settings)]
+    given = dataframe.columns
+    names = [field.name for field in check_schema(dataframe.schema, settings) if field.name in given]
     placed = distributed(dataframe, settings, mode)
     # Where it changes nothing, a projection is left out: Spark's analysis of it is felt in tiny micro-batches.
     ordered = placed if placed.columns == names else placed.select(*(quoted(name) for name in names))
-    rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
+    try:
+        rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
+    except Exception as error:
+        unfit = unfit_python(error, dataframe.sparkSession)
+        if unfit is None:
+            raise
+        raise unfit from error
     for row in rows:
         if row["refusal"] is not None:
             raise_refusal(row["refusal"])
@@ -110,12 +122,12 @@ def write_segments(
 
 
 def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
-    """Return the columns of the topic that rows with Spark's schema have; ``_timestamp`` only if it is there.
+    """Return the columns of the topic that rows with Spark's schema fill; ``_timestamp`` only if it is there.
 
     Raises
     ------
-    SchemaMismatchError
-        A column is missing, unknown or of another type.
+    SchemaMismatchError, MissingKeyError
+        As :func:`txntable.format.conform.check_columns`.
     """
     # Spark's JSON of a schema is Delta's.
     columns = json.loads(schema.json())["fields"]
@@ -127,7 +139,7 @@ def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
             kinds.append((name, pa.null() if kind == "void" else from_delta_type(kind)))
         except (ValueError, KeyError, TypeError) as error:
             raise errors.SchemaMismatchError(
-                "a column has another type than the topic's; cast it",
+                "a column has another type than the topic's, and it is only widened for you; cast it",
                 topic=settings.name,
                 column=name,
                 expected=str(settings.schema.field(name).type) if name in settings.schema.names else "timestamp",
