@@ -292,6 +292,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Admin.describe_topics": {"names": TOPICS},
     "Admin.describe_transactions": {"ids": NAMES},
     "Admin.fence_producers": {"ids": NAMES},
+    "Admin.find_blocking_transactions": {"topics": TOPICS},
     "Admin.find_hanging_transactions": {
         "topic": Argument(always(None, "t"), STRANGE_NAMES),
         "partition": MAYBE,
