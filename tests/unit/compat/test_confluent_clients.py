@@ -29,7 +29,7 @@ FIRST = TopicPartition("orders", 0)
 @pytest.fixture
 def filled(warehouse: Warehouse) -> Warehouse:
     """Three messages in orders-0."""
-    producer = Producer({"bootstrap.servers": warehouse.url})
+    producer = Producer({"bootstrap.servers": warehouse.url, "linger.ms": 3_600_000})
     for number, value in enumerate(("a", "b", "c")):
         headers = {"name": "x"} if number else [("name", b"y"), ("none", None)]
         producer.produce("orders", value, "k", partition=0, timestamp=1_000 + number, headers=headers)
@@ -234,7 +234,7 @@ def test_every_error_has_a_number_and_those_of_kafka_its_own() -> None:
 def test_admin_creates_grows_lists_and_deletes_topics(warehouse: Warehouse) -> None:
     admin = AdminClient({"bootstrap.servers": warehouse.url})
 
-    created = admin.create_topics([NewTopic("new", 2, 3, {"retention.ms": "1000"}), NewTopic("orders")])
+    created = admin.create_topics([NewTopic("new", 2, 3, {"retention.ms": "86400000"}), NewTopic("orders")])
     assert created["new"].result() is None
     error = created["orders"].exception()
     assert isinstance(error, KafkaException)

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from txntable.compat.confluent import (
-    OFFSET_BEGINNING,
     Consumer,
     KafkaError,
     KafkaException,
     Message,
     Producer,
-    TopicPartition,
 )
 from txntable.warehouse.warehouse import Warehouse
 
@@ -53,9 +51,8 @@ def run(reading: dict[str, Any], writing: dict[str, Any], *, fails_at: str | Non
         except ValueError:
             producer.abort_transaction()
             for each in consumer.committed(consumer.assignment()):
-                consumer.seek(
-                    each if each.offset >= 0 else TopicPartition(each.topic, each.partition, OFFSET_BEGINNING)
-                )
+                each.offset = max(each.offset, 0)
+                consumer.seek(each)
     consumer.close()
     producer.close()
 
@@ -99,7 +96,7 @@ def test_second_producer_fences_the_first_which_learns_it_from_its_error(
     error = caught.value.args[0]
     assert isinstance(error, KafkaError)
     assert error.code() == KafkaError.PRODUCER_FENCED == 90
-    assert error.fatal() and not error.retriable() and not error.txn_requires_abort()
+    assert (error.fatal(), error.retriable(), error.txn_requires_abort()) == (True, False, False)
     assert error.name() == "PRODUCER_FENCED"
     assert "a newer producer" in error.str()
     second.begin_transaction()
@@ -140,7 +137,8 @@ def test_delivery_callbacks_are_told_of_commit_and_abort(warehouse: Warehouse, w
     told: list[tuple[str, str | None, bool]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
-        told.append(((message.value() or b"").decode(), error and error.name(), message.offset() is not None))
+        name = None if error is None else error.name()
+        told.append(((message.value() or b"").decode(), name, message.offset() is not None))
 
     producer = Producer(writing)
     producer.init_transactions()
