@@ -143,7 +143,7 @@ class BlockingTransactions:
                 for one in self._in_topic(self._topic_log(name)):
                     key = (one.open.producer_id, one.open.producer_epoch, one.status)
                     by_transaction.setdefault(key, []).append(one)
-        now_ms = self._transactions.context.clock.now_ms() if by_transaction else 0
+        now_ms = self._transactions.context.clock.shown_ms() if by_transaction else 0
         found = [self._transaction(parts, now_ms) for parts in by_transaction.values()]
         return sorted(found, key=lambda one: (one.start_time_ms, one.producer_id))
 

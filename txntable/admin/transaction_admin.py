@@ -61,7 +61,7 @@ class TransactionAdmin:
     def _runs_longer(self, row: TransactionMetadata, duration_ms: int) -> bool:
         # An entry that was cleaned away is older than anything that can be asked for.
         start_ms = self.start_ms(row)
-        return start_ms is None or self._context.clock.now_ms() - start_ms > duration_ms
+        return start_ms is None or self._context.clock.shown_ms() - start_ms > duration_ms
 
     def start_ms(self, row: TransactionMetadata) -> int | None:
         """Return the store's time of a transaction's first enrolment; ``None``: none is under way, or it is too old."""
@@ -94,7 +94,7 @@ class TransactionAdmin:
             producer_epoch=row.producer_epoch,
             timeout_ms=row.timeout_ms,
             start_time_ms=start_ms,
-            duration_ms=None if start_ms is None else max(0, self._context.clock.now_ms() - start_ms),
+            duration_ms=None if start_ms is None else max(0, self._context.clock.shown_ms() - start_ms),
             started_position=row.started_position,
             topic_partitions=tuple(
                 sorted(TopicPartition(topic.name, p) for topic in row.topics.values() for p in topic.partitions)

@@ -38,7 +38,8 @@ def status(
 ) -> None:
     """Show which open transactions hold readers back, what waits behind them, and how to end each.
 
-    Writes nothing.  Exit code 0, whether or not something is held back; `txntable check` is the one for alarms.
+    Changes nothing, and needs a reader's permissions. Exit code 0, whether or not something is held back; `txntable
+    check` is the one for alarms.
     """
     admin = connection.open().admin()
     found = admin.find_blocking_transactions(topics)

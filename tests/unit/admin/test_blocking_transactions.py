@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.doubles.fault_plan import Operation
 from tests.simulation.site import Site
 from tests.unit.admin.administering import decide_only, lose_id, opened, row_of
+from tests.unit.consumer.consuming import read_only
 from tests.unit.producer.producing import row, started, store_of
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState as S
@@ -115,6 +117,20 @@ def test_find_blocking_names_no_timeout_of_a_hanging_transaction(site: Site) -> 
     assert position > 0
     assert (found.status, found.state, found.timeout_ms) == (OpenEpochStatus.PAST, None, None)
     assert not found.has_timed_out
+
+
+def test_blocking_and_described_transactions_are_shown_to_who_may_not_write(site: Site) -> None:
+    opened(site.open())
+    site.advance_ms(1_000)
+    looking, counted = read_only(site)
+    admin = looking.admin()
+
+    (found,) = admin.find_blocking_transactions()
+
+    assert found.duration_ms >= 1_000
+    assert admin.describe_transactions(["etl"])["etl"].duration_ms is not None
+    assert [row.transactional_id for row in admin.list_transactions(duration_ms=0)] == ["etl"]
+    assert not [step for step in counted.steps if "_delta_log" in step.path and step.operation is Operation.PUT]
 
 
 def test_find_blocking_passes_over_topics_that_were_deleted(site: Site) -> None:

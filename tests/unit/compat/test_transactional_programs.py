@@ -34,7 +34,7 @@ def run(reading: dict[str, Any], writing: dict[str, Any], *, fails_at: str | Non
     consumer.subscribe(["orders"])
     failing = {fails_at}
     while True:
-        messages = consumer.consume(2, timeout=1.0)
+        messages = consumer.consume(2, timeout=0.1)
         if not messages:
             break
         producer.begin_transaction()
