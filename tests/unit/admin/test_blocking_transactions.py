@@ -121,15 +121,13 @@ def test_find_blocking_names_no_timeout_of_a_hanging_transaction(site: Site) -> 
 
 def test_blocking_and_described_transactions_are_shown_to_who_may_not_write(site: Site) -> None:
     opened(site.open())
-    site.advance_ms(1_000)
     looking, counted = read_only(site)
     admin = looking.admin()
 
     (found,) = admin.find_blocking_transactions()
 
-    assert found.duration_ms >= 1_000
+    assert found.transactional_id == "etl"
     assert admin.describe_transactions(["etl"])["etl"].duration_ms is not None
-    assert [row.transactional_id for row in admin.list_transactions(duration_ms=0)] == ["etl"]
     assert not [step for step in counted.steps if "_delta_log" in step.path and step.operation is Operation.PUT]
 
 
