@@ -520,8 +520,7 @@ def create_on(
     warehouse = open_on(store, environment, settings)
     if not created and not exist_ok:
         raise WarehouseAlreadyExistsError(
-            "a warehouse already exists here; open it, or accept that it does (--exist-ok)",
-            url=store.spec.url,
+            "a warehouse already exists here; open it, or say that it may exist", url=store.spec.url
         )
     return warehouse
 
