@@ -54,7 +54,7 @@ def _poll(warehouse: Warehouse) -> None:
         consumer.assign([TopicPartition(_TOPIC, 0)])
         found = 0
         while found < SEGMENTS:
-            found += sum(map(len, consumer.poll(1_000).values()))
+            found += sum(map(len, consumer.poll(timeout_ms=1_000).values()))
 
 
 def _merge(warehouse: Warehouse) -> None:

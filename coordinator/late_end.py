@@ -18,8 +18,10 @@ from txntable.coordinator.errors import (
 )
 from txntable.coordinator.past_decisions import Ended
 from txntable.coordinator.transaction import TransactionMetadata
-from txntable.coordinator.transaction_guard import owned_row, refused
+from txntable.coordinator.transaction_guard import ABORTED_OVER_ITS_HEAD, owned_row, refused
 from txntable.coordinator.transaction_request import EndRequest
+
+_OTHERWISE = "the transaction was decided otherwise"
 
 
 def owned_or_answered(row: TransactionMetadata | None, request: EndRequest) -> TransactionMetadata | PastDecision:
@@ -92,12 +94,15 @@ def _told(row: TransactionMetadata, decision: Decision | PastDecision, request: 
         return decision
     if superseded and request.token is None:
         raise refused(ProducerFencedError, row, request.epoch)
+    # Nobody but a timeout or an admin decides over a producer that still has the id; its token's holder is another.
+    was_aborted = request.token is None and decision.outcome is Outcome.ABORT
     raise InvalidTxnStateError(
-        "the transaction was decided otherwise: close the producer and make a new one",
+        f"{ABORTED_OVER_ITS_HEAD if was_aborted else _OTHERWISE}: close the producer and make a new one",
         transactional_id=row.transactional_id,
         epoch=request.epoch,
         requested=request.outcome.value,
         decided=decision.outcome.value,
+        transaction_timeout_ms=row.timeout_ms if was_aborted else None,
         position=decision.position if isinstance(decision, Decision) else None,
     )
 

@@ -11,7 +11,20 @@ from txntable.coordinator.errors import (
     InvalidProducerEpochError,
     ProducerFencedError,
 )
+from txntable.coordinator.past_decisions import Ended
 from txntable.coordinator.transaction import TransactionMetadata
+
+_NEWER_PRODUCER = "a newer producer has the transactional id, or an admin has fenced it"
+ABORTED_OVER_ITS_HEAD = (
+    "the transaction was aborted over this producer's head: its timeout had passed, or an admin aborted it; no newer"
+    " producer has the id"
+)
+"""What is said to a producer whose transaction was aborted by somebody else, while the id stayed with it."""
+_COMMITTED = "the transaction is committed already, by another holder of the producer's identity or of its token"
+_NEVER_GIVEN = (
+    "the transaction log has never given out this epoch: the warehouse was restored from an older copy, or is another"
+    " one"
+)
 
 
 def owned_row(row: TransactionMetadata | None, producer_id: int) -> TransactionMetadata:
@@ -52,12 +65,29 @@ def require_complete(row: TransactionMetadata) -> None:
 def refused(
     kind: type[InvalidProducerEpochError | ProducerFencedError], row: TransactionMetadata, epoch: int
 ) -> InvalidProducerEpochError | ProducerFencedError:
-    """Return the error for an epoch that is not the row's: a lower one, or one that never was."""
+    """Return the error for an epoch that is not the row's: a lower one, or one that never was.
+
+    It says who ended the epoch, as far as the row tells: a timeout and an admin's abort leave the same row, and so do a
+    newer producer and an admin's fence.  What became of the epoch's transaction is among the facts.
+    """
+    ended = row.ended(epoch) if epoch < row.producer_epoch else None
+    what = _by_whom(row, epoch, ended)
     remedy = "abort the transaction" if kind.txn_requires_abort else "close this producer"
     return kind(
-        f"the producer's epoch is not the transactional id's; it timed out, or a newer producer has the id: {remedy}",
+        f"{what}: {remedy}",
         transactional_id=row.transactional_id,
         producer_id=row.producer_id,
         epoch=epoch,
         current=row.producer_epoch,
+        transaction=None if ended is None else ended.name,
+        transaction_timeout_ms=row.timeout_ms if what is ABORTED_OVER_ITS_HEAD else None,
     )
+
+
+def _by_whom(row: TransactionMetadata, epoch: int, ended: Ended | None) -> str:
+    if epoch > row.producer_epoch:
+        return _NEVER_GIVEN
+    # An init raises the epoch once more than the decision of what it met: what is just above, no init has given.
+    if row.producer_epoch > epoch + 1 or ended in (None, Ended.NOTHING):
+        return _NEWER_PRODUCER
+    return ABORTED_OVER_ITS_HEAD if ended is Ended.ABORTED else _COMMITTED

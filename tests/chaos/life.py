@@ -292,7 +292,7 @@ class RecordedConsumer:
     def poll(self, most: int, txn: str | None = None) -> tuple[Seen, ...]:
         """Return the next records."""
         with self._life.recorder.calling(Poll(self.client, self._moves.count, txn=txn, level=self.level)) as call:
-            polled = self.real.poll(_POLL_MS, most)
+            polled = self.real.poll(timeout_ms=_POLL_MS, max_records=most)
             records = tuple(
                 Seen((record.topic, record.partition), record.offset, value_of(record.value, record.timestamp_ms))
                 for record in itertools.chain.from_iterable(polled.values())

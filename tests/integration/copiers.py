@@ -84,7 +84,7 @@ class Copier:
 
     def copy(self, *, aborts: bool) -> None:
         """Copy the next records in one transaction."""
-        polled = self.consumer.poll(500, self.per_transaction)
+        polled = self.consumer.poll(timeout_ms=500, max_records=self.per_transaction)
         if not polled:
             return
         self.be_at(Moment.READ)
@@ -233,7 +233,7 @@ class Copying:
         with open_warehouse(self.url).consumer(auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition(TARGET, number) for number in range(PARTITIONS)])
             while (age_ms := environment.since_ms(began)) < patience_ms:
-                for partition, records in consumer.poll(100).items():
+                for partition, records in consumer.poll(timeout_ms=100).items():
                     self.seen[partition.partition].extend(record.value or b"" for record in records)
                 for name in (f"copier {number}" for number in range(self.copiers)):
                     self._keep_going(name, age_ms)

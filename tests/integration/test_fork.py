@@ -130,7 +130,7 @@ def test_inherited_member_leaves_and_expels_nobody(warehouse: Warehouse) -> None
         producer.send("t", b"one")
     consumer = warehouse.consumer(group_id="readers", auto_offset_reset="earliest", enable_auto_commit=False)
     consumer.subscribe(["t"])
-    assert consumer.poll(5_000)
+    assert consumer.poll(timeout_ms=5_000)
     (before,) = warehouse.admin().describe_consumer_groups(["readers"]).values()
 
     for call in (consumer.poll, consumer.commit, consumer.close, consumer.unsubscribe):
@@ -151,7 +151,7 @@ from txntable import Warehouse
 warehouse = Warehouse.open(sys.argv[1], durability="page-cache")
 consumer = warehouse.consumer(group_id="readers", auto_offset_reset="earliest")
 consumer.subscribe(["t"])
-consumer.poll(5000)
+consumer.poll(timeout_ms=5000)
 producer = warehouse.producer("etl")
 producer.init_transactions()
 producer.begin_transaction()

@@ -68,7 +68,7 @@ def transact(warehouse: Warehouse, before: dict[str, Callable[[], None]]) -> Non
     at("poll")
     consumer = warehouse.consumer(group_id="g", auto_offset_reset="earliest")
     consumer.subscribe(["t"])
-    found = consumer.poll(100_000)
+    found = consumer.poll(timeout_ms=100_000)
     assert sum(len(records) for records in found.values()) == 1
     at("jobs")
     warehouse.coordinator().run_once()

@@ -74,7 +74,7 @@ def test_replaced_segment_is_refused_by_every_reader_and_found_by_who_verifies(w
         consumer.assign([TopicPartition("t", 0)])
         consumer.seek(TopicPartition("t", 0), 3)
         with pytest.raises(DamagedDataError, match=path.rsplit("/", 1)[1]):
-            consumer.poll(1_000)
+            consumer.poll(timeout_ms=1_000)
     found = warehouse.admin().verify_segments(["t"])["t"]
     assert found.segments == 2
     assert found.findings == (

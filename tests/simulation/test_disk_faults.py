@@ -88,7 +88,7 @@ def consume(machine: Machine) -> None:
     consumer = machine.process().consumer(group_id="copies", enable_auto_commit=False)
     consumer.assign([IN])
     consumer.seek(IN, 0)
-    found = consumer.poll(0)
+    found = consumer.poll(timeout_ms=0)
     assert [record.row["account"] for records in found.values() for record in records] == ["first"]
     consumer.commit({IN: 2})
     machine.acked.append(("offset", "2"))

@@ -81,7 +81,7 @@ def poll(warehouse: Warehouse) -> None:
     consumer.subscribe(["t"])
     found: list[ConsumerRecord] = []
     while len(found) < 2:
-        records = consumer.poll(60_000)
+        records = consumer.poll(timeout_ms=60_000)
         assert records, "the outage was shorter than the timeout"
         found += [each for batch in records.values() for each in batch]
     consumer.commit()
@@ -170,9 +170,9 @@ def test_poll_returns_nothing_at_the_end_of_its_timeout_while_the_store_is_away_
     outage(at, len(at.store.steps) + 1, 30_000, Fault.FAIL_BEFORE)
     began = at.environment.instant()
 
-    assert consumer.poll(10_000) == {}
+    assert consumer.poll(timeout_ms=10_000) == {}
     assert 9_990 <= at.environment.since_ms(began) <= 12_000
-    assert [len(records) for records in consumer.poll(60_000).values()] == [1]
+    assert [len(records) for records in consumer.poll(timeout_ms=60_000).values()] == [1]
 
 
 def test_poll_without_a_timeout_raises_while_the_store_is_away() -> None:

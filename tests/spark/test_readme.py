@@ -25,5 +25,5 @@ def test_examples_of_the_readme_run_and_show_committed_records(
     for block in blocks:
         exec(compile(block.replace("/data/warehouse", str(tmp_path / "wh")), str(README), "exec"), names)
 
-    assert len(blocks) == 8
+    assert len(blocks) == 10
     assert capsys.readouterr().out.count("|     UA|") == 3

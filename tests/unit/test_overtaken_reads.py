@@ -77,12 +77,12 @@ def test_snapshot_is_out_of_range_when_it_slept_until_its_files_were_vacuumed(si
 def test_consumer_goes_on_when_it_slept_until_its_files_were_vacuumed(site: Site) -> None:
     consumer = site.open().consumer(auto_offset_reset="earliest", prefetch=False)
     consumer.assign([TopicPartition("t", 0)])
-    values = [record.value for record in consumer.poll(0, 1)[TopicPartition("t", 0)]]
+    values = [record.value for record in consumer.poll(max_records=1)[TopicPartition("t", 0)]]
     others_merge_and_vacuum(site)
 
     for _ in range(3 * RECORDS):
         try:
-            polled = consumer.poll(0, 1)
+            polled = consumer.poll(max_records=1)
         except StoreUnavailableError:
             continue
         values += [record.value for records in polled.values() for record in records]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pyarrow as pa
 
+from txntable.admin.blocking_transactions import BlockingTransaction, BlockingTransactions
 from txntable.admin.config_admin import ConfigEntry, alter_configs, config_entries
 from txntable.admin.group_admin import GroupAdmin, Outcomes
 from txntable.admin.group_description import GroupDescription, GroupListing
@@ -66,6 +67,7 @@ class Admin(OfOneProcess):
         self._topics = TopicAdmin(completer.offsets, topic_log, lambda: warehouse.settings)
         self._groups = GroupAdmin(completer, topic_log)
         self._shown = TransactionAdmin(completer, topic_log)
+        self._blocking = BlockingTransactions(completer, topic_log, self._shown)
         client = CoordinatorClient(completer, topic_log, settings.transaction_max_timeout_ms)
         self._aborter = TransactionAborter(completer.transactions, completer, self._shown, client)
 
@@ -636,6 +638,36 @@ class Admin(OfOneProcess):
         limit_ms = self._warehouse.settings.transaction_max_timeout_ms
         limit_ms = limit_ms if max_transaction_timeout_ms is None else max_transaction_timeout_ms
         return self._shown.hanging(topic, partition, limit_ms)
+
+    def find_blocking_transactions(self, topics: Sequence[str] | None = None) -> list[BlockingTransaction]:
+        """Find the transactions that hold back a last stable offset: ``read_committed`` readers stop before them.
+
+        Most end by themselves: with their producer's commit, or once their timeout has passed.  A prepared one waits
+        for its token, and a hanging one for :meth:`abort_transaction`.
+
+        Parameters
+        ----------
+        topics : sequence of str, optional
+            Default: all.
+
+        Returns
+        -------
+        list of BlockingTransaction
+            The oldest first; with the partitions, the committed records that wait behind it, and the groups that have
+            read all that is before it.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            One of `topics` does not exist.
+        InvalidRequestError
+            `topics` is a single name.
+        """
+        if topics is not None:
+            for topic in listed(topics, "topics"):
+                self._topic_log(topic).settings()
+        names = self._topics.names() if topics is None else list(dict.fromkeys(topics))
+        return self._blocking.find(names)
 
     def abort_transaction(  # noqa: PLR0913  Kafka's two ways to name a transaction, and by its id
         self,

@@ -173,7 +173,8 @@ class TransactionAborter:
                 transactional_id = None if row is None else row.transactional_id
                 return one, AbortedTransaction(transactional_id, one.producer_id, one.producer_epoch, status)
         raise InvalidTxnStateError(
-            "no such transaction is open in the partition: it has ended or never existed; describe_producers lists all",
+            "no such transaction is open in the partition: it has ended or never existed; describe the partition's"
+            " producers to see all",
             topic=topic.name,
             partition=partition,
             start_offset=target.start_offset,

@@ -60,10 +60,11 @@ class TransactionAdmin:
 
     def _runs_longer(self, row: TransactionMetadata, duration_ms: int) -> bool:
         # An entry that was cleaned away is older than anything that can be asked for.
-        start_ms = self._start_ms(row)
-        return start_ms is None or self._context.clock.now_ms() - start_ms > duration_ms
+        start_ms = self.start_ms(row)
+        return start_ms is None or self._context.clock.shown_ms() - start_ms > duration_ms
 
-    def _start_ms(self, row: TransactionMetadata) -> int | None:
+    def start_ms(self, row: TransactionMetadata) -> int | None:
+        """Return the store's time of a transaction's first enrolment; ``None``: none is under way, or it is too old."""
         if row.started_position is None:
             return None
         entry = self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, row.started_position))
@@ -85,7 +86,7 @@ class TransactionAdmin:
         return described
 
     def _describe(self, row: TransactionMetadata) -> TransactionDescription:
-        start_ms = self._start_ms(row)
+        start_ms = self.start_ms(row)
         return TransactionDescription(
             transactional_id=row.transactional_id,
             state=row.state,
@@ -93,7 +94,7 @@ class TransactionAdmin:
             producer_epoch=row.producer_epoch,
             timeout_ms=row.timeout_ms,
             start_time_ms=start_ms,
-            duration_ms=None if start_ms is None else max(0, self._context.clock.now_ms() - start_ms),
+            duration_ms=None if start_ms is None else max(0, self._context.clock.shown_ms() - start_ms),
             started_position=row.started_position,
             topic_partitions=tuple(
                 sorted(TopicPartition(topic.name, p) for topic in row.topics.values() for p in topic.partitions)
@@ -232,7 +233,7 @@ def check_partition(settings: TopicSettings, partition: int) -> None:
 def id_not_found(transactional_id: str) -> TransactionalIdNotFoundError:
     """Return the error for an id that the transaction log does not know."""
     return TransactionalIdNotFoundError(
-        "there is no such transactional id: it never existed or has expired; list_transactions lists all",
+        "there is no such transactional id: it never existed or has expired; list the transactions to see all",
         transactional_id=transactional_id,
     )
 

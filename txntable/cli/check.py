@@ -1,6 +1,6 @@
 """``txntable check``: what nobody does for a warehouse any more; for an alarm.
 
-Owns the exit codes: 0, nothing is late; 1, something is, or the warehouse cannot be read; 2, usage.
+Owns the exit code 3: something is late.  0 is that nothing is, 1 that something cannot be read, 2 usage.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from typing import Annotated
 
 import typer
 
-from txntable.admin.upkeep import UpkeepLimits, limits_from_text
+from txntable.admin.upkeep import Duty, UpkeepLimits, limits_from_text
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, camel_headers, note
+from txntable.cli.output import Rows, camel_headers
 
+LATE = 3
+"""The exit code when something is late."""
 HEADERS = camel_headers("finding where found limit unit note remedy")
 _LIMITS = ", ".join(f"{name}={value}" for name, value in asdict(UpkeepLimits()).items())
 
@@ -31,14 +33,17 @@ def check(
 ) -> None:
     """Look for work that nobody does any more: decided or timed-out transactions, tables behind, debts of the jobs.
 
-    Writes nothing, and lists no segments: made to be run often. Exit code 1 when something is late, a line for each.
+    Writes nothing, and lists no segments: made to be run often. Exit code 3 when something is late, a row for each; 1
+    when something cannot be read. What is open and not late yet is shown by `txntable status`.
     """
     limits = limits_from_text(named_values(limit or (), "--limit", "NAME=NUMBER"))
     findings = connection.open().admin().check_upkeep(limits)
-    connection.output.rows(Rows(HEADERS, [(one.duty.value, *astuple(one)[1:], one.remedy) for one in findings]))
-    if findings:
+    rows = [(one.duty.value, *astuple(one)[1:], one.remedy) for one in findings]
+    connection.output.rows(Rows(HEADERS, rows, empty="all is well: nothing is late"))
+    if any(one.duty is Duty.READ for one in findings):
         raise typer.Exit(1)
-    note("nothing is late")
+    if findings:
+        raise typer.Exit(LATE)
 
 
 command = on_warehouse(check)

@@ -18,6 +18,7 @@ import typer
 import txntable
 from txntable.cli.interruption import exit_code, interruptible, word
 from txntable.cli.output import Output, OutputFormat, output_for, tell
+from txntable.cli.suggestion import suggestion
 from txntable.errors import TxnTableError
 
 WAREHOUSE_VARIABLE = "TXNTABLE_WAREHOUSE"
@@ -113,7 +114,7 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
             with interruptible():
                 command(connection, **arguments)
         except TxnTableError as error:
-            tell_error(error)
+            tell_error(error, suggestion(error, lambda: connection.open().admin()))
             raise typer.Exit(1) from error
         except KeyboardInterrupt as interruption:
             tell(word(interruption))
@@ -158,6 +159,7 @@ def named_values(pairs: Sequence[str], option: str, form: str = "NAME=VALUE") ->
     return values
 
 
-def tell_error(error: TxnTableError) -> None:
-    """Print what went wrong: code, what happened, what to do, facts, notes; in one line."""
-    tell(" ".join(" ".join([f"error: {error.code} {error}", *getattr(error, "__notes__", ())]).split()))
+def tell_error(error: TxnTableError, suggested: str | None = None) -> None:
+    """Print what went wrong: code, what happened, what to do, facts, notes, what may have been meant; in one line."""
+    said = [f"error: {error.code} {error}", *getattr(error, "__notes__", ()), f"({suggested})" if suggested else ""]
+    tell(" ".join(" ".join(said).split()))

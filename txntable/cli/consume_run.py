@@ -133,7 +133,7 @@ class ConsumeRun(ConsumerRebalanceListener):
     def _print_until(self, end: RunEnd, line: RecordLine) -> None:
         while end.max_messages is None or self._count < end.max_messages:
             most = _POLL_RECORDS if end.max_messages is None else min(_POLL_RECORDS, end.max_messages - self._count)
-            found = self.consumer.poll(self._patience_ms(end), most)
+            found = self.consumer.poll(timeout_ms=self._patience_ms(end), max_records=most)
             self._print(found, line)
             if not self._begin() and self._is_over(end, found):
                 break

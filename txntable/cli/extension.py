@@ -26,7 +26,7 @@ _OWN = tuple(
     EntryPoint(value.partition(":")[0], f"txntable.cli.{value}", GROUP)
     for value in (
         *("warehouse:application", "topics:application", "produce:command", "consume:command", "offsets:application"),
-        *("groups:application", "snapshot:command", "transactions:application", "check:command"),
+        *("groups:application", "snapshot:command", "transactions:application", "status:command", "check:command"),
     )
 )
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}

@@ -1,8 +1,8 @@
 """The command line ``txntable``: nouns, each with its verbs.
 
-Owns the root of the commands and the exit codes: 0, 1 (failed, one line on standard error), 2 (usage), 130 and 143
-(ended by SIGINT or SIGTERM, one line on standard error).  Which commands there are is said in
-``txntable.cli.extension``.
+Owns the root of the commands and the exit codes: 0 (done), 1 (failed, one line on standard error), 2 (usage), 3
+(`check` only: something is late), 130 and 143 (ended by SIGINT or SIGTERM, one line on standard error).  Which commands
+there are is said in ``txntable.cli.extension``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ application = typer.Typer(
     name="txntable",
     cls=ExtensibleGroup,
     help="Tables with Kafka's transactions on object storage.",
+    epilog="Exit codes: 0 done; 1 failed; 2 wrong usage; 3 something is late (check); 130 and 143 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},

@@ -23,14 +23,14 @@ from datetime import UTC, date, datetime, time
 from enum import StrEnum
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from txntable.format.control_characters import escaped, escaped_in_json
 
-NARROWEST = 200
-"""Columns that a table may take where no terminal says how wide it is: nobody wants a folded path in a file."""
+# Where no terminal says how wide it is: nobody wants a folded path in a file.
 _UNBOUNDED = 100_000
 # Kafka's headers are one word each to whoever wraps lines: LastStableOffset.
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -57,12 +57,15 @@ class Rows:
         For people; empty: none.
     counts : collection of str
         Names of columns that count something: people read these in thousands; ids, offsets and times never.
+    empty : str
+        What people read in place of a table without rows; empty: its headers.
     """
 
     headers: Mapping[str, str]
     rows: Sequence[Sequence[object]]
     title: str = ""
     counts: Collection[str] = ()
+    empty: str = ""
 
     def documents(self) -> list[dict[str, object]]:
         """Return the rows as JSON objects."""
@@ -94,53 +97,102 @@ class Output(ABC):
     def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
         """Print tables and paragraphs, one below the other; in JSON an object of arrays."""
 
+    @abstractmethod
+    def screen(self, lines: Sequence[str], document: object) -> None:
+        """Print lines that are written for people; in JSON the value that they tell of."""
+
 
 class TableOutput(Output):
-    """For people: aligned tables."""
+    """For people: aligned tables, in which no value is ever broken.
 
-    def __init__(self) -> None:
-        self._console = Console(highlight=False, soft_wrap=False)
-        if not self._console.is_terminal:
-            self._console = Console(highlight=False, soft_wrap=False, width=max(NARROWEST, self._console.width))
+    Parameters
+    ----------
+    console : Console, optional
+        Default: the standard output of this moment.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False, soft_wrap=False)
 
     def rows(self, rows: Rows) -> None:
-        """Print a table; where it is too wide, headers break between their words."""
+        """Print a table; where it is too wide headers break between their words, then each row is a block of lines."""
+        if rows.empty and not rows.rows:
+            self._line(Text(escaped(rows.empty)))
+            return
         headers = [escaped(header) for header in rows.headers.values()]
-        table = _table(rows, headers)
-        unbounded = self._console.options.update(width=_UNBOUNDED)
-        if self._console.measure(table, options=unbounded).maximum > self._console.width:
-            table = _table(rows, [_BETWEEN_WORDS.sub("\n", header) for header in headers])
-        self._console.print(table)
+        if not self._console.is_terminal:
+            self._write_plain(_table(rows, headers, for_terminal=False))
+            return
+        for shape in (headers, [_BETWEEN_WORDS.sub("\n", header) for header in headers]):
+            table = _table(rows, shape, for_terminal=True)
+            if self._measured(table) <= self._console.width:
+                self._console.print(table)
+                return
+        self._blocks(rows, headers)
+
+    def _measured(self, table: Table) -> int:
+        return self._console.measure(table, options=self._console.options.update(width=_UNBOUNDED)).maximum
+
+    def _write_plain(self, table: Table) -> None:
+        """Print a table for a file or a pipe: of its natural width, and no line is filled up with blanks."""
+        lines = self._console.render_lines(table, self._console.options.update(width=self._measured(table)), pad=False)
+        for line in lines:
+            self._line(Text("".join(segment.text for segment in line).rstrip()))
+
+    def _blocks(self, rows: Rows, headers: Sequence[str]) -> None:
+        if rows.title:
+            self._line(Text(escaped(rows.title), style="bold"))
+        for row in rows.rows:
+            self._pairs(headers, _cells(rows, row))
+            self._line(Text())
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Print facts, one a line."""
-        grid = Table.grid(padding=(0, 2))
-        for name, value in facts.items():
-            grid.add_row(Text(escaped(name), style="bold"), Text(shown(value)))
-        self._console.print(grid)
+        self._pairs([escaped(name) for name in facts], [shown(value) for value in facts.values()])
+
+    def _pairs(self, names: Sequence[str], values: Sequence[str]) -> None:
+        width = max(map(cell_len, names), default=0)
+        for name, value in zip(names, values, strict=True):
+            filled = name + " " * (width - cell_len(name))
+            self._line(Text.assemble((filled, "bold"), "  ", value))
 
     def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
         """Print each section."""
         for section in sections.values():
             if isinstance(section, Rows):
                 self.rows(section)
-                continue
-            for line in section:
-                # Wrapping is the terminal's: what is printed here is there to be copied.
-                self._console.print(Text(escaped(line)), soft_wrap=True)
+            else:
+                self._lines(section)
+
+    def screen(self, lines: Sequence[str], document: object) -> None:
+        """Print the lines."""
+        self._lines(lines)
+
+    def _lines(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._line(Text(escaped(line)))
+
+    def _line(self, line: Text) -> None:
+        # Wrapping is the terminal's: what is printed here is there to be copied.
+        self._console.print(line, soft_wrap=True)
 
 
-def _table(rows: Rows, headers: Sequence[str]) -> Table:
+def _table(rows: Rows, headers: Sequence[str], *, for_terminal: bool) -> Table:
     title = Text(escaped(rows.title)) if rows.title else None
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    lines = box.SIMPLE_HEAD if for_terminal else None
+    padding = (0, 1) if for_terminal else (0, 3, 0, 0)
+    table = Table(box=lines, title=title, title_justify="left", title_style="bold", pad_edge=False, padding=padding)
     for index, header in enumerate(headers):
         numbers = bool(rows.rows) and all(isinstance(row[index], int | float | None) for row in rows.rows)
         table.add_column(Text(header), justify="right" if numbers else "left", overflow="fold")
-    names = list(rows.headers)
     for row in rows.rows:
-        cells = zip(names, row, strict=True)
-        table.add_row(*(Text(_counted(value) if name in rows.counts else shown(value)) for name, value in cells))
+        table.add_row(*map(Text, _cells(rows, row)))
     return table
+
+
+def _cells(rows: Rows, row: Sequence[object]) -> list[str]:
+    cells = zip(rows.headers, row, strict=True)
+    return [_counted(value) if name in rows.counts else shown(value) for name, value in cells]
 
 
 def _counted(value: object) -> str:
@@ -166,6 +218,10 @@ class JsonOutput(Output):
                 for name, section in sections.items()
             }
         )
+
+    def screen(self, lines: Sequence[str], document: object) -> None:
+        """Print the value."""
+        _print_json(json_value(document))
 
 
 def output_for(output_format: OutputFormat) -> Output:

@@ -5,16 +5,19 @@ What ends transactions is in ``txntable.cli.transaction_ending``.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import astuple
 from typing import Annotated
 
 import typer
 
 from txntable.admin.admin import Admin
+from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction
 from txntable.admin.transaction_listing import HangingTransaction, TransactionDescription
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
 from txntable.cli.output import Rows, camel_headers, note
+from txntable.cli.status import WAITS_FOR
 from txntable.cli.transaction_ending import abort, fence
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
@@ -25,7 +28,8 @@ application = typer.Typer(
 )
 
 LIST_HEADERS = camel_headers(
-    "transactional_id producer_id transaction_state producer_epoch last_outcome last_batch_id last_position"
+    "transactional_id producer_id transaction_state producer_epoch transaction_duration_ms transaction_timeout_ms"
+    " held_back_records last_outcome last_batch_id last_position"
 )
 PRODUCER_HEADERS = camel_headers(
     "producer_id producer_epoch latest_coordinator_epoch last_sequence last_timestamp current_transaction_start_offset"
@@ -34,12 +38,6 @@ HANGING_HEADERS = camel_headers(
     "topic partition producer_id producer_epoch coordinator_epoch start_offset last_timestamp duration_min"
     " transactional_id status"
 ) | {"duration_min": "Duration(min)"}
-WAITS_FOR = {
-    TransactionState.ONGOING: "its producer, or its timeout",
-    TransactionState.PREPARED: "the holder of its token",
-    TransactionState.PREPARE_COMMIT: "completion: it is decided",
-    TransactionState.PREPARE_ABORT: "completion: it is decided",
-}
 _MS_PER_MINUTE = 60_000
 
 
@@ -60,26 +58,43 @@ def list_transactions(
         typer.Option("--transactional-id-pattern", metavar="REGEX", help="Only ids that it matches as a whole."),
     ] = None,
 ) -> None:
-    """List transactional ids: who may act now, the state, and how the last transaction ended; PREPARED first."""
-    rows = (
-        connection.open()
-        .admin()
-        .list_transactions(
-            states=state, producer_ids=producer_id, duration_ms=duration_filter, pattern=transactional_id_pattern
-        )
+    """List transactional ids: who may act now, the state, and how the last transaction ended; PREPARED first.
+
+    Of a transaction under way: for how long, its timeout, and how many committed records wait behind it.
+    """
+    admin = connection.open().admin()
+    rows = admin.list_transactions(
+        states=state, producer_ids=producer_id, duration_ms=duration_filter, pattern=transactional_id_pattern
     )
+    under_way = [row for row in rows if row.state.is_open or row.state.is_decided]
+    described = admin.describe_transactions([row.transactional_id for row in under_way])
+    blocking = _blocking(admin, {topic.name for row in under_way for topic in row.topics.values()})
     # Nothing but its token ends a prepared transaction: it may hold readers back for ever.
     shown = sorted(rows, key=lambda row: row.state is not TransactionState.PREPARED)
-    connection.output.rows(Rows(LIST_HEADERS, [_summary(row) for row in shown]))
+    connection.output.rows(Rows(LIST_HEADERS, [_summary(row, described, blocking) for row in shown]))
 
 
-def _summary(row: TransactionMetadata) -> tuple[object, ...]:
-    decision = row.decision
+def _blocking(admin: Admin, topics: Collection[str]) -> dict[str, BlockingTransaction]:
+    """Return by transactional id what holds readers back in topics, of those that are still there."""
+    names = sorted(set(topics).intersection(admin.list_topics())) if topics else []
+    found = admin.find_blocking_transactions(names) if names else []
+    return {one.transactional_id: one for one in found if one.transactional_id is not None and one.state is not None}
+
+
+def _summary(
+    row: TransactionMetadata,
+    described: Mapping[str, TransactionDescription],
+    blocking: Mapping[str, BlockingTransaction],
+) -> tuple[object, ...]:
+    decision, found, held = row.decision, described.get(row.transactional_id), blocking.get(row.transactional_id)
     return (
         row.transactional_id,
         row.producer_id,
         row.state.value,
         row.producer_epoch,
+        None if found is None else found.duration_ms,
+        row.timeout_ms,
+        None if held is None else held.committed_records,
         None if decision is None else decision.outcome.value,
         None if decision is None else decision.batch_id,
         None if decision is None else decision.position,
@@ -89,12 +104,14 @@ def _summary(row: TransactionMetadata) -> tuple[object, ...]:
 def describe(
     connection: Connection, transactional_id: Annotated[str, typer.Argument(help="The transactional id.")]
 ) -> None:
-    """Describe one transactional id: its state, timeout, and the partitions of its transaction."""
-    described = connection.open().admin().describe_transactions([transactional_id])
-    connection.output.facts(_facts(described[transactional_id]))
+    """Describe one transactional id: its state, timeout, the partitions of its transaction, and what it holds back."""
+    admin = connection.open().admin()
+    found = admin.describe_transactions([transactional_id])[transactional_id]
+    blocking = _blocking(admin, {partition.topic for partition in found.topic_partitions})
+    connection.output.facts(_facts(found, blocking.get(transactional_id)))
 
 
-def _facts(found: TransactionDescription) -> dict[str, object]:
+def _facts(found: TransactionDescription, held: BlockingTransaction | None) -> dict[str, object]:
     decision = found.decision
     return {
         "transactional_id": found.transactional_id,
@@ -108,6 +125,9 @@ def _facts(found: TransactionDescription) -> dict[str, object]:
         "groups": list(found.groups),
         "current_transaction_start_position": found.started_position,
         "waits_for": WAITS_FOR.get(found.state),
+        "held_back_partitions": [] if held is None else [_held(each) for each in held.partitions],
+        "held_back_records": 0 if held is None else held.committed_records,
+        "held_back_groups": [] if held is None else list(held.groups),
         "token": found.token,
         "last_epoch": None if decision is None else decision.epoch,
         "last_outcome": None if decision is None else decision.outcome.value,
@@ -115,6 +135,11 @@ def _facts(found: TransactionDescription) -> dict[str, object]:
         "last_position": None if decision is None else decision.position,
         "coordinator_epoch": found.coordinator_epoch,
     }
+
+
+def _held(each: BlockedPartition) -> str:
+    topic, partition = each.topic_partition
+    return f"{topic}-{partition}"
 
 
 def describe_producers(
@@ -167,6 +192,8 @@ def _hanging(one: HangingTransaction) -> tuple[object, ...]:
 
 
 def _note_what_waits(admin: Admin) -> None:
+    if admin.list_transactions(states=[state for state in TransactionState if state.is_open]):
+        note("what is open and will end by itself is not listed: `txntable status` shows it")
     decided = admin.list_transactions(states=[state for state in TransactionState if state.is_decided])
     if decided:
         note(

@@ -11,6 +11,7 @@ from txntable.admin.restoration import Restoration
 from txntable.admin.warehouse_admin import meanings
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
 from txntable.cli.output import Rows, camel_headers, instant_text, note, note_dry_run, tell
+from txntable.errors import WarehouseAlreadyExistsError
 from txntable.format.warehouse_settings import numbers_from_text, settings_from_text
 from txntable.warehouse.warehouse import Warehouse
 
@@ -38,9 +39,12 @@ def create(
 ) -> None:
     """Create a warehouse; the store must pass the probe of its put-if-absent."""
     settings = settings_from_text(named_values(config or (), "--config"))
-    _describe(
-        connection, Warehouse.create(connection.url, connection.storage_options, exist_ok=exist_ok, settings=settings)
-    )
+    try:
+        made = Warehouse.create(connection.url, connection.storage_options, exist_ok=exist_ok, settings=settings)
+    except WarehouseAlreadyExistsError as error:
+        error.add_note("(--exist-ok)")
+        raise
+    _describe(connection, made)
 
 
 def describe(connection: Connection) -> None:

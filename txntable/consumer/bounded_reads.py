@@ -6,6 +6,7 @@ failed is done again.  Its commit counts only while the group still stands there
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
@@ -122,6 +123,22 @@ class BoundedReads:
             RangeStart(committed[partition]),
         )
         self._readings.took(partition, reading)
+
+
+def refuse_unnamed(given: Sequence[object]) -> None:
+    """Refuse arguments of a poll that are given without their names.
+
+    Kafka's Python clients disagree: to one of them a number is seconds, to another one milliseconds.
+
+    Raises
+    ------
+    InvalidRequestError
+        There are any.
+    """
+    if given:
+        raise InvalidRequestError(
+            "say the unit of the timeout: poll(timeout_ms=1_000) waits for up to a second", given=shown(given[0])
+        )
 
 
 def check_timeout(timeout_ms: float) -> None:

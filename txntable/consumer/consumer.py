@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Concatenate, Never, ParamSpec, TypeVar, overload
 
 import pyarrow as pa
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
-from txntable.consumer.bounded_reads import BoundedReads
+from txntable.consumer.bounded_reads import BoundedReads, refuse_unnamed
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch, records_of
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.group_session import GroupSession
-from txntable.consumer.offset_commits import OffsetCommits
+from txntable.consumer.offset_commits import OffsetCommits, OnCommit
 from txntable.consumer.offset_queries import OffsetQueries
 from txntable.consumer.polls import EVERYTHING, Polls
-from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
+from txntable.consumer.rebalance_listener import Callables, ConsumerRebalanceListener, OnPartitions
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import IllegalStateError, TxnTableError
-from txntable.format.records import TopicPartition
+from txntable.format.records import TopicPartition, named_partitions
 from txntable.groups.group_client import GroupClient
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
 from txntable.runtime.one_process import OfOneProcess
@@ -115,12 +115,15 @@ class Consumer(OfOneProcess):
         self._partitions.assign(partitions)
 
     @alone
-    def subscribe(
+    def subscribe(  # noqa: PLR0913  Kafka's listener, and its callbacks one by one
         self,
         topics: Sequence[str] = (),
         *,
         pattern: str | None = None,
         listener: ConsumerRebalanceListener | None = None,
+        on_assign: OnPartitions | None = None,
+        on_revoke: OnPartitions | None = None,
+        on_lost: OnPartitions | None = None,
     ) -> None:
         """Subscribe to these topics, including partitions added later; replaces the current subscription.
 
@@ -135,6 +138,9 @@ class Consumer(OfOneProcess):
             ``metadata_max_age_ms``.
         listener : ConsumerRebalanceListener, optional
             Is told which partitions are assigned and revoked.
+        on_assign, on_revoke, on_lost : callable, optional
+            Instead of a listener: (consumer, list of partitions).  Without `on_lost`, `on_revoke` is told of lost
+            partitions too.
 
         Raises
         ------
@@ -143,9 +149,11 @@ class Consumer(OfOneProcess):
         IllegalStateError
             Partitions are assigned: unsubscribe first.
         InvalidRequestError, InvalidTopicError, InvalidRegularExpressionError
-            The topics are not a list of topic names, the pattern is not valid, or both are given.
+            The topics are not a list of topic names, the pattern is not valid, or both are given; a listener and
+            callables are.
         """
-        self._session.subscribe(topics, pattern, listener)
+        calls = Callables(on_assign, on_revoke, on_lost)
+        self._session.subscribe(topics, pattern, calls.listener(self, listener))
 
     @alone
     def unsubscribe(self) -> None:
@@ -160,14 +168,34 @@ class Consumer(OfOneProcess):
         """Return the subscribed topics; empty if partitions were assigned by :meth:`assign`."""
         return set(self._partitions.subscription.topics)
 
+    @alone
+    def topics(self) -> set[str]:
+        """Return the names of all topics of the warehouse."""
+        return self._queries.topics()
+
+    @alone
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        """Return the partitions of a topic, which need not be assigned.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        return self._queries.partitions_for_topic(topic)
+
     # -- reading ----------------------------------------------------------------------------
 
     @alone
-    def poll(self, timeout_ms: float = 0, max_records: int | None = None) -> dict[TopicPartition, list[ConsumerRecord]]:
+    def poll(
+        self, *unnamed: Never, timeout_ms: float = 0, max_records: int | None = None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Return the next records of each partition, in offset order.
 
         Parameters
         ----------
+        *unnamed
+            Refused: to some of Kafka's Python clients ``poll(1)`` is a second, to others a millisecond.
         timeout_ms : float
             How long to wait for records if there are none, in ms; 0: check once.
         max_records : int, optional
@@ -180,6 +208,8 @@ class Consumer(OfOneProcess):
 
         Raises
         ------
+        InvalidRequestError
+            An argument is not named, or no number that fits.
         IllegalStateError
             Nothing is assigned or subscribed to; the consumer is closed, or in use by another thread.
         OffsetOutOfRangeError
@@ -196,13 +226,14 @@ class Consumer(OfOneProcess):
             Only with a timeout of 0: call again; no record is lost.  With a longer timeout the call retries, as
             Kafka's consumer does; at its end nothing is returned and a warning is logged.
         """
+        refuse_unnamed(unnamed)
         limit = self.config.max_poll_records if max_records is None else max_records
         self._partitions.give_back()
         return self._polls.poll(timeout_ms, limit, records_of)
 
     @alone
     def poll_batches(
-        self, timeout_ms: float = 0, max_records: int | None = None
+        self, *unnamed: Never, timeout_ms: float = 0, max_records: int | None = None
     ) -> dict[TopicPartition, pa.RecordBatch]:
         """Return the next records of each partition as columns.
 
@@ -211,11 +242,12 @@ class Consumer(OfOneProcess):
 
         Parameters
         ----------
-        timeout_ms : float
+        *unnamed, timeout_ms
             See :meth:`poll`.
         max_records : int, optional
             The maximum number of records; default: as many as fit into ``fetch_max_bytes``.
         """
+        refuse_unnamed(unnamed)
         self._partitions.give_back()
         return self._polls.poll(timeout_ms, EVERYTHING if max_records is None else max_records, one_batch)
 
@@ -328,21 +360,21 @@ class Consumer(OfOneProcess):
         self._partitions.seek(partition, offset)
 
     @alone
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+    def seek_to_beginning(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Read partitions from the log start; default: all assigned ones.  Raises as :meth:`seek`."""
-        self._partitions.seek_to(AutoOffsetReset.EARLIEST, partitions)
+        self._partitions.seek_to(AutoOffsetReset.EARLIEST, named_partitions(partitions))
 
     @alone
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
+    def seek_to_end(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Read partitions from the end, which the next poll or :meth:`position` determines.
 
         The end is the last stable offset, or at ``read_uncommitted`` the high watermark.  Default: all assigned
         partitions.  Raises as :meth:`seek`.
         """
-        self._partitions.seek_to(AutoOffsetReset.LATEST, partitions)
+        self._partitions.seek_to(AutoOffsetReset.LATEST, named_partitions(partitions))
 
     @alone
-    def seek_to_committed(self, *partitions: TopicPartition) -> None:
+    def seek_to_committed(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Read partitions from the group's committed offsets, so that what an aborted transaction had read comes again.
 
         Default: all assigned partitions.  The next poll or :meth:`position` looks up the offsets.
@@ -352,11 +384,29 @@ class Consumer(OfOneProcess):
         IllegalStateError
             A partition is not assigned, or the consumer has no group.
         """
-        self._commits.seek_to_committed(partitions)
+        self._commits.seek_to_committed(named_partitions(partitions))
+
+    @overload
+    @alone
+    def position(self, partitions: TopicPartition) -> int: ...
+
+    @overload
+    @alone
+    def position(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
 
     @alone
-    def position(self, partition: TopicPartition) -> int:
+    def position(self, partitions: TopicPartition | Iterable[TopicPartition]) -> int | dict[TopicPartition, int]:
         """Return the offset of the next record to read, looking it up if necessary.
+
+        Parameters
+        ----------
+        partitions : TopicPartition or iterable of TopicPartition
+            One, or several; they must be assigned.
+
+        Returns
+        -------
+        int or dict of TopicPartition to int
+            Of one partition its offset; of several a dict, in their order.
 
         Raises
         ------
@@ -367,7 +417,8 @@ class Consumer(OfOneProcess):
         OffsetOutOfRangeError
             There is no offset yet, and ``auto_offset_reset`` is ``none``: seek.
         """
-        return self._session.position(partition)
+        found = {each: self._session.position(each) for each in named_partitions([partitions])}
+        return found[partitions] if isinstance(partitions, tuple) and partitions in found else found
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset of each assigned partition, as far as it is known; makes no request.
@@ -378,14 +429,14 @@ class Consumer(OfOneProcess):
         return self._partitions.positions()
 
     @alone
-    def pause(self, *partitions: TopicPartition) -> None:
+    def pause(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Return no records from these partitions until they are resumed; raises as :meth:`seek`."""
-        self._partitions.pause(partitions, paused=True)
+        self._partitions.pause(named_partitions(partitions), paused=True)
 
     @alone
-    def resume(self, *partitions: TopicPartition) -> None:
+    def resume(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Return records from these partitions again; raises as :meth:`seek`."""
-        self._partitions.pause(partitions, paused=False)
+        self._partitions.pause(named_partitions(partitions), paused=False)
 
     def paused(self) -> set[TopicPartition]:
         """Return the partitions that are paused."""
@@ -411,6 +462,25 @@ class Consumer(OfOneProcess):
         Raises as :meth:`beginning_offsets`.
         """
         return {partition: bounds.end for partition, bounds in self._queries.bounds(partitions).items()}
+
+    @alone
+    def get_watermark_offsets(self, partition: TopicPartition) -> tuple[int, int]:
+        """Return the log start offset and the high watermark of a partition, as they are now, at either level.
+
+        Committed reading ends at :meth:`last_stable_offset`.  Raises as :meth:`beginning_offsets`.
+        """
+        (bounds,) = self._queries.bounds([partition]).values()
+        return bounds.start, bounds.high_watermark
+
+    def highwater(self, partition: TopicPartition) -> int:
+        """Return the high watermark of an assigned partition as of the last poll; makes no request.
+
+        Raises
+        ------
+        IllegalStateError
+            The partition is not assigned.
+        """
+        return self._queries.known_bounds(partition).high_watermark
 
     @alone
     def last_stable_offset(self, partition: TopicPartition) -> int:
@@ -481,18 +551,52 @@ class Consumer(OfOneProcess):
         self._commits.commit(offsets)
 
     @alone
-    def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        callback: OnCommit | None = None,
+    ) -> None:
+        """Commit as :meth:`commit` does, and tell the outcome to a callback: it is called before this returns.
+
+        Nothing is left for later: when this returns, the offsets are durable or the callback has the error.
+
+        Parameters
+        ----------
+        offsets : Mapping of TopicPartition to OffsetAndMetadata or int, optional
+            See :meth:`commit`.
+        callback : callable, optional
+            (`offsets` as given, error or ``None``); without one, an error is logged.
+
+        Raises
+        ------
+        IllegalStateError, OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
+            As :meth:`commit`: the call itself is wrong.
+        """
+        self._commits.commit_told(offsets, callback)
+
+    @overload
+    @alone
+    def committed(self, partitions: TopicPartition) -> OffsetAndMetadata | None: ...
+
+    @overload
+    @alone
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
+
+    @alone
+    def committed(
+        self, partitions: TopicPartition | Iterable[TopicPartition]
+    ) -> OffsetAndMetadata | dict[TopicPartition, OffsetAndMetadata | None] | None:
         """Return the group's committed offsets; waits for transactions with pending offsets.
 
         Parameters
         ----------
-        partitions : sequence of TopicPartition
-            They need not be assigned.
+        partitions : TopicPartition or iterable of TopicPartition
+            One, or several; they need not be assigned.
 
         Returns
         -------
-        dict of TopicPartition to OffsetAndMetadata or None
-            ``None`` if nothing is committed.
+        OffsetAndMetadata or None, or dict of TopicPartition to these
+            ``None`` if nothing is committed.  Of one partition its own; of several a dict.
 
         Raises
         ------
@@ -503,7 +607,8 @@ class Consumer(OfOneProcess):
         IllegalStateError
             The consumer has no group, or is closed.
         """
-        return self._commits.committed(partitions)
+        found = self._commits.committed(named_partitions([partitions]))
+        return found[partitions] if isinstance(partitions, tuple) and partitions in found else found
 
     @alone
     def group_metadata(self) -> GroupMetadata:
@@ -518,6 +623,8 @@ class Consumer(OfOneProcess):
             The consumer has no group, or is closed.
         """
         return self._commits.group_metadata()
+
+    consumer_group_metadata = group_metadata
 
     @alone
     def offsets_to_send(self) -> GroupCommit:

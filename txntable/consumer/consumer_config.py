@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypedDict
+from typing import Any, NoReturn, TypedDict, cast
 
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.coordinator.assignors import DEFAULT_ASSIGNORS, assignors_of
@@ -19,6 +19,7 @@ from txntable.errors import (
     UnsupportedAssignorError,
 )
 from txntable.format.isolation import IsolationLevel, isolation_level
+from txntable.format.kafka_settings import check_known, given_twice, kafka_settings
 from txntable.groups.member_config import (
     DEFAULT_HEARTBEAT_INTERVAL_MS,
     DEFAULT_MAX_POLL_INTERVAL_MS,
@@ -60,6 +61,37 @@ class ConsumerSettings(TypedDict, total=False):
     default_api_timeout_ms: int
     metadata_max_age_ms: int
     background_heartbeat: bool
+
+
+SETTINGS: Mapping[str, type] = {
+    **dict.fromkeys(ConsumerSettings.__annotations__, object),
+    **dict.fromkeys((*_COUNTS, *_TIMES, *_TIMES_FROM_0, "consumer_timeout_ms", "session_timeout_ms"), int),
+    **dict.fromkeys(("enable_auto_commit", "prefetch", "background_heartbeat"), bool),
+    "partition_assignment_strategy": tuple,
+}
+"""What users set, and what text of it is read as."""
+
+
+def merged_settings(given: Mapping[str, object] | None, named: ConsumerSettings) -> ConsumerSettings:
+    """Return the settings of one of Kafka's configuration dictionaries with those that are given by name.
+
+    Parameters
+    ----------
+    given : Mapping of str to object, optional
+        See :func:`txntable.format.kafka_settings.kafka_settings`.
+    named : ConsumerSettings
+        What is given by name.
+
+    Raises
+    ------
+    InvalidConfigError
+        A setting is unknown, or given in both ways.
+    """
+    check_known(named, SETTINGS)
+    found = {} if given is None else kafka_settings(given, SETTINGS)
+    if twice := found.keys() & named.keys():
+        raise given_twice(twice)
+    return cast(ConsumerSettings, {**found, **named})
 
 
 def no_dataframes(*_: Any) -> NoReturn:

@@ -60,6 +60,11 @@ class ConsumerRecord:
     row: dict[str, Any]
     commit: int | None
 
+    @property
+    def timestamp(self) -> int:
+        """The same as :attr:`timestamp_ms`, under the name that kafka-python gives it."""
+        return self.timestamp_ms
+
 
 def records_of(partition: TopicPartition, batches: Sequence[pa.RecordBatch]) -> list[ConsumerRecord]:
     """Return the records of batches in their order.

@@ -7,20 +7,25 @@ of the positions, and so of what is owned now; everything else of what was hande
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.readings import Reading
+from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.offset_request import NewOffset
-from txntable.errors import IllegalStateError, TxnTableError
+from txntable.errors import IllegalStateError, InvalidCallError, InvalidRequestError, TxnTableError
 from txntable.format.records import TopicPartition, checked_partitions
 from txntable.groups.group_client import GroupClient
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
 
 logger = logging.getLogger(__name__)
+
+OnCommit: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata | int] | None, TxnTableError | None], object]
+"""What is called with the offsets as they were given, and with the error that there was."""
 
 
 class OffsetCommits:
@@ -57,6 +62,27 @@ class OffsetCommits:
             read = [TopicPartition(*partition) for partition in new]
         self._commit(GroupCommit(group, new, self._readings.metadata(self._place.metadata, read)))
         self._place.polled()
+
+    def commit_told(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None, callback: OnCommit | None
+    ) -> None:
+        """Commit, and tell a callback how it went; a call that is wrong is refused as any other."""
+        if callback is not None and not callable(callback):
+            raise InvalidRequestError(
+                "the callback of a commit is called with the offsets and an error or None; give a callable",
+                callback=shown(callback),
+            )
+        failure: TxnTableError | None = None
+        try:
+            self.commit(offsets)
+        except InvalidCallError:
+            raise
+        except TxnTableError as error:
+            failure = error
+        if callback is not None:
+            callback(offsets, failure)
+        elif failure is not None:
+            logger.warning("a commit without a callback failed: %s", failure)
 
     def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return what the group has committed of any partitions."""

@@ -7,13 +7,14 @@ marker or a record that is not shown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.consumer_record import OffsetAndTimestamp
 from txntable.consumer.followed_topic import FollowedTopic
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import check_number
-from txntable.errors import InvalidRequestError
+from txntable.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from txntable.format.records import TopicPartition, checked_partitions
 from txntable.partition.topic_view import Bounds
 from txntable.snapshot.offset_lookup import first_offset_at
@@ -54,6 +55,26 @@ class OffsetQueries:
             return None
         topic, number = partition
         return max(0, self._partitions.topics[topic].bounds(number).end - offset)
+
+    def known_bounds(self, partition: TopicPartition) -> Bounds:
+        """Return the bounds of an assigned partition as the last poll knew them."""
+        self._partitions.subscription.of(partition)
+        topic, number = partition
+        return self._partitions.topics[topic].bounds(number)
+
+    def topics(self) -> set[str]:
+        """Return the names of the topics that there are now."""
+        found = set()
+        for name in self._partitions.topic_names():
+            # A folder of a deleted topic is none.
+            with suppress(UnknownTopicOrPartitionError):
+                self._partitions.looked_at(name)
+                found.add(name)
+        return found
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        """Return the partitions that a topic has now."""
+        return set(range(self._partitions.looked_at(topic).view.settings.partitions))
 
     def _topics_now(self, partitions: Sequence[TopicPartition]) -> dict[str, FollowedTopic]:
         """Return the topics of partitions as they are now; those that are not read are looked at for once."""

@@ -238,6 +238,21 @@ def _is_header(pair: object) -> bool:
     )
 
 
+def named_partitions(given: Sequence[TopicPartition | Iterable[TopicPartition]]) -> list[TopicPartition]:
+    """Return the partitions that a call names one by one, in lists, or both: Kafka's clients have either.
+
+    Raises
+    ------
+    InvalidRequestError
+        One of them is neither a partition nor a list of partitions.
+    """
+    found: list[TopicPartition] = []
+    for each in given:
+        is_one = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str)
+        found += checked_partitions([each] if is_one else each)  # type: ignore[arg-type, list-item]
+    return list(dict.fromkeys(found))
+
+
 def checked_partitions(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     """Return partitions as such, each once.
 

@@ -187,7 +187,7 @@ class RecordAccumulator:
     def _check_size(self, size: int) -> None:
         if size > self._largest_record:
             raise RecordTooLargeError(
-                "the record is too large; make it smaller, or raise the producer's max_request_size and the "
+                "the record is too large; make it smaller, or raise the producer's max.request.size and the "
                 "topic's max.message.bytes",
                 topic=self.settings.name,
                 size=size,

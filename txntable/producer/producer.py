@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -29,11 +29,12 @@ from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_of
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.client_state import Call, ClientState
 from txntable.producer.coordinator_client import CoordinatorClient, Ending
-from txntable.producer.producer_config import ProducerConfig, check_identity
+from txntable.producer.producer_config import ProducerConfig, check_identity, timeout_ms_of
 from txntable.producer.record_sender import KafkaRecord, RecordSender
 from txntable.producer.transaction import Transaction
 from txntable.runtime.one_process import OfOneProcess
 from txntable.segments.segment import SegmentPlan, StagedSegment
+from txntable.storage.retries import LEAST_BUDGET_MS, ending_within
 from txntable.topics.topic_log import TopicLog
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Producer(OfOneProcess):
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
         self.config = config
-        self._clock, self._coordinator = context.clock, coordinator
+        self._clock, self._coordinator, self._environment = context.clock, coordinator, context.environment
         self._sender = RecordSender(config, context, coordinator)
         self._status, self._outbox, self.lock = self._sender.status, self._sender.outbox, self._sender.lock
         self._batch_id: BatchId | None = None
@@ -173,8 +174,14 @@ class Producer(OfOneProcess):
         self._sender.spoil(error)
 
     @in_turn
-    def flush(self) -> None:
+    def flush(self, timeout: float | None = None) -> None:
         """Upload and append buffered records.  Outside a transaction they are visible when this returns.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            For how long a store that does not answer is asked again, in *seconds*, as in all of Kafka's Python
+            clients; at least a second.  Default: the storage option ``retry_timeout``.
 
         Raises
         ------
@@ -183,7 +190,8 @@ class Producer(OfOneProcess):
         TxnTableError
             Any other refusal: inside a transaction, abort.
         """
-        self._sender.flush()
+        with self._ending_within(timeout):
+            self._sender.flush()
 
     @in_turn
     def stage(
@@ -201,14 +209,20 @@ class Producer(OfOneProcess):
         """Return the logs of a topic."""
         return self._outbox.topic_log(topic)
 
+    def partitions_for(self, topic: str) -> set[int]:
+        """Return the partitions of a topic; raises :class:`UnknownTopicOrPartitionError` if there is none."""
+        return set(range(self.topic_log(topic).settings().partitions))
+
     # -- transactions -----------------------------------------------------------------------
 
     @in_turn
-    def init_transactions(self, *, keep_prepared: bool = False) -> None:
+    def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
         """Acquire the transactional id: fence its previous holder and abort what that left open.
 
         Parameters
         ----------
+        timeout : float, optional
+            See :meth:`flush`.
         keep_prepared : bool
             Whether to take over a prepared transaction, to be ended by :meth:`complete_transaction`.
 
@@ -225,7 +239,8 @@ class Producer(OfOneProcess):
         """
         transactional_id = self._transactional_id(Call.INIT)
         self._status.check(Call.INIT)
-        self._token = self._take(transactional_id, keep_prepared=keep_prepared)
+        with self._ending_within(timeout):
+            self._token = self._take(transactional_id, keep_prepared=keep_prepared)
         self._took_over = self._token is not None
         self._status.reach(ClientState.PREPARED_TRANSACTION if self._took_over else ClientState.READY)
 
@@ -379,8 +394,13 @@ class Producer(OfOneProcess):
             self._status.guard(lambda: self._sender.send_offsets(offsets, transactional_id))
 
     @in_turn
-    def commit_transaction(self) -> None:
+    def commit_transaction(self, timeout: float | None = None) -> None:
         """Commit: everything sent since begin becomes visible, or nothing does.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            See :meth:`flush`.
 
         Raises
         ------
@@ -395,15 +415,21 @@ class Producer(OfOneProcess):
         """
         self._transactional_id(Call.COMMIT)
         self._status.check(Call.COMMIT)
-        if not self._outbox.is_empty and self._status.state is ClientState.IN_TRANSACTION:
-            # Still in the transaction: an append of unknown outcome leads to abort, never to a commit asked again.
-            self._status.guard(self._sender.carry_waiting)
-        self._status.enter(Call.COMMIT)
-        self._end(Outcome.COMMIT)
+        with self._ending_within(timeout):
+            if not self._outbox.is_empty and self._status.state is ClientState.IN_TRANSACTION:
+                # Still in the transaction: an append of unknown outcome leads to abort, never to a commit asked again.
+                self._status.guard(self._sender.carry_waiting)
+            self._status.enter(Call.COMMIT)
+            self._end(Outcome.COMMIT)
 
     @in_turn
-    def abort_transaction(self) -> None:
+    def abort_transaction(self, timeout: float | None = None) -> None:
         """Abort: nothing sent since begin is ever visible.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            See :meth:`flush`.
 
         Raises
         ------
@@ -413,8 +439,9 @@ class Producer(OfOneProcess):
             The store cannot be reached: call again.
         """
         self._transactional_id(Call.ABORT)
-        self._status.enter(Call.ABORT)
-        self._end(Outcome.ABORT)
+        with self._ending_within(timeout):
+            self._status.enter(Call.ABORT)
+            self._end(Outcome.ABORT)
 
     @in_turn
     def prepare_transaction(self) -> str:
@@ -570,6 +597,12 @@ class Producer(OfOneProcess):
         if self.config.transactional_id is not None:
             self._coordinator.try_record(self.config.transactional_id)
         self._sender.shut()
+
+    def _ending_within(self, timeout: float | None) -> AbstractContextManager[None]:
+        """Return what bounds the attempts of a call; ``None``: only the store's own options do."""
+        if timeout is None:
+            return nullcontext()
+        return ending_within(self._environment, max(timeout_ms_of(timeout), LEAST_BUDGET_MS))
 
     def _transactional_id(self, call: Call) -> str:
         if self.config.transactional_id is None:

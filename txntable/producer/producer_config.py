@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from txntable.coordinator.error_kinds import shown
-from txntable.coordinator.row_json import check_name, check_number
+from txntable.coordinator.row_json import LARGEST_NUMBER, check_name, check_number
 from txntable.errors import InvalidConfigError, InvalidRequestError
+from txntable.format.kafka_settings import given_twice, kafka_settings
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.partitioner import PARTITIONERS, Partitioner
 
@@ -116,6 +117,43 @@ class ProducerConfig:
             )
 
 
+SETTINGS: Mapping[str, type] = {
+    "transactional_id": object,
+    "transaction_timeout_ms": int,
+    "enable_idempotence": bool,
+    "linger_ms": int,
+    "batch_size": int,
+    "max_request_size": int,
+    "partitioner": object,
+    "partitioner_ignore_keys": bool,
+    "compression_type": object,
+}
+"""What users set, and what text of it is read as."""
+
+
+def with_kafka_settings(config: ProducerConfig, given: Mapping[str, object]) -> ProducerConfig:
+    """Return a config with the settings of one of Kafka's configuration dictionaries.
+
+    Parameters
+    ----------
+    config : ProducerConfig
+        With what was said by name.
+    given : Mapping of str to object
+        See :func:`txntable.format.kafka_settings.kafka_settings`.
+
+    Raises
+    ------
+    InvalidConfigError
+        A setting is unknown, out of its bounds, or said in both places.
+    """
+    settings: dict[str, Any] = kafka_settings(given, SETTINGS)
+    plain = ProducerConfig(None, DEFAULT_TRANSACTION_TIMEOUT_MS, True, config.write_dataframe)
+    twice = [name for name, value in settings.items() if getattr(config, name) not in (getattr(plain, name), value)]
+    if twice:
+        raise given_twice(twice)
+    return replace(config, **settings)
+
+
 def check_identity(identity: object) -> None:
     """Refuse what is no identity of a producer.
 
@@ -128,6 +166,24 @@ def check_identity(identity: object) -> None:
         raise InvalidRequestError("an identity must be a ProducerEpoch; pass that of the other producer")
     check_number(identity.producer_id, "a producer id")
     check_number(identity.epoch, "a producer epoch")
+
+
+def timeout_ms_of(timeout: object) -> float:
+    """Return a timeout that is given in seconds, in ms.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no number of at least 0.
+    """
+    fits = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not fits or not 0 <= timeout * 1_000 <= LARGEST_NUMBER:  # type: ignore[operator]
+        raise InvalidRequestError(
+            "a producer's timeout is a number of seconds from 0 on; leave it out to wait as long as the store's options"
+            " say",
+            timeout=shown(timeout),
+        )
+    return timeout * 1_000  # type: ignore[operator]
 
 
 def _check_int(setting: str, value: object, lowest: int, highest: int) -> None:

@@ -244,7 +244,7 @@ def as_of(text: str) -> int | dt.datetime:
         return int(text) if text.isdecimal() else dt.datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidRequestError(
-            "as_of is a position, or a time with a zone such as 2026-11-20T12:00:00Z", as_of=shown(text)
+            "a snapshot is as of a position, or of a time with its zone such as 2026-11-20T12:00:00Z", as_of=shown(text)
         ) from error
 
 
@@ -262,7 +262,9 @@ def _position(transactions: TransactionLog, head: int, as_of: int | dt.datetime)
 
 def _position_at(transactions: TransactionLog, head: int, moment: dt.datetime) -> int:
     if moment.tzinfo is None:
-        raise InvalidRequestError("as_of needs a time zone: a Z at its end, or tzinfo=", as_of=moment.isoformat())
+        raise InvalidRequestError(
+            "the time of a snapshot needs its zone: a Z at its end, or a tzinfo", as_of=moment.isoformat()
+        )
     time_ms = (moment - _EPOCH) // _MILLISECOND
     now_ms = transactions.context.clock.now_ms()
     if time_ms > now_ms:

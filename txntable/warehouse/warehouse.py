@@ -184,7 +184,7 @@ class Warehouse(OfOneProcess):
 
     def producer(  # noqa: PLR0913  Kafka's settings, by name
         self,
-        transactional_id: str | None = None,
+        transactional_id: str | Mapping[str, object] | None = None,
         *,
         transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS,
         enable_idempotence: bool = True,
@@ -199,8 +199,9 @@ class Warehouse(OfOneProcess):
 
         Parameters
         ----------
-        transactional_id : str, optional
-            For transactions; without it the producer is idempotent.
+        transactional_id : str or Mapping, optional
+            For transactions; without it the producer is idempotent.  In its place, one of Kafka's configuration
+            dictionaries: ``{"transactional.id": "etl", "compression.type": "zstd"}``, names with dots or underscores.
         transaction_timeout_ms : int
             Counted from the first enrolment of a transaction, by the store's time.
         enable_idempotence : bool
@@ -228,10 +229,12 @@ class Warehouse(OfOneProcess):
         Raises
         ------
         InvalidConfigError
-            A setting is out of bounds, or two settings contradict each other.
+            A setting is out of bounds, or two settings contradict each other.  A setting of Kafka's that has no
+            counterpart here: the message says what to do instead.
         """
+        given = transactional_id if isinstance(transactional_id, Mapping) else None
         config = ProducerConfig(
-            transactional_id,
+            None if isinstance(transactional_id, Mapping) else transactional_id,
             transaction_timeout_ms,
             enable_idempotence,
             self._clients.write_dataframe,
@@ -242,13 +245,15 @@ class Warehouse(OfOneProcess):
             partitioner_ignore_keys=partitioner_ignore_keys,
             compression_type=compression_type,
         )
-        return self._clients.producer(config)
+        return self._clients.producer(config, given)
 
-    def consumer(self, **settings: Unpack[ConsumerSettings]) -> Consumer:
+    def consumer(self, config: Mapping[str, object] | None = None, /, **settings: Unpack[ConsumerSettings]) -> Consumer:
         """Return a new consumer.
 
         Parameters
         ----------
+        config : Mapping, optional
+            One of Kafka's configuration dictionaries: ``{"group.id": "reports", "auto.offset.reset": "earliest"}``.
         **settings
             Kafka's, by name: ``group_id``, ``auto_offset_reset``, ``isolation_level``, ``enable_auto_commit``, …;
             :class:`~txntable.consumer.consumer_config.ConsumerConfig` lists them all with their defaults.
@@ -256,11 +261,11 @@ class Warehouse(OfOneProcess):
         Raises
         ------
         InvalidConfigError, InvalidSessionTimeoutError, UnsupportedAssignorError
-            A setting is out of bounds.
+            A setting is out of bounds, or has no counterpart here: the message says what to do instead.
         InvalidRequestError
             There is no such isolation level.
         """
-        return self._clients.consumer(settings)
+        return self._clients.consumer(config, settings)
 
     def coordinator(self, config: CoordinatorConfig | None = None) -> TransactionCoordinator:
         """Return a new coordinator job; it takes over the lease in its first round."""
@@ -515,7 +520,7 @@ def create_on(
     warehouse = open_on(store, environment, settings)
     if not created and not exist_ok:
         raise WarehouseAlreadyExistsError(
-            "a warehouse already exists here; open it, or accept it with exist_ok (--exist-ok)", url=store.spec.url
+            "a warehouse already exists here; open it, or say that it may exist", url=store.spec.url
         )
     return warehouse
 

@@ -5,17 +5,18 @@ Must not know how a warehouse is opened; what a client's settings mean is its ow
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from txntable.admin.admin import Admin
 from txntable.consumer.consumer import Consumer
-from txntable.consumer.consumer_config import ConsumerConfig, ConsumerSettings
+from txntable.consumer.consumer_config import ConsumerConfig, ConsumerSettings, merged_settings
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidConfigError
 from txntable.groups.group_client import GroupClient
 from txntable.producer.coordinator_client import CoordinatorClient
 from txntable.producer.producer import Producer
-from txntable.producer.producer_config import ProducerConfig
+from txntable.producer.producer_config import ProducerConfig, with_kafka_settings
 from txntable.spark.scan.bounded_read import dataframe_reader
 from txntable.spark.writing.batch_writer import BatchWriter, Write
 from txntable.spark.writing.transactional_write import write_dataframe
@@ -44,15 +45,17 @@ class WarehouseClients:
         warehouse = self._warehouse
         return Admin(warehouse.completer, warehouse.topic_reader, warehouse.settings())
 
-    def producer(self, config: ProducerConfig) -> Producer:
+    def producer(self, config: ProducerConfig, given: Mapping[str, object] | None) -> Producer:
         """Return a new producer."""
         warehouse = self._warehouse
+        config = config if given is None else with_kafka_settings(config, given)
         limit = warehouse.settings().transaction_max_timeout_ms
         return Producer(config, warehouse.context, CoordinatorClient(warehouse.completer, warehouse.topic_log, limit))
 
-    def consumer(self, settings: ConsumerSettings) -> Consumer:
+    def consumer(self, given: Mapping[str, object] | None, named: ConsumerSettings) -> Consumer:
         """Return a new consumer."""
         warehouse = self._warehouse
+        settings = merged_settings(given, named)
         config = ConsumerConfig(**settings, read_dataframe=dataframe_reader(warehouse.url))
         groups = GroupClient(warehouse.offsets, warehouse.completer)
         return Consumer(config, warehouse.topic_reader, warehouse.transactions, groups)

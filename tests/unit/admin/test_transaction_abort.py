@@ -250,7 +250,7 @@ def test_abort_by_place_says_that_nothing_is_open_there(site: Site, place: dict[
     opened(site.open())
     named = place if len(place) > 2 else {**place, "start_offset": 0}
 
-    with pytest.raises(InvalidTxnStateError, match="describe_producers"):
+    with pytest.raises(InvalidTxnStateError, match="producers to see all"):
         site.open().admin().abort_transaction(**named)
 
 

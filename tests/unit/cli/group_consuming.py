@@ -55,7 +55,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, polls: int, *, inside: bool
 
     def interrupted(self: Consumer, timeout_ms: float, max_records: int) -> object:
         last = next(made) == polls
-        found = None if last and not inside else poll(self, timeout_ms, max_records)
+        found = None if last and not inside else poll(self, timeout_ms=timeout_ms, max_records=max_records)
         if last:
             raise KeyboardInterrupt
         return found

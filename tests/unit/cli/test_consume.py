@@ -276,7 +276,7 @@ def test_interruption_ends_it_cleanly_after_what_was_printed(
     def interrupted(self: Consumer, timeout_ms: float, max_records: int) -> object:
         if not next(polls):
             raise KeyboardInterrupt
-        return poll(self, timeout_ms, max_records)
+        return poll(self, timeout_ms=timeout_ms, max_records=max_records)
 
     monkeypatch.setattr(Consumer, "poll", interrupted)
     runner = CliRunner(env={"TXNTABLE_WAREHOUSE": warehouse.url})

@@ -102,10 +102,10 @@ def test_partitions_that_a_topic_gets_while_it_is_followed_are_printed_from_thei
 
     def growing(self: Consumer, timeout_ms: float, max_records: int) -> object:
         if next(is_first, False):
-            assert poll(self, 0, max_records) == {}
+            assert poll(self, max_records=max_records) == {}
             warehouse.admin().create_partitions({TOPIC: 2})
             send(warehouse, "new", partition=1)
-        return poll(self, timeout_ms, max_records)
+        return poll(self, timeout_ms=timeout_ms, max_records=max_records)
 
     monkeypatch.setattr(Consumer, "poll", growing)
 
@@ -167,7 +167,7 @@ def expel_before(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, call_of_
     def expelled(self: Consumer, timeout_ms: float, max_records: int) -> object:
         if next(made) == call_of_poll:
             GroupClient(warehouse.offsets, warehouse.completer).leave(self.group_metadata())
-        return poll(self, timeout_ms, max_records)
+        return poll(self, timeout_ms=timeout_ms, max_records=max_records)
 
     monkeypatch.setattr(Consumer, "poll", expelled)
 
@@ -230,7 +230,9 @@ def test_interruption_between_two_lines_commits_the_lines_before(
 
     poll = Consumer.poll
     with monkeypatch.context() as during:
-        during.setattr(Consumer, "poll", lambda *args: {p: Interrupted(r) for p, r in poll(*args).items()})
+        during.setattr(
+            Consumer, "poll", lambda *self, **named: {p: Interrupted(r) for p, r in poll(*self, **named).items()}
+        )
         assert consume_interrupted(call) == ["one", "two"]
 
     assert committed(warehouse) == {0: 2}
@@ -247,7 +249,7 @@ def test_followed_records_are_committed_now_and_then(
 
     def noting(self: Consumer, timeout_ms: float, max_records: int) -> object:
         seen.append(committed(warehouse))
-        return poll(self, timeout_ms, max_records)
+        return poll(self, timeout_ms=timeout_ms, max_records=max_records)
 
     monkeypatch.setattr(Consumer, "poll", noting)
     runner = CliRunner(env={"TXNTABLE_WAREHOUSE": warehouse.url})
@@ -307,7 +309,7 @@ def test_silence_counts_from_the_last_record_and_a_group_looks_up_often_enough_t
 
     def noting(self: Consumer, timeout_ms: float, max_records: int) -> object:
         waits.append(timeout_ms)
-        found = poll(self, 0, max_records)
+        found = poll(self, max_records=max_records)
         site.advance_ms(3_000 if found else int(timeout_ms))
         return found
 

@@ -62,7 +62,7 @@ def test_describe_prints_kafkas_columns(call: Call, orders: Warehouse) -> None:
     result = call("groups", "describe", "--group", "g")
 
     assert result.exit_code == 0
-    headers = result.stdout.splitlines()[1].split()
+    headers = result.stdout.splitlines()[0].split()
     assert ",".join(headers) == "GROUP,TOPIC,PARTITION,CURRENT-OFFSET,LOG-END-OFFSET,LAG,CONSUMER-ID,HOST,CLIENT-ID"
 
 

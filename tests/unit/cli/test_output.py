@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -60,13 +61,46 @@ def test_table_does_not_fold_a_long_value_in_a_file(capsys: pytest.CaptureFixtur
     assert LONG in capsys.readouterr().out
 
 
-def test_headers_break_between_their_words_when_the_table_is_too_wide(capsys: pytest.CaptureFixture[str]) -> None:
-    TableOutput().rows(Rows({"a": "LastStableOffset", "path": "Path"}, [(1, LONG * 2)]))
-    TableOutput().rows(Rows({"a": "LastStableOffset", "path": "Path"}, [(1, LONG)]))
+def on_terminal(rows: Rows, width: int = 80) -> list[str]:
+    """The lines that a table is on a terminal."""
+    console = Console(file=io.StringIO(), force_terminal=True, no_color=True, width=width)
+    TableOutput(console).rows(rows)
+    assert isinstance(console.file, io.StringIO)
+    return [re.sub(r"\x1b\[[\d;]*m", "", line) for line in console.file.getvalue().splitlines()]
 
-    too_wide, narrow = capsys.readouterr().out.split("Path", 1)
-    assert [line.strip() for line in too_wide.splitlines() if line.strip()] == ["Last", "Stable", "Offset"]
-    assert "LastStableOffset" in narrow
+
+def test_headers_break_between_their_words_when_the_table_is_too_wide() -> None:
+    headers = {"a": "LastStableOffset", "path": "Path"}
+    narrow = on_terminal(Rows(headers, [(1, "a" * 50)]))
+    too_wide = on_terminal(Rows(headers, [(1, "a" * 65)]))
+
+    assert any("LastStableOffset   Path" in line for line in narrow)
+    assert [line.split()[0] for line in too_wide if line.strip()][:3] == ["Last", "Stable", "Offset"]
+    assert any("a" * 65 in line for line in too_wide)
+
+
+def test_row_is_a_block_of_lines_when_no_table_fits_and_no_value_is_broken() -> None:
+    rows = Rows({"a": "LastStableOffset", "path": "Path"}, [(1_000, LONG), (2, LONG)], counts=("a",), title="Topics")
+
+    lines = on_terminal(rows)
+
+    block = ["LastStableOffset  1,000", f"Path              {LONG}", ""]
+    assert lines == ["Topics", *block, "LastStableOffset  2", *block[1:]]
+
+
+def test_table_in_a_pipe_is_not_filled_up_with_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = Rows({"topic": "Topic", "key": "Key"}, [("orders", LONG), ("late", "-")])
+
+    TableOutput().rows(rows)
+
+    assert capsys.readouterr().out.splitlines() == ["Topic    Key", f"orders   {LONG}", "late     -"]
+
+
+def test_table_without_rows_says_so_where_there_are_words_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    TableOutput().rows(Rows({"a": "A"}, [], empty="all is well"))
+    JsonOutput().rows(Rows({"a": "A"}, [], empty="all is well"))
+
+    assert capsys.readouterr().out == "all is well\n[]\n"
 
 
 def test_report_in_json_has_an_array_for_each_section(capsys: pytest.CaptureFixture[str]) -> None:

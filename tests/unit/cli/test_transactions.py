@@ -13,7 +13,9 @@ from tests.unit.admin.administering import lose_id, replace_row, row_of
 from tests.unit.cli.conftest import Call
 from txntable.cli import transactions
 from txntable.cli.connection import Connection
+from txntable.cli.status import WAITS_FOR
 from txntable.coordinator.transaction_state import TransactionState
+from txntable.format.records import TopicPartition
 from txntable.producer.producer import Producer
 from txntable.warehouse.warehouse import Warehouse
 
@@ -57,6 +59,31 @@ def test_list_tells_state_and_last_decision_of_each_id(call: Call, warehouse: Wa
     assert (row["last_outcome"], row["last_batch_id"]) == ("COMMIT", "2026-11-20")
     assert row["producer_id"] == producer.producer_id
     assert row["producer_epoch"] == producer.producer_epoch
+    assert (row["transaction_duration_ms"], row["held_back_records"]) == (None, None), "nothing is under way"
+
+
+def test_list_and_describe_tell_for_how_long_and_what_is_held_back(
+    call: Call, warehouse: Warehouse, producer: Producer
+) -> None:
+    with warehouse.producer() as other:
+        other.send("orders", b"waits")
+    warehouse.admin().alter_consumer_group_offsets("reports", {TopicPartition("orders", 0): 0})
+
+    (row,) = answer(call, "list")
+    described = answer(call, "describe", "etl")
+
+    assert row["transaction_duration_ms"] >= 0
+    assert (row["transaction_timeout_ms"], row["held_back_records"]) == (50_000, 1)
+    assert (described["held_back_records"], described["held_back_groups"]) == (1, ["reports"])
+
+
+def test_list_and_describe_still_tell_of_a_transaction_whose_topic_is_deleted(
+    call: Call, warehouse: Warehouse, producer: Producer
+) -> None:
+    warehouse.admin().delete_topic("orders")
+
+    assert [row["held_back_records"] for row in answer(call, "list")] == [None]
+    assert answer(call, "describe", "etl")["held_back_partitions"] == []
 
 
 def test_list_prints_kafkas_headers_before_ours(call: Call) -> None:
@@ -123,6 +150,7 @@ def test_describe_names_the_partitions_of_an_open_transaction(call: Call, produc
     assert described["current_transaction_start_time_ms"] > 0
     assert described["transaction_duration_ms"] >= 0
     assert described["waits_for"] == "its producer, or its timeout"
+    assert (described["held_back_partitions"], described["held_back_records"]) == (["orders-0"], 0)
     assert (described["token"], described["last_outcome"], described["coordinator_epoch"]) == (None, None, 0)
 
 
@@ -138,7 +166,7 @@ def test_describe_shows_the_token_of_what_is_prepared(call: Call, warehouse: War
 def test_describe_says_what_every_state_under_way_waits_for() -> None:
     under_way = {state for state in TransactionState if state.is_open or state.is_decided}
 
-    assert set(transactions.WAITS_FOR) == under_way
+    assert set(WAITS_FOR) == under_way
 
 
 def test_describe_fails_when_there_is_no_such_id(call: Call) -> None:

@@ -195,7 +195,7 @@ def test_wakeup_ends_the_poll_that_waits_or_else_the_next_one(site: Site) -> Non
 )
 def test_poll_refuses_what_is_no_timeout_or_number(site: Site, timeout_ms: object, max_records: object) -> None:
     with pytest.raises(InvalidRequestError):
-        consumer_at(site.open()).poll(timeout_ms, max_records)  # type: ignore[arg-type]
+        consumer_at(site.open()).poll(timeout_ms=timeout_ms, max_records=max_records)  # type: ignore[arg-type]
 
 
 # -- iterating ------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from tests.unit.producer.producing import T_LOG, accounts, row, started, store_o
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidProducerEpochError,
+    InvalidTxnStateError,
     StoreUnavailableError,
     TxnTableError,
 )
@@ -112,6 +113,21 @@ def test_only_what_was_sent_before_the_timeout_is_in_the_log_and_none_of_it_is_v
         "ABORT",
     ]
     assert accounts(site, "u") == []
+
+
+@pytest.mark.parametrize("call", ["flush", "commit"])
+def test_late_producer_is_told_that_its_timeout_had_passed_and_not_that_another_has_the_id(
+    site: Site, call: str
+) -> None:
+    producer = timed_out(site)
+    if call == "flush":
+        producer.send("u", row=row("late"))
+
+    with pytest.raises((InvalidProducerEpochError, InvalidTxnStateError)) as refused:
+        (producer.flush if call == "flush" else producer.commit_transaction)()
+
+    assert refused.value.message.startswith("the transaction was aborted over this producer's head: its timeout had")
+    assert refused.value.facts["transaction_timeout_ms"] == TIMEOUT_MS
 
 
 def test_late_producer_whose_send_was_refused_aborts_and_goes_on(site: Site) -> None:

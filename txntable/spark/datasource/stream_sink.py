@@ -9,6 +9,7 @@ batch's number: the tasks' messages carry to the commit all that it needs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,9 +32,15 @@ from txntable.spark.writing.stream_batch import commit_batch
 from txntable.spark.writing.streaming_query import checkpoint_query_id, task_query_id
 from txntable.spark.writing.writer import WriteTarget, check_schema
 from txntable.storage.object_store import StoreSpec
+from txntable.topics.topic_log import TopicLog
 from txntable.warehouse.warehouse import Warehouse, open_warehouse
 from txntable.warehouse.warehouse_creation import read_identity
 
+logger = logging.getLogger(__name__)
+
+# Of a stream without a transactional id: then its checkpoint's id.
+_UNNAMED = "stream-"
+_MOST_TOLD = 5
 _open_warehouses: dict[str, Warehouse] = {}
 
 
@@ -102,7 +109,7 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
     freeze_loaded()
     transactional_id = options.transactional_id
     if transactional_id is None:
-        transactional_id = f"stream-{checkpoint_query_id(options.checkpoint_location, options.store)}"
+        transactional_id = f"{_UNNAMED}{checkpoint_query_id(options.checkpoint_location, options.store)}"
     warehouse = _opened(options.store)
     topic = warehouse.topic_log(options.topic)
     settings = topic.settings()
@@ -117,6 +124,30 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
 def stream_committer(options: WriteOptions) -> DataSourceStreamArrowWriter:
     """Return what commits micro-batches that others uploaded."""
     return StreamWriter(options, None)
+
+
+def _warn_of_earlier_streams(warehouse: Warehouse, topic: TopicLog, transactional_id: str) -> None:
+    """Say that a stream without a transactional id begins where another one has written: it may be the same stream.
+
+    Known by its checkpoint alone, a stream that is started again under a new one is another stream: what it reads again
+    is written again.  A partition remembers its producers for a day; longer is not looked back.
+    """
+    with topic.segments.lock:
+        topic.segments.ensure_fresh()
+        known = {producer_id for _, producer_id in topic.segments.fold.producers}
+    warehouse.transactions.log.ensure_fresh()
+    unnamed = (row for row in warehouse.transactions.rows() if row.transactional_id.startswith(_UNNAMED))
+    earlier = {row.transactional_id for row in unnamed if row.producer_id in known} - {transactional_id}
+    if earlier:
+        logger.warning(
+            "a stream without a transactional id begins in a topic that another one has written to: if it is the same"
+            " stream under a new checkpoint, what it reads again is there twice; with the option %s that is refused"
+            " topic=%s transactional_id=%s earlier=%s",
+            Option.TRANSACTIONAL_ID,
+            topic.name,
+            transactional_id,
+            ",".join(sorted(earlier)[:_MOST_TOLD]),
+        )
 
 
 def _opened(spec: StoreSpec) -> Warehouse:
@@ -180,6 +211,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if first.plan.producer is not None:
             producer.resume(ProducerEpoch(*first.plan.producer))
         topic = warehouse.topic_log(settings.name)
+        if batchId == 0 and self._options.transactional_id is None:
+            _warn_of_earlier_streams(warehouse, topic, first.transactional_id)
 
         def stage(_: Transaction) -> None:
             if segments:

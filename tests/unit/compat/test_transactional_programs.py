@@ -1,0 +1,156 @@
+"""Programs as users of confluent-kafka write them: consume, transform, produce, exactly once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from txntable.compat.confluent import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+)
+from txntable.warehouse.warehouse import Warehouse
+
+
+def fill(warehouse: Warehouse, *values: str) -> None:
+    with Producer({"bootstrap.servers": warehouse.url}) as producer:
+        for value in values:
+            producer.produce("orders", value=value, key=value)
+        assert producer.flush(10) == 0
+
+
+def paid(warehouse: Warehouse) -> list[str]:
+    return sorted(value.decode() for value in warehouse.read_arrow("paid").read_all()["value"].to_pylist())
+
+
+def run(reading: dict[str, Any], writing: dict[str, Any], *, fails_at: str | None = None) -> None:
+    """Copy what is there in transactions of two messages, in capitals; fail once at a value."""
+    producer, consumer = Producer(writing), Consumer(reading)
+    producer.init_transactions(10.0)
+    consumer.subscribe(["orders"])
+    failing = {fails_at}
+    while True:
+        messages = consumer.consume(2, timeout=0.1)
+        if not messages:
+            break
+        producer.begin_transaction()
+        try:
+            for message in messages:
+                value = (message.value() or b"").decode()
+                if value in failing:
+                    failing.clear()
+                    raise ValueError(value)
+                producer.produce("paid", value.upper(), message.key())
+            positions = consumer.position(consumer.assignment())
+            producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata())
+            producer.commit_transaction()
+        except ValueError:
+            producer.abort_transaction()
+            for each in consumer.committed(consumer.assignment()):
+                each.offset = max(each.offset, 0)
+                consumer.seek(each)
+    consumer.close()
+    producer.close()
+
+
+def test_loop_copies_each_message_once_however_often_it_runs(
+    warehouse: Warehouse, reading: dict[str, Any], writing: dict[str, Any]
+) -> None:
+    fill(warehouse, "a", "b", "c", "d", "e")
+    run(reading, writing)
+    run(reading, writing)
+    fill(warehouse, "f")
+
+    run(reading, writing)
+
+    assert paid(warehouse) == ["A", "B", "C", "D", "E", "F"]
+
+
+@pytest.mark.parametrize("value", ["a", "c", "e"])
+def test_loop_that_aborts_and_goes_back_to_what_is_committed_loses_and_doubles_nothing(
+    warehouse: Warehouse, reading: dict[str, Any], writing: dict[str, Any], value: str
+) -> None:
+    fill(warehouse, "a", "b", "c", "d", "e")
+
+    run(reading, writing, fails_at=value)
+
+    assert paid(warehouse) == ["A", "B", "C", "D", "E"]
+
+
+def test_second_producer_fences_the_first_which_learns_it_from_its_error(
+    warehouse: Warehouse, writing: dict[str, Any]
+) -> None:
+    first, second = Producer(writing), Producer(writing)
+    first.init_transactions()
+    first.begin_transaction()
+    first.produce("paid", "first")
+    second.init_transactions()
+
+    with pytest.raises(KafkaException) as caught:
+        first.commit_transaction()
+
+    error = caught.value.args[0]
+    assert isinstance(error, KafkaError)
+    assert error.code() == KafkaError.PRODUCER_FENCED == 90
+    assert (error.fatal(), error.retriable(), error.txn_requires_abort()) == (True, False, False)
+    assert error.name() == "PRODUCER_FENCED"
+    assert "a newer producer" in error.str()
+    second.begin_transaction()
+    second.produce("paid", "second")
+    second.commit_transaction()
+    assert paid(warehouse) == ["second"]
+
+
+def test_error_of_a_transaction_says_that_it_must_be_aborted(warehouse: Warehouse, writing: dict[str, Any]) -> None:
+    producer = Producer(writing)
+    producer.init_transactions()
+    producer.begin_transaction()
+    with pytest.raises(KafkaException) as caught:
+        producer.produce("nowhere", "x")
+    assert caught.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+    with pytest.raises(KafkaException) as caught:
+        producer.commit_transaction()
+
+    assert caught.value.args[0].txn_requires_abort()
+    producer.abort_transaction()
+    producer.begin_transaction()
+    producer.produce("paid", "next")
+    producer.commit_transaction()
+    assert paid(warehouse) == ["next"]
+
+
+def test_call_out_of_order_is_an_error_of_state(writing: dict[str, Any]) -> None:
+    producer = Producer(writing)
+
+    with pytest.raises(KafkaException) as caught:
+        producer.begin_transaction()
+
+    assert caught.value.args[0].code() == KafkaError._STATE
+
+
+def test_delivery_callbacks_are_told_of_commit_and_abort(warehouse: Warehouse, writing: dict[str, Any]) -> None:
+    told: list[tuple[str, str | None, bool]] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        name = None if error is None else error.name()
+        told.append(((message.value() or b"").decode(), name, message.offset() is not None))
+
+    producer = Producer(writing)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("paid", "kept", on_delivery=delivered)
+    assert (len(producer), told) == (1, [])
+    producer.commit_transaction()
+    producer.begin_transaction()
+    producer.produce("paid", "dropped", callback=delivered)
+    producer.abort_transaction()
+
+    assert [each[0] for each in told] == ["kept", "dropped"]
+    assert told[0][1:] == (None, True)
+    assert told[1][1] is not None
+    assert (len(producer), producer.poll(0), producer.poll(0)) == (0, 2, 0)

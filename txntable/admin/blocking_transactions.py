@@ -1,0 +1,220 @@
+"""Transactions that hold readers back: what is open in partitions, what waits behind it, and which groups stand there.
+
+Owns the reading of three logs in an order that takes no transaction that ends meanwhile for a hanging one: the
+partition logs, then the transaction log, and where that has decided or seems to have lost something the partition logs
+again.  PROTOCOL.md §5.6 says what a last stable offset is.  Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from txntable.admin.transaction_admin import TransactionAdmin, open_now
+from txntable.coordinator.open_epoch_status import OpenEpochStatus
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
+from txntable.errors import UnknownTopicOrPartitionError
+from txntable.format.records import TopicPartition
+from txntable.format.topic import TopicSettings
+from txntable.partition.batch import batch_of
+from txntable.partition.open_transactions import OpenInPartition
+from txntable.partition.projection import commit_position
+from txntable.topics.topic_log import TopicLog
+from txntable.transactions.completion import Completer
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedPartition:
+    """A partition in which a transaction holds readers back.
+
+    Attributes
+    ----------
+    topic_partition : TopicPartition
+        Where it is open.
+    start_offset : int
+        Of its first record here: no ``read_committed`` reader gets beyond.
+    committed_records : int
+        Records behind that offset that are committed, and wait.
+    groups : tuple of str
+        Consumer groups that have read everything below the partition's last stable offset, ascending.
+    """
+
+    topic_partition: TopicPartition
+    start_offset: int
+    committed_records: int
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingTransaction:
+    """A transaction with data that no marker has ended: ``read_committed`` readers stop before it.
+
+    Attributes
+    ----------
+    transactional_id : str or None
+        The id that has the producer id, if there is one.
+    producer_id, producer_epoch : int
+        They name the transaction.
+    status : OpenEpochStatus
+        Who will end it, or why nothing will.
+    state : TransactionState or None
+        Of the id, while the transaction is its own.
+    start_time_ms : int
+        The store's time of its beginning, or of its first segment where the beginning is not known, ms since 1970.
+    duration_ms : int
+        Since then, by the store's time.
+    timeout_ms : int or None
+        The transaction timeout; ``None``: none will end it, since it is prepared, decided, or hangs.
+    partitions : tuple of BlockedPartition
+        In which it holds readers back, ascending.
+    """
+
+    transactional_id: str | None
+    producer_id: int
+    producer_epoch: int
+    status: OpenEpochStatus
+    state: TransactionState | None
+    start_time_ms: int
+    duration_ms: int
+    timeout_ms: int | None
+    partitions: tuple[BlockedPartition, ...]
+
+    @property
+    def committed_records(self) -> int:
+        """How many committed records wait behind it, in all partitions."""
+        return sum(each.committed_records for each in self.partitions)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that wait before it in any partition, ascending."""
+        return tuple(sorted({group for each in self.partitions for group in each.groups}))
+
+    @property
+    def has_timed_out(self) -> bool:
+        """Whether its timeout has passed: whoever completes transactions aborts it."""
+        return self.timeout_ms is not None and self.duration_ms > self.timeout_ms
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A transaction as one topic shows it, and its partitions there."""
+
+    topic: TopicSettings
+    open: OpenInPartition
+    partition: BlockedPartition
+    status: OpenEpochStatus
+    row: TransactionMetadata | None
+
+
+# First and last offset of a committed segment, and its records.
+_Extent = tuple[int, int, int]
+
+
+class BlockingTransactions:
+    """What :meth:`txntable.admin.admin.Admin.find_blocking_transactions` finds.
+
+    Parameters
+    ----------
+    completer : Completer
+        Knows T and O.
+    topic_log : callable
+        Topic name -> its logs.
+    shown : TransactionAdmin
+        Tells how T stands to what is open.
+    """
+
+    def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog], shown: TransactionAdmin) -> None:
+        self._transactions, self._offsets = completer.transactions, completer.offsets
+        self._topic_log, self._shown = topic_log, shown
+
+    def find(self, names: Sequence[str]) -> list[BlockingTransaction]:
+        """Return the transactions that are open in topics, the oldest first.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The topics; one that is deleted meanwhile holds nothing back.
+        """
+        by_transaction: dict[tuple[int, int, OpenEpochStatus], list[_Found]] = {}
+        for name in names:
+            with suppress(UnknownTopicOrPartitionError):
+                for one in self._in_topic(self._topic_log(name)):
+                    key = (one.open.producer_id, one.open.producer_epoch, one.status)
+                    by_transaction.setdefault(key, []).append(one)
+        now_ms = self._transactions.context.clock.shown_ms() if by_transaction else 0
+        found = [self._transaction(parts, now_ms) for parts in by_transaction.values()]
+        return sorted(found, key=lambda one: (one.start_time_ms, one.producer_id))
+
+    def _in_topic(self, topic: TopicLog) -> Iterator[_Found]:
+        settings, candidates = open_now(topic)
+        if not candidates:
+            return
+        extents = _committed_extents(topic, {one.partition for one in candidates})
+        self._transactions.refresh()
+        found = [(one, *self._shown.status(settings.topic_id, one)) for one in candidates]
+        if any(status is not OpenEpochStatus.OPEN for _, status, _ in found):
+            # T was read after S: what has ended in between shows its marker by now.
+            still = set(open_now(topic)[1])
+            found = [each for each in found if each[0] in still]
+        # By partition and offset: the first one in a partition is where its last stable offset is.
+        stable: dict[int, int] = {}
+        for one, _, _ in found:
+            stable.setdefault(one.partition, one.start_offset)
+        groups = self._groups_at(settings, extents, stable)
+        for one, status, row in found:
+            waiting = sum(records for first, _, records in extents[one.partition] if first > one.start_offset)
+            where = TopicPartition(settings.name, one.partition)
+            blocked = BlockedPartition(where, one.start_offset, waiting, groups[one.partition])
+            yield _Found(settings, one, blocked, status, row)
+
+    def _groups_at(
+        self, settings: TopicSettings, extents: Mapping[int, Sequence[_Extent]], stable: Mapping[int, int]
+    ) -> dict[int, tuple[str, ...]]:
+        """Return by partition the groups with nothing left to read below the last stable offset."""
+        self._offsets.refresh()
+        found: dict[int, list[str]] = {partition: [] for partition in stable}
+        for group in self._offsets.names():
+            rows = self._offsets.offsets(group)
+            for partition, end in stable.items():
+                row = rows.get((settings.name, partition))
+                committed = None if row is None else row.committed
+                if committed is None or committed.topic_id not in ("", settings.topic_id):
+                    continue
+                if not any(first < end and last >= committed.offset for first, last, _ in extents[partition]):
+                    found[partition].append(group)
+        return {partition: tuple(groups) for partition, groups in found.items()}
+
+    def _transaction(self, parts: Sequence[_Found], now_ms: int) -> BlockingTransaction:
+        one, row, status = parts[0].open, parts[0].row, parts[0].status
+        is_its_own = row is not None and status in (OpenEpochStatus.OPEN, OpenEpochStatus.DECIDED)
+        own = row if is_its_own else None
+        began_ms = None if own is None else self._shown.start_ms(own)
+        start_ms = min(part.open.since_ms for part in parts) if began_ms is None else began_ms
+        times_out = own is not None and own.state is TransactionState.ONGOING
+        return BlockingTransaction(
+            transactional_id=None if row is None else row.transactional_id,
+            producer_id=one.producer_id,
+            producer_epoch=one.producer_epoch,
+            status=status,
+            state=None if own is None else own.state,
+            start_time_ms=start_ms,
+            duration_ms=max(0, now_ms - start_ms),
+            timeout_ms=own.timeout_ms if own is not None and times_out else None,
+            partitions=tuple(sorted((part.partition for part in parts), key=lambda each: each.topic_partition)),
+        )
+
+
+def _committed_extents(topic: TopicLog, partitions: set[int]) -> dict[int, list[_Extent]]:
+    """Return the committed segments of partitions, as S shows them now."""
+    extents: dict[int, list[_Extent]] = {partition: [] for partition in partitions}
+    wanted = {str(partition) for partition in partitions}
+    with topic.segments.lock:
+        logs = topic.segments.fold
+        for add in topic.segments.table.files:
+            if add.partition_values["_control"] is None and add.partition_values["_partition"] in wanted:
+                batch = batch_of(add)
+                if commit_position(logs, batch) is not None:
+                    extents[batch.partition].append((batch.base_offset, batch.last_offset, batch.records))
+    return extents

@@ -1,0 +1,1 @@
+"""Kafka clients of others, over a warehouse."""

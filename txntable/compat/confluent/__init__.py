@@ -1,0 +1,62 @@
+"""confluent-kafka's clients over a warehouse: ``from txntable.compat.confluent import Consumer, Producer``.
+
+Owns nothing but names, signatures and errors: each call is one of :class:`txntable.Producer`,
+:class:`txntable.Consumer` or :class:`txntable.admin.admin.Admin`, which say more of it.  confluent-kafka need not be
+installed.  ``bootstrap.servers`` is the warehouse's URL, and ``storage.options`` a dict with options of its store.
+Other settings are those that :meth:`txntable.Warehouse.producer` and :meth:`~txntable.Warehouse.consumer` take, and any
+that has no counterpart is refused by its name.
+
+What does not fit:
+
+* Delivery callbacks are called by the thread that sends: in ``flush``, ``commit_transaction``, ``produce`` when a batch
+  is full, or a thread of the producer after ``linger.ms`` (1 second by default, without transactions).
+  ``Producer.poll`` calls none; it returns how many have been called since the last one.
+* ``Consumer.poll`` and ``consume`` raise what goes wrong; no message has an error, and there is no end-of-partition
+  event.  After ``close`` calls raise :class:`KafkaException` with ``_STATE``, not ``RuntimeError``.
+* ``commit`` is durable when it returns, also with ``asynchronous=True``.  ``store_offsets`` is not there.
+* In ``on_assign``, ``assign`` moves the positions of the partitions that the group has given, and cannot choose
+  others; ``unassign`` in ``on_revoke`` does nothing, since the group takes them.  ``incremental_assign`` and
+  ``incremental_unassign`` are not there: what changes hands is all that callbacks are told.
+* A message's timestamp is always of the type ``TIMESTAMP_CREATE_TIME``, also in topics with ``LogAppendTime``.
+* Timeouts of consumers other than those of ``poll`` and ``consume``, and that of ``send_offsets_to_transaction``, are
+  taken and not heeded: the store's options say how long a request is made again.
+* Only topics with Kafka's columns.  ``replication_factor`` is taken and means nothing.
+* ``AdminClient`` has topics and partitions; for groups, offsets and transactions use ``Warehouse.admin()``.  Its
+  futures are done when it returns them.
+* No serializing clients, schema registry, statistics, ``purge``, ``produce_batch`` or SASL.
+"""
+
+from txntable.compat.confluent.admin_client import AdminClient, ClusterMetadata, NewPartitions, NewTopic, TopicMetadata
+from txntable.compat.confluent.consumer import Consumer
+from txntable.compat.confluent.kafka_error import KafkaError, KafkaException
+from txntable.compat.confluent.message import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+    Message,
+    TopicPartition,
+)
+from txntable.compat.confluent.producer import Producer
+
+__all__ = [
+    "AdminClient",
+    "ClusterMetadata",
+    "Consumer",
+    "KafkaError",
+    "KafkaException",
+    "Message",
+    "NewPartitions",
+    "NewTopic",
+    "OFFSET_BEGINNING",
+    "OFFSET_END",
+    "OFFSET_INVALID",
+    "OFFSET_STORED",
+    "Producer",
+    "TIMESTAMP_CREATE_TIME",
+    "TIMESTAMP_NOT_AVAILABLE",
+    "TopicMetadata",
+    "TopicPartition",
+]

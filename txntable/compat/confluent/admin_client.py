@@ -1,0 +1,149 @@
+"""confluent-kafka's AdminClient over :class:`txntable.admin.admin.Admin`: topics and partitions.
+
+Owns that each future is done when it is returned: with its outcome, or with a KafkaException.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from txntable.compat.confluent.connection import connected
+from txntable.compat.confluent.kafka_error import KafkaException, kafka_errors
+from txntable.errors import InvalidConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that is to be created.
+
+    Attributes
+    ----------
+    topic : str
+        Its name.
+    num_partitions : int
+        How many.
+    replication_factor : int
+        Means nothing: the store replicates.
+    config : Mapping of str to str
+        Settings by Kafka's names.
+    """
+
+    topic: str
+    num_partitions: int = 1
+    replication_factor: int = 1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """How many partitions a topic is to have.
+
+    Attributes
+    ----------
+    topic : str
+        Its name.
+    new_total_count : int
+        More than it has.
+    """
+
+    topic: str
+    new_total_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """A topic in a list.
+
+    Attributes
+    ----------
+    topic : str
+        Its name.
+    partitions : Mapping of int to int
+        By their numbers; the values mean nothing.
+    """
+
+    topic: str
+    partitions: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    """The topics of a warehouse.
+
+    Attributes
+    ----------
+    topics : Mapping of str to TopicMetadata
+        By name.
+    """
+
+    topics: Mapping[str, TopicMetadata]
+
+
+class AdminClient:
+    """Creates, grows, deletes and lists topics; see :mod:`txntable.compat.confluent` for what differs.
+
+    Parameters
+    ----------
+    config : Mapping, optional
+        ``bootstrap.servers`` and ``storage.options``; keywords are taken too.
+
+    Raises
+    ------
+    KafkaException
+        There is another setting, or no such warehouse.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        with kafka_errors():
+            warehouse, settings = connected(config, named)
+            if settings:
+                raise InvalidConfigError("this client has no such setting; leave it out", setting=",".join(settings))
+            self._admin = warehouse.admin()
+
+    def create_topics(self, new_topics: Sequence[NewTopic], **ignored: Any) -> dict[str, Future[None]]:
+        """Create topics; return a future for each, by name.  Timeouts are taken and not heeded."""
+
+        def create(new: NewTopic) -> None:
+            self._admin.create_topic(new.topic, partitions=new.num_partitions, config=new.config)
+
+        return {new.topic: _done(create, new) for new in new_topics}
+
+    def delete_topics(self, topics: Sequence[str], **ignored: Any) -> dict[str, Future[None]]:
+        """Delete topics; return a future for each, by name."""
+        return {topic: _done(self._admin.delete_topic, topic) for topic in topics}
+
+    def create_partitions(self, new_partitions: Sequence[NewPartitions], **ignored: Any) -> dict[str, Future[None]]:
+        """Let topics have more partitions; return a future for each, by name."""
+
+        def grow(new: NewPartitions) -> None:
+            self._admin.create_partitions({new.topic: new.new_total_count})
+
+        return {new.topic: _done(grow, new) for new in new_partitions}
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """Return all topics, or one."""
+        with kafka_errors():
+            described = self._admin.describe_topics(None if topic is None else [topic])
+        return ClusterMetadata(
+            {
+                one.settings.name: TopicMetadata(
+                    one.settings.name, {number: number for number in range(one.settings.partitions)}
+                )
+                for one in described
+            }
+        )
+
+
+def _done(call: Callable[[Any], None], what: Any) -> Future[None]:
+    future: Future[None] = Future()
+    try:
+        with kafka_errors():
+            call(what)
+    except KafkaException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(None)
+    return future
