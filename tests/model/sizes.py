@@ -88,7 +88,6 @@ MEDIUM = (
     Size("shared entries: two ids, a reader", (0, 1), readers=1, carries=True, shares=True),
     Size("shared entries: two ids, two completers", (0, 1), completers=2, carries=True, shares=True),
     Size("shared entries: two ids, a topic and a group", (0, 1), carries=True, shares=True, has_group=True),
-    Size("shared entries: three producers of two ids", (0, 1, 0), carries=True, shares=True),
     Size("carried: two producers of one id, a topic and a group", (0, 0), carries=True, has_group=True),
     Size(
         "carried: two transactions, two completers, clock", transactions=2, completers=2, carries=True, has_clock=True
