@@ -86,7 +86,6 @@ MEDIUM = (
     Size("carried: three transactions", transactions=3, carries=True, has_lazy_completers=True),
     Size("carried: two ids", (0, 1), carries=True, has_lazy_completers=True),
     Size("shared entries: two ids, a reader", (0, 1), readers=1, carries=True, shares=True),
-    Size("shared entries: two ids, two completers", (0, 1), completers=2, carries=True, shares=True),
     Size("shared entries: two ids, a topic and a group", (0, 1), carries=True, shares=True, has_group=True),
     Size("carried: two producers of one id, a topic and a group", (0, 0), carries=True, has_group=True),
     Size(
