@@ -249,7 +249,7 @@ PARTITION_MUTANTS = (
         "merged-rows-as-new-data",
         "the public table says of merged segments that their records are new",
         "7",
-        (Edit(_PROJECTION, "data_change=batch.decided is None", "data_change=True"),),
+        (Edit(_PROJECTION, "is_new = batch.decided is None", "is_new = True"),),
         Killer("onlookers", 17),
     ),
     Mutant(

@@ -170,8 +170,8 @@ TRANSACTION_MUTANTS = (
         (
             Edit(
                 _COMPLETION,
-                "        topic.write_markers(topic_id, owed, known_through)\n        topic.project()\n",
-                "        topic.write_markers(topic_id, owed, known_through)\n",
+                "            topic.write_markers(topic_id, owed, known_through)\n            topic.project(owed)\n",
+                "            topic.write_markers(topic_id, owed, known_through)\n",
             ),
         ),
         Killer("onlookers"),
