@@ -80,7 +80,7 @@ class Life:
 
     def of_thread(self, name: str) -> Life:
         """Return the life of a thread of the process: it has the same handle."""
-        return Life(f"{self.name} {name}", self.warehouse, self.recorder.of_thread(name), self.site)
+        return Life(f"{self.name}-{name}", self.warehouse, self.recorder.of_thread(name), self.site)
 
     def label(self) -> str:
         """Return a text that is unique in the run."""

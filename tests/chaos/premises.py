@@ -32,7 +32,7 @@ KEYED_CONFIG: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 CREW = "crew"
-CREW_IDS = ("crew ann", "crew bob", "crew cid")
+CREW_IDS = ("crew-ann", "crew-bob", "crew-cid")
 """A process of tellers, each in a thread of its own: they share a handle, and entries of the transaction log."""
 MERCHANTS = ("v", "w")
 COPIERS, FOLLOWERS = "copiers", "followers"

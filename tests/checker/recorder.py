@@ -59,7 +59,7 @@ class Recorder:
 
     def of_thread(self, name: str) -> Recorder:
         """Return the operation log of a thread of the process, which goes where this one does."""
-        return Recorder(f"{self.process} {name}", self._now, self._sink)
+        return Recorder(f"{self.process}-{name}", self._now, self._sink)
 
     @contextmanager
     def calling(self, call: Call) -> Iterator[Answer]:

@@ -137,7 +137,7 @@ def test_check_of_a_warehouse_on_s3_tells_what_is_late_and_writes_nothing(
     )
 
     assert [found["finding"] for found in json.loads(result.stdout)] == ["not published"]
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert server.requests.keys() == {"GET", "HEAD"}
     assert {meta.path for meta in store.list("")} == before
 

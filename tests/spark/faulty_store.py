@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -86,6 +87,12 @@ class FaultyFolder(LocalFolder):
                 os.mkfifo(folder / name)
         (folder / f"{fault.name}-met").write_text(path)
         return open_writer(_FaultySink(file, fault, folder))
+
+    def create_all(self, objects: Sequence[tuple[str, bytes]]) -> None:
+        """Create objects one by one, each of which may meet the armed fault."""
+        for path, data in objects:
+            with self.writer(path) as file:
+                file.write(data)
 
     def _take(self) -> Fault | None:
         for fault in Fault:
