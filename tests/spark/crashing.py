@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,9 @@ def walk_in(folder: Path | None) -> None:
     global _trap  # noqa: PLW0603  one process, one trap
     _trap = folder
     if not _originals:
-        _originals.update({name: getattr(LocalFolder, name) for name in ("put", "put_if_absent", "writer")})
-        for name, replacement in (("put", _put), ("put_if_absent", _put_if_absent), ("writer", _writer)):
+        points = {"put": _put, "put_if_absent": _put_if_absent, "writer": _writer, "create_all": _create_all}
+        _originals.update({name: getattr(LocalFolder, name) for name in points})
+        for name, replacement in points.items():
             setattr(LocalFolder, name, replacement)
 
 
@@ -123,6 +124,12 @@ def _writer(store: LocalFolder, path: str) -> Any:
 
     file.close = closing
     return file
+
+
+def _create_all(store: LocalFolder, objects: Sequence[tuple[str, bytes]]) -> None:
+    for path, data in objects:
+        with _met(_name(Operation.WRITE, path, b"")):
+            _originals["create_all"](store, [(path, data)])
 
 
 class CrashingSource(TxnTableSource):
