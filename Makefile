@@ -26,7 +26,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-spark41 lint bench simulate mutants conformance chaos correctness format lock java clean
+.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ help: ## Show this list
 demo: java $(READY) ## Bring 336,776 real flights through transactions, with an abort, a zombie and a re-run
 	$(BIN)/txntable demo
 
-test: java lint $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint`, then every test: without a JVM, branches of the pure packages, on Spark
+test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
@@ -49,6 +49,10 @@ lint: $(READY) ## Check style, formatting, types and layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY) ## Build the documentation as a site, strictly, into build/site
+	$(BIN)/python -m tools.documentation build/docs
+	$(BIN)/zensical build --strict --clean
 
 bench: java $(READY) ## Measure what it costs, each figure as a ratio within one run
 	$(BIN)/python -m benchmarks
@@ -84,7 +88,7 @@ format: $(READY) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format
 
 lock: ## Write both locks again from pyproject.toml (needs uv)
-	$(COMPILE) --all-extras --output-file requirements.lock
+	$(COMPILE) --all-extras --group docs --output-file requirements.lock
 	$(COMPILE) --extra connect --group spark41 --output-file requirements-spark41.lock
 
 clean: ## Remove the environments and what the tools leave behind

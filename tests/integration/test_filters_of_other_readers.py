@@ -153,7 +153,7 @@ def test_filter_finds_what_a_full_scan_finds(warehouse: Warehouse, reader: str, 
 
 
 def test_rows_from_before_a_column_was_added_are_missed_by_deltalakes_arrow_filters_only(tmp_path: Path) -> None:
-    """Their statistics cannot have it: README says so, and what to do instead."""
+    """Their statistics cannot have it: docs/how-to/sql.md says so, and what to do instead."""
     made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
     made.admin().create_topic("t", partitions=1, schema=pa.schema([("n", pa.int64())]))
     with made.producer() as producer:

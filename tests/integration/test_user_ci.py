@@ -1,4 +1,4 @@
-"""A stranger's project tests its pipeline with the fixtures, as README.md shows it, in a process of its own."""
+"""A stranger's project tests its pipeline with the fixtures, as docs/how-to/test.md has it, in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.s3
 
-README = Path(__file__).parent.parent.parent / "README.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/test.md"
 WAREHOUSES = """
 import pytest
 from deltalake import DeltaTable
@@ -56,19 +56,19 @@ def run_tests(project: Path, files: Mapping[str, str], *options: str) -> subproc
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
 
 
-def readme_files() -> dict[str, str]:
-    """Return the files that README.md shows, by their names."""
-    return dict(re.findall(r"```python (\S+\.py)\n(.*?)```", README.read_text(), re.DOTALL))
+def shown_files() -> dict[str, str]:
+    """Return the files that the page shows, by their names."""
+    return dict(re.findall(r'```python title="(\S+\.py)"\n(.*?)```', PAGE.read_text(), re.DOTALL))
 
 
-def test_examples_of_the_readme_pass_and_each_test_has_an_empty_warehouse_that_it_leaves_empty(tmp_path: Path) -> None:
-    run = run_tests(tmp_path, readme_files() | {"test_warehouses.py": WAREHOUSES}, "-n", "2")
+def test_examples_of_the_page_pass_and_each_test_has_an_empty_warehouse_that_it_leaves_empty(tmp_path: Path) -> None:
+    run = run_tests(tmp_path, shown_files() | {"test_warehouses.py": WAREHOUSES}, "-n", "2")
 
     assert "7 passed" in run.stdout, run.stdout + run.stderr
 
 
-def test_test_of_the_readme_has_ten_lines() -> None:
-    files = readme_files()
+def test_test_of_the_page_has_ten_lines() -> None:
+    files = shown_files()
 
     assert sorted(files) == ["conftest.py", "pipeline.py", "test_pipeline.py"]
     assert len(files["test_pipeline.py"].split("@pytest", 1)[1].strip().splitlines()) <= 10
@@ -76,7 +76,7 @@ def test_test_of_the_readme_has_ten_lines() -> None:
 
 def test_lossy_pipeline_fails_and_without_moto_s3_says_what_to_install(tmp_path: Path) -> None:
     missing = "raise ModuleNotFoundError(\"No module named 'moto'\", name='moto')\n"
-    files = readme_files()
+    files = shown_files()
     files["pipeline.py"] = files["pipeline.py"].replace("txn.send(", "dict(topic=")
 
     run = run_tests(tmp_path, files | {"moto/__init__.py": missing})

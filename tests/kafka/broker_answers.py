@@ -133,8 +133,10 @@ ANSWERS = (
             ],
             TIMEOUTS: ["test_late_producer_whose_send_was_refused_aborts_and_goes_on"],
             SHARD: ["test_enrol_refuses_another_epoch_as_data_or_as_offsets"],
+            "unit/producer/test_transactional_offsets.py": [
+                "test_offsets_of_a_fenced_producer_are_refused_and_never_pending"
+            ],
         },
-        "Sending offsets comes with the consumer groups; the rule for it is there.",
     ),
     Behaviour(
         "10.13",

@@ -171,7 +171,7 @@ BEHAVIOURS = (
         "65",
         "Appends to the offsets topic are not checked for sequences.",
         {SHARD: ["test_enrol_refuses_another_epoch_as_data_or_as_offsets"]},
-        "Offsets are rows of the offset log and have no sequences; committing them comes with the consumer groups.",
+        "Offsets are rows of the offset log and have no sequences.",
     ),
     Behaviour(
         "66",

@@ -21,6 +21,7 @@ MODULES = sorted({path for folder in SOURCE_FOLDERS for path in (ROOT / folder).
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 MOST_LINES_OF_A_MODULE = 400
 MOST_LINES_OF_A_FUNCTION = 40
+MOST_LINES_OF_THE_README = 150
 
 
 def named(path: Path) -> str:
@@ -90,7 +91,7 @@ def test_changelog_has_a_section_for_the_version() -> None:
 
 
 def test_every_dependency_is_in_the_lock() -> None:
-    extras = PROJECT["project"]["optional-dependencies"].values()
+    extras = [*PROJECT["project"]["optional-dependencies"].values(), PROJECT["dependency-groups"]["docs"]]
     requirements = [*PROJECT["project"]["dependencies"], *(name for extra in extras for name in extra)]
     declared = {re.split(r"[^A-Za-z0-9-]", requirement)[0] for requirement in requirements} - {"txntable"}
 
@@ -104,11 +105,15 @@ def test_lock_names_no_package_index(lock: str) -> None:
     assert re.findall(r"^--.*|://", (ROOT / lock).read_text(), re.MULTILINE) == []
 
 
-def test_readme_begins_with_the_two_commands() -> None:
-    title, fence, *block = (line for line in (ROOT / "README.md").read_text().splitlines() if line)
+def test_readme_says_what_it_is_and_then_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text()
+    title, definition, picture, block = text.split("\n\n")[:4]
 
-    assert (title, fence) == ("# txntable", "```bash")
-    assert [line.split("#")[0].strip() for line in block[: block.index("```")]] == ["make demo", "make test"]
+    assert title == "# txntable"
+    assert definition.startswith("**txntable ")
+    assert picture.startswith("![")
+    assert [line.split("#")[0].strip() for line in block.splitlines()] == ["```bash", "make demo", "make test", "```"]
+    assert len(text.splitlines()) <= MOST_LINES_OF_THE_README
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from tests.unit.state_diagrams import group_state_diagram
+from tools.documentation.state_diagrams import group_state_diagram
 from txntable.coordinator.errors import IllegalStateError
 from txntable.coordinator.group_state import (
     VALID_TRANSITIONS,

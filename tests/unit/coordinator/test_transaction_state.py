@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.state_diagrams import transaction_state_diagram
+from tools.documentation.state_diagrams import transaction_state_diagram
 from txntable.coordinator.errors import InvalidTxnStateError
 from txntable.coordinator.transaction_state import (
     VALID_TRANSITIONS,

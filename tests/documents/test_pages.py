@@ -1,0 +1,125 @@
+"""The pages say what is so: their code runs, their commands exist, and every one of them is in the site."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import txntable
+from tests.documents.page import PAGES, ROOT, SHELLS, Reader, blocks_of, code_of, named, needs_spark
+from tests.documents.shell import fault_of, lines_of
+from tools.documentation import api_reference, command_reference, error_reference, kafka_differences, state_diagrams
+from tools.documentation.generated import GENERATED_PAGES, SECTIONS
+from tools.documentation.site import Site
+from txntable import errors
+from txntable.coordinator.transaction_state import VALID_TRANSITIONS
+
+SITE = Site(ROOT, GENERATED_PAGES, SECTIONS)
+DOCUMENTS = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "infra/RUNBOOK.md", "infra/STORES.md"))]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not needs_spark(page)], ids=named)
+def test_code_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    run = Reader(tmp_path, {}).read(page)
+
+    assert run >= len(list(code_of(page))) - sum(block.title is not None for block in blocks_of(page))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_commands_of_a_document_exist_and_take_their_arguments(document: Path) -> None:
+    lines = [line for block in blocks_of(document) if block.language in SHELLS for line in lines_of(block.text)]
+
+    assert [fault for line in lines if (fault := fault_of(line))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "txntable topic list",
+        "txntable topics list --all",
+        "txntable topics describe",
+        "make tests",
+        "python -m txntable.jobs.no_such_job",
+        "spark-submit jobs/compact.py --twice",
+        "pip install 'txntable[sparks]'",
+        "kafka-topics.sh --list",
+        "X=1 txntable topics list | txntable consume orders --folow > records.jsonl",
+    ],
+)
+def test_command_that_does_not_exist_is_found(line: str) -> None:
+    assert fault_of(line) is not None
+
+
+def pages_of(navigation: list[Any]) -> Iterator[str]:
+    for entry in navigation:
+        for target in entry.values():
+            yield from [target] if isinstance(target, str) else pages_of(target)
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    navigation = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+
+    assert sorted(pages_of(navigation)) == sorted(SITE.pages)
+
+
+def test_site_has_no_hidden_code_and_no_section_that_is_still_to_be_made(tmp_path: Path) -> None:
+    SITE.write(tmp_path / "site")
+
+    texts = {page: (tmp_path / "site" / page).read_text() for page in SITE.pages}
+    assert [page for page, text in texts.items() if "<!-- prepare" in text or "<!-- generated:" in text] == []
+
+
+def test_link_of_a_page_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("[there](nowhere.md)")
+    for name in SITE.documents:
+        if not name.startswith("docs/"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("")
+
+    with pytest.raises(FileNotFoundError, match=r"page=docs/index\.md target=nowhere\.md"):
+        Site(tmp_path, {}, {}).write(tmp_path / "site")
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    shown = {name.rpartition(".")[2] for _, names in api_reference.NAMES.values() for name in names}
+
+    assert set(txntable.__all__) - set(errors.__all__) - shown == set()
+
+
+def test_every_error_is_in_the_reference_with_its_code() -> None:
+    page = error_reference.page()
+
+    kinds = {name for name in errors.__all__ if f"## {name}\n" in page} | {"TxnTableError"}
+    assert [name for name in errors.__all__ if name not in kinds and f"| `{name}` | `" not in page] == []
+
+
+def test_every_command_is_in_the_reference() -> None:
+    found = {path for path, _ in command_reference.commands()}
+
+    assert {"txntable topics create", "txntable status", "txntable pipeline", "txntable compact"} <= found
+    assert all(f"## {path}\n" in command_reference.page() for path in found)
+
+
+def test_differences_from_kafka_are_those_of_the_tests() -> None:
+    section = kafka_differences.section()
+
+    noted = [behaviour for behaviour in kafka_differences.BEHAVIOURS if behaviour.note]
+    assert section.count("\n") - 2 == len(noted)
+    assert all(f"| {behaviour.number} | " in section for behaviour in noted)
+
+
+def test_picture_of_a_transaction_has_every_move_of_the_table() -> None:
+    boxes = state_diagrams.boxes_of(state_diagrams.transaction_moves())
+
+    drawn = state_diagrams.short_transaction_diagram()
+
+    assert boxes.keys() == {"EMPTY", "COMPLETE_COMMIT", "COMPLETE_ABORT"}
+    for (state, operation), following in VALID_TRANSITIONS.items():
+        source, target = (boxes.get(each.value, each.value) for each in (state, following))
+        (line,) = [line for line in drawn.splitlines() if line.startswith(f"    {source} --> {target}:")]
+        assert operation.value in line.partition(": ")[2].split(", ")

@@ -1,0 +1,95 @@
+"""The reference of settings, from the dataclasses that hold them and the tables of topics' settings and duties."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from griffe import Docstring, DocstringSectionKind
+
+from tools.documentation.tables import prose, table
+from txntable.admin.upkeep import UpkeepLimits
+from txntable.compaction.compactor import CompactionOptions
+from txntable.consumer.consumer_config import SETTINGS as CONSUMER_SETTINGS
+from txntable.consumer.consumer_config import ConsumerConfig
+from txntable.format.kafka_settings import ELSEWHERE
+from txntable.format.topic_config import TOPIC_CONFIG
+from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.producer.producer_config import SETTINGS as PRODUCER_SETTINGS
+from txntable.producer.producer_config import ProducerConfig
+from txntable.spark.datasource.read_options import ReadOptions
+from txntable.spark.datasource.write_options import WriteOptions
+from txntable.spark.pipelines.pipeline_config import PipelineConfig
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
+
+_INTRODUCTION = """# Configuration
+
+Every setting with its default, from the code. Names are Kafka's where Kafka has the setting: producers and consumers
+take them with dots or underscores (`transaction.timeout.ms`, `transaction_timeout_ms`), by name or in a dictionary.
+Options of stores are in [Stores](infra/stores.md).
+"""
+_DATACLASSES: tuple[tuple[str, str, type, frozenset[str] | None], ...] = (
+    ("Warehouse", "`Warehouse.create`, `txntable warehouse create --config`.", WarehouseSettings, None),
+    ("Producer", "`Warehouse.producer`.", ProducerConfig, frozenset(PRODUCER_SETTINGS)),
+    ("Consumer", "`Warehouse.consumer`.", ConsumerConfig, frozenset(CONSUMER_SETTINGS)),
+    ("Coordinator job", "`Warehouse.coordinator`, `txntable transactions run`.", CoordinatorConfig, None),
+    ("Compaction", "`txntable compact`.", CompactionOptions, None),
+    ("Limits of `txntable check`", "`--limit NAME=NUMBER`.", UpkeepLimits, None),
+    ("Pipeline", "The TOML file of `txntable pipeline`.", PipelineConfig, None),
+    ("Spark's data source: reading", '`spark.read.format("txntable")`.', ReadOptions, None),
+    ("Spark's data source: writing", '`dataframe.write.format("txntable")`.', WriteOptions, None),
+)
+
+
+def page() -> str:
+    """Return the page, which has every setting of every dataclass."""
+    parts = [_INTRODUCTION, _topic_section()]
+    parts += [_section(*each) for each in _DATACLASSES]
+    return "\n".join([*parts, _elsewhere_section()])
+
+
+def _topic_section() -> str:
+    rows = [(f"`{name}`", f"`{key.default}`", key.allowed, key.about) for name, key in TOPIC_CONFIG.items()]
+    where = "`Admin.create_topic(config=…)`, `alter_configs`, `txntable topics alter --config`."
+    return f"## Topic\n\n{where}\n\n{table(('setting', 'default', 'allowed', 'meaning'), rows)}"
+
+
+def _section(title: str, where: str, kind: Any, shown: frozenset[str] | None) -> str:
+    said = descriptions(kind)
+    rows = [
+        (f"`{field.name}`", _default(field), prose(said.get(field.name)))
+        for field in dataclasses.fields(kind)
+        if shown is None or field.name in shown
+    ]
+    return f"## {title}\n\n{where}\n\n{table(('setting', 'default', 'meaning'), rows)}"
+
+
+def descriptions(kind: type) -> dict[str, str]:
+    """Return what a dataclass's docstring says of each of its attributes.
+
+    Parameters
+    ----------
+    kind : type
+        With a docstring in numpydoc's style; several attributes may share a text.
+    """
+    sections = Docstring(kind.__doc__ or "", parser="numpy").parse()
+    return {
+        name.strip(): attribute.description
+        for section in sections
+        if section.kind is DocstringSectionKind.attributes
+        for attribute in section.value
+        for name in attribute.name.split(",")
+    }
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        value = field.default
+        return f"`{getattr(value, 'value', value)}`"
+    return "" if field.default_factory is dataclasses.MISSING else f"`{field.default_factory()}`"
+
+
+def _elsewhere_section() -> str:
+    rows = [(f"`{name.replace('_', '.')}`", remedy) for name, remedy in sorted(ELSEWHERE.items())]
+    words = "Settings of Kafka's clients that have no counterpart are refused by their names, with what to do instead."
+    return f"## Kafka's settings without a counterpart\n\n{words}\n\n{table(('setting', 'instead'), rows)}"
