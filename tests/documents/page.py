@@ -88,12 +88,17 @@ def code_of(page: Path) -> Iterator[str]:
 
 
 def needs_spark(page: Path) -> bool:
-    """Whether a page speaks of a Spark session, so that it is read beside one."""
-    return any(
+    """Whether a page speaks of a Spark session, or runs a command that makes one: it is read beside one."""
+    commands = "".join(block.text for block in blocks_of(page) if block.language in SHELLS and _runs_commands(page))
+    return "txntable pipeline" in commands or any(
         isinstance(node, ast.Name) and node.id == "spark"
         for code in code_of(page)
         for node in ast.walk(ast.parse(code))
     )
+
+
+def _runs_commands(page: Path) -> bool:
+    return "tutorial" in page.parts
 
 
 def named(page: Path) -> str:
@@ -142,7 +147,7 @@ class Reader:
             compile(before, f"{where} (before)", "exec")
             self._execute(where, after)
             return True
-        elif block.language in SHELLS and "tutorial" in page.parts:
+        elif block.language in SHELLS and _runs_commands(page):
             self._command(where, text)
             return True
         return False
