@@ -21,7 +21,12 @@ from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.manifest import NOTHING_CARRIED
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
-from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
+from txntable.errors import (
+    IllegalStateError,
+    InvalidRequestError,
+    TxnTableError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.format.records import OnDelivery, RecordMetadata, SendOptions, TopicPartition, header_structs
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
@@ -366,9 +371,14 @@ class Producer(OfOneProcess):
         self._status.check(Call.SEND)
         member, name = (group, group.group) if isinstance(group, GroupMetadata) else (None, group)
         check_name(name, "a group")
-        topics = {topic: self.topic_log(topic).settings() for topic in topics_of(offsets)}
+        topics = topics_of(offsets)
+        try:
+            found = new_offsets(offsets, self._outbox.settings_of(topics))
+        except UnknownTopicOrPartitionError:
+            # It may have come since the transaction began.
+            found = new_offsets(offsets, {topic: self.topic_log(topic).settings() for topic in topics})
         # Who says no member id is none: as Kafka's, a consumer that assigns its partitions itself is not checked.
-        commit = GroupCommit(name, new_offsets(offsets, topics), member if member and member.member_id else None)
+        commit = GroupCommit(name, found, member if member and member.member_id else None)
         self._send_offsets(commit, transactional_id)
 
     @in_turn
