@@ -322,8 +322,8 @@ class _Groups:
                     bytes=claimed,
                 )
             _check_pages(file.metadata, memoryview(data))
-            # Of a small one threads cost more than the decoding.
-            if threads := len(data) > _SMALL_BYTES:
+            # Of a small one threads cost more than the decoding; each keeps memory of its own, which a writer is spared.
+            if threads := len(data) > _SMALL_BYTES and not self._proved.num_rows:
                 lend_to_arrow(path)
             for group in range(file.num_row_groups):
                 self._take(file.read_row_group(group, use_threads=threads))

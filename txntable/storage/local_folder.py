@@ -105,6 +105,17 @@ class LocalFolder(ObjectStore):
 
     def get(self, path: str) -> StoredObject | None:
         """Return the object, or ``None`` when there is none."""
+        return self.get_many([path])[0]
+
+    def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
+        """Return the objects in the order of `paths`; that the folder is still the same is looked at once, at the end."""
+        found = [self._read(path) for path in paths]
+        self._check_root(paths[0] if paths else "")
+        for folder in {parent_of(path) for path, one in zip(paths, found, strict=True) if one is not None}:
+            self._folders.saw(folder)
+        return found
+
+    def _read(self, path: str) -> StoredObject | None:
         try:
             descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
             try:
@@ -116,12 +127,9 @@ class LocalFolder(ObjectStore):
             finally:
                 self._calls.close(descriptor)
         except _ABSENT:
-            self._check_root(path)
             return None
         except OSError as error:
             raise _failure(error, path) from error
-        self._check_root(path)
-        self._folders.saw(parent_of(path))
         return StoredObject(data, status.st_mtime_ns // 1_000_000)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
