@@ -322,7 +322,7 @@ class _Groups:
                     bytes=claimed,
                 )
             _check_pages(file.metadata, memoryview(data))
-            # Of a small one threads cost more than the decoding; each keeps memory of its own, which a writer is spared.
+            # Of a small one threads cost more than the decoding; each keeps memory, which a writer is spared.
             if threads := len(data) > _SMALL_BYTES and not self._proved.num_rows:
                 lend_to_arrow(path)
             for group in range(file.num_row_groups):

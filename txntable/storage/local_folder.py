@@ -108,7 +108,7 @@ class LocalFolder(ObjectStore):
         return self.get_many([path])[0]
 
     def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
-        """Return the objects in the order of `paths`; that the folder is still the same is looked at once, at the end."""
+        """Return the objects in the order of `paths`; the folder is looked at once, at the end."""
         found = [self._read(path) for path in paths]
         self._check_root(paths[0] if paths else "")
         for folder in {parent_of(path) for path, one in zip(paths, found, strict=True) if one is not None}:
