@@ -22,6 +22,7 @@ from benchmarks import (
     peers,
     pipeline,
     planning,
+    report,
     round_trips,
     scan,
     sharing,
@@ -49,6 +50,7 @@ ALL = {
     "sharing": sharing.measure,
     "round_trips": round_trips.measure,
     "peers": peers.measure,
+    "report": report.measure,
 }
 
 

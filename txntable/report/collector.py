@@ -65,6 +65,8 @@ def collect(warehouse: Warehouse, limits: ReportLimits) -> WarehouseReport:
     blocking = admin.find_blocking_transactions(list(topics))
     warehouse.offsets.refresh()
     head = warehouse.transactions.refresh()
+    # What others have completed without a row that says so.
+    warehouse.completer.look_at(warehouse.transactions.look(warehouse.transactions.log.fold.incomplete))
     now_ms = context.clock.shown_ms()
     history = read_history(warehouse.transactions, blocking, limits, now_ms)
     logs = {
@@ -102,7 +104,7 @@ def _topics(warehouse: Warehouse, names: Sequence[str], limits: ReportLimits) ->
             refresh_together(segments, public)
             with segments.lock, public.lock:
                 view = reader.view(IsolationLevel.READ_UNCOMMITTED)
-                standing = topic_standing(view, segments.table, public.table, limits.partitions)
+                standing = topic_standing(view, segments.table, limits.partitions)
             found[name] = _Topic(reader, view, standing)
     return found
 

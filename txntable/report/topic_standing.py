@@ -13,22 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.log.table_state import TableState
-from txntable.partition.offsets import REFLECTS
 from txntable.partition.topic_view import TopicView
 from txntable.report.warehouse_report import Bounded, PartitionStanding, TopicStanding
 
 _Numbers = npt.NDArray[np.int64]
 
 
-def topic_standing(view: TopicView, segments: TableState, public: TableState, most: int) -> TopicStanding:
+def topic_standing(view: TopicView, segments: TableState, most: int) -> TopicStanding:
     """Return where a topic stands.
 
     Parameters
     ----------
     view : TopicView
         Everything appended, of `segments`.
-    segments, public : TableState
-        The states of S and of P.
+    segments : TableState
+        S's state.
     most : int
         How many partitions are told of one by one.
     """
@@ -60,7 +59,6 @@ def topic_standing(view: TopicView, segments: TableState, public: TableState, mo
         size=int(size_in.sum()),
         held_back=sum(held.values()),
         last_write_ms=pc.max(segments.files.to_table()["modificationTime"]).as_py() if len(columns) else None,
-        published=public.numbers.get(REFLECTS, -1) >= segments.next_version - 1,
         config=dict(sorted(view.settings.config.items())),
         partitions=Bounded(partitions, count),
     )

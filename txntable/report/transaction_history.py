@@ -6,12 +6,15 @@ counts.  What cleanup has taken ends the history, and is no error.  Reads only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.admin.blocking_transactions import BlockingTransaction
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
 from txntable.log.actions import Commit, decode_commit
 from txntable.log.keyed_table import KIND
@@ -51,9 +54,9 @@ def read_history(
     with log.lock:
         table = log.table
         head, newest, rows = table.next_version - 1, table.commit_id, table.files.to_table()
-        under_way = list(log.fold.under_way.values())
+        under_way = [log.fold.as_known(row) for row in log.fold.under_way.values()]
     commits = _newest_commits(transactions, head, newest, limits.entries)
-    lanes = lanes_of(reversed(commits), under_way, blocking, limits.lanes)
+    lanes = lanes_of(reversed(commits), {row.transactional_id: row for row in under_way}, blocking, limits.lanes)
     times = [
         at_ms
         for lane in lanes.shown
@@ -64,7 +67,7 @@ def read_history(
     times += [each.at_ms for lane in lanes.shown for each in lane.takeovers]
     since_ms = min(times, default=now_ms - 1)
     until_ms = max([now_ms, since_ms + 1, *times])
-    return TransactionHistory(since_ms, until_ms, len(commits), head + 1, lanes, _ids_by_state(rows))
+    return TransactionHistory(since_ms, until_ms, len(commits), head + 1, lanes, _ids_by_state(rows, under_way))
 
 
 def _newest_commits(transactions: TransactionLog, head: int, newest: str | None, most: int) -> list[Commit]:
@@ -84,8 +87,13 @@ def _newest_commits(transactions: TransactionLog, head: int, newest: str | None,
     return found
 
 
-def _ids_by_state(rows: pa.Table) -> Mapping[str, int]:
+def _ids_by_state(rows: pa.Table, under_way: Iterable[TransactionMetadata]) -> Mapping[str, int]:
+    """Count the ids in each state: those under way as this process knows them, all others as their rows say."""
     kinds = pc.map_lookup(rows["partitionValues"], query_key=pa.scalar(KIND), occurrence="first")
     states = pc.map_lookup(rows["partitionValues"], query_key=pa.scalar(STATE), occurrence="first")
-    counts = pc.value_counts(states.filter(pc.equal(kinds, ID_KIND)))
-    return {str(each["values"]): int(each["counts"]) for each in counts.to_pylist()}
+    counts = Counter(row.state.value for row in under_way)
+    for each in pc.value_counts(states.filter(pc.equal(kinds, ID_KIND))).to_pylist():
+        state = TransactionState(each["values"])
+        if not (state.is_open or state.is_decided):
+            counts[state.value] += each["counts"]
+    return dict(counts)

@@ -6,7 +6,7 @@ its decision position; who ended it is told by that entry's operation.  Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from txntable.admin.blocking_transactions import BlockingTransaction
@@ -38,7 +38,7 @@ class _Drawn:
 
 def lanes_of(
     commits: Iterable[Commit],
-    under_way: Collection[TransactionMetadata],
+    under_way: Mapping[str, TransactionMetadata],
     blocking: Sequence[BlockingTransaction],
     most: int,
 ) -> Bounded[Lane]:
@@ -48,8 +48,8 @@ def lanes_of(
     ----------
     commits : iterable of Commit
         Entries that count, the oldest first.
-    under_way : collection of TransactionMetadata
-        The rows of all transactions that are open, or decided and not complete.
+    under_way : Mapping of str to TransactionMetadata
+        By id the rows of all transactions that are under way, as this process knows them.
     blocking : sequence of BlockingTransaction
         What holds readers back.
     most : int
@@ -60,10 +60,12 @@ def lanes_of(
         for action in commit.actions:
             if isinstance(action, Add) and action.partition_values.get(KIND) == ID_KIND:
                 _take(drawn, id_row_of(action), commit)
-    open_rows = {row.transactional_id: row for row in under_way if row.state.is_open}
-    for transactional_id, row in open_rows.items():
-        # It began before all that was read, and nothing was said of it since.
-        drawn.setdefault(transactional_id, _Drawn(row, 0, is_open=True, topics=_topics(row)))
+    for transactional_id, row in under_way.items():
+        if row.state.is_open:
+            # It began before all that was read, and nothing was said of it since.
+            drawn.setdefault(transactional_id, _Drawn(row, 0, is_open=True, topics=_topics(row)))
+        if transactional_id in drawn:
+            drawn[transactional_id].row = row
     chosen = sorted(drawn.values(), key=lambda one: (one.is_open, one.seen_ms, one.row.transactional_id), reverse=True)
     held = {(one.producer_id, one.producer_epoch): one for one in blocking}
     return Bounded(tuple(_lane(one, held) for one in chosen[:most]), len(chosen))

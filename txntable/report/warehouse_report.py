@@ -133,8 +133,6 @@ class TopicStanding:
         Of all partitions together.
     last_write_ms : int or None
         Of all partitions.
-    published : bool
-        Whether the public table reflects the partition logs.
     config : Mapping of str to str
         What was set.
     partitions : Bounded of PartitionStanding
@@ -148,7 +146,6 @@ class TopicStanding:
     size: int
     held_back: int
     last_write_ms: int | None
-    published: bool
     config: Mapping[str, str]
     partitions: Bounded[PartitionStanding]
 
