@@ -1,7 +1,7 @@
 """A warehouse on a busy day, to look at: transactions in every state, groups that wait, a producer that was fenced.
 
-``python -m examples.busy_warehouse /tmp/busy`` plays eight hours of a shop in as many seconds and leaves one transaction
-open, which holds readers back.  Then look::
+``python -m examples.busy_warehouse /tmp/busy`` plays eight hours of a shop in as many seconds, and leaves two
+transactions open, which hold readers back.  Then look::
 
     txntable --warehouse /tmp/busy status
     txntable --warehouse /tmp/busy report busy.html

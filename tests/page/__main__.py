@@ -1,8 +1,8 @@
 """Look at the page of a report in a real browser: ``make page``.
 
 Each page at the width of a phone and of a desk, light, dark and printed: nothing is loaded, nothing is refused by its
-own policy, nothing that was stored runs, the page never scrolls sideways, and axe finds nothing to complain of.  And the
-live page refreshes itself, keeps what a person has opened, and can be paused.  Pictures are written to look at.
+own policy, nothing that was stored runs, the page never scrolls sideways, and axe finds nothing to complain of.  And
+the live page refreshes itself, keeps what a person has opened, and can be paused.  Pictures are written to look at.
 """
 
 from __future__ import annotations

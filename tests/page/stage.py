@@ -9,7 +9,7 @@ import pyarrow as pa
 from examples.busy_warehouse import Day
 from tests.simulation.site import Site
 from txntable.format.records import TopicPartition
-from txntable.report.collector import collect
+from txntable.report.collector import Collector
 from txntable.report.warehouse_report import ReportLimits, WarehouseReport
 from txntable.warehouse.warehouse import Warehouse
 
@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 MARKUP = (
     "<script>window.injected = 1</script>",
     "<img src=x onerror='window.injected = 1'>",
-    "\"><svg onload=\"window.injected = 1\">",
+    '"><svg onload="window.injected = 1">',
     "</title></style></textarea><script>window.injected = 1</script>",
     "' onmouseover='window.injected = 1",
     "&lt;script&gt; {{ 7 * 7 }} {% raw %} ${7*7}",
@@ -46,12 +46,12 @@ def busy() -> WarehouseReport:
     site = Site()
     warehouse = site.create()
     Day(warehouse, site.advance_ms, HOUR_MS).play()
-    return replace(collect(warehouse, ReportLimits()), url="s3://lake/shop")
+    return replace(Collector(warehouse, ReportLimits()).collect(), url="s3://lake/shop")
 
 
 def empty() -> WarehouseReport:
     """A warehouse that nobody has used."""
-    return replace(collect(Site().create(), ReportLimits()), url="s3://lake/new")
+    return replace(Collector(Site().create(), ReportLimits()).collect(), url="s3://lake/new")
 
 
 def hostile() -> WarehouseReport:
@@ -60,8 +60,8 @@ def hostile() -> WarehouseReport:
     warehouse = site.create()
     fill_hostile(warehouse)
     site.advance_ms(30_000)
-    limits = ReportLimits(records=len(HOSTILE), blocking=len(HOSTILE))
-    return replace(collect(warehouse, limits), url=f"/tmp/{MARKUP[0]}{DIRECTIONS[0]}")
+    limits = ReportLimits(records=3 * len(HOSTILE), blocking=len(HOSTILE))
+    return replace(Collector(warehouse, limits).collect(), url=f"/tmp/{MARKUP[0]}{DIRECTIONS[0]}")
 
 
 def fill_hostile(warehouse: Warehouse) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.errors import InvalidRequestError
-from txntable.report.collector import collect
+from txntable.report.collector import Collector
 from txntable.report.page import render_page
 from txntable.report.warehouse_report import LARGEST_LIMIT, ReportLimits
 
@@ -47,10 +47,10 @@ def report(
 ) -> None:
     """Write a page that shows the warehouse: what holds readers back, topics, transactions, groups, records, storage.
 
-    One HTML file that loads nothing, for a browser, a printer or a bucket. It has keys and values of the newest records:
-    with `--records 0` it has none. Changes nothing in the warehouse, and needs a reader's permissions.
+    One HTML file that loads nothing, for a browser, a printer or a bucket. It has keys and values of the newest
+    records: with `--records 0` it has none. Changes nothing in the warehouse, and needs a reader's permissions.
     """
-    page = render_page(collect(connection.open(), ReportLimits(records=records, entries=entries))).encode()
+    page = render_page(Collector(connection.open(), ReportLimits(records=records, entries=entries)).collect()).encode()
     _write_whole(file, page)
     connection.output.facts({"file": str(file), "bytes": len(page)})
 

@@ -6,7 +6,6 @@ Owns how it is started and ended.  Who is answered is :mod:`txntable.report.live
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import flush_output
 from txntable.cli.report import DEFAULTS, Entries, Records
 from txntable.errors import InvalidRequestError
-from txntable.report.collector import collect
+from txntable.report.collector import Collector
 from txntable.report.live_page import LivePage
 from txntable.report.live_server import LOOPBACK, LiveServer
 from txntable.report.page import content_policy
@@ -24,6 +23,8 @@ from txntable.report.warehouse_report import ReportLimits
 
 DEFAULT_PORT = 8384
 DEFAULT_REFRESH_S = 5
+CHECK_EVERY_MS = 60_000
+"""For how long findings are shown: looking for them takes a LIST of each log's folder."""
 LARGEST_PORT = 65_535
 
 
@@ -45,7 +46,7 @@ def ui(
     """
     warehouse, limits = connection.open(), ReportLimits(records=records, entries=entries)
     environment = warehouse.context.environment
-    page = LivePage(partial(collect, warehouse, limits), environment, refresh)
+    page = LivePage(Collector(warehouse, limits, CHECK_EVERY_MS).collect, environment, refresh)
     # What cannot be read is told here, before anybody looks.
     page.current()
     try:

@@ -14,9 +14,7 @@ from txntable.partition.topic_view import TopicView
 from txntable.report.warehouse_report import Bounded, GroupPartition, GroupStanding, ReportLimits
 
 
-def group_standings(
-    offsets: OffsetLog, views: Mapping[str, TopicView], limits: ReportLimits
-) -> Bounded[GroupStanding]:
+def group_standings(offsets: OffsetLog, views: Mapping[str, TopicView], limits: ReportLimits) -> Bounded[GroupStanding]:
     """Return where groups stand, the largest lag first.
 
     Parameters

@@ -1,6 +1,6 @@
 """The page of a warehouse as it is now, for any number of askers: made at most once in a while.
 
-Owns that one look at the warehouse is made at a time, and that what is younger than the interval is not looked at again.
+Owns that one look at the warehouse is made at a time, and that a page younger than the interval is not made again.
 """
 
 from __future__ import annotations

@@ -68,10 +68,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _PATIENCE_S
 
-    def do_GET(self) -> None:  # noqa: N802  http.server's name
+    def do_GET(self) -> None:
         self._reply(with_body=True)
 
-    def do_HEAD(self) -> None:  # noqa: N802  http.server's name
+    def do_HEAD(self) -> None:
         self._reply(with_body=False)
 
     def _reply(self, *, with_body: bool) -> None:

@@ -65,7 +65,7 @@ def newest_records(reader: TopicReader, view: TopicView, logs: PartitionLogs, mo
 
 
 def _is_kafkas(view: TopicView) -> bool:
-    return view.settings.schema.equals(KAFKA_SCHEMA)
+    return bool(view.settings.schema.equals(KAFKA_SCHEMA))
 
 
 def _newest_segments(view: TopicView, segments: TableState, most: int) -> Iterator[tuple[PlannedSegment, Add]]:
@@ -95,7 +95,11 @@ def _waiting(
     view: TopicView, segments: TableState, partition: int, row: int
 ) -> Iterator[tuple[int, int, int, int, Add]]:
     columns = view.columns
-    if row < 0 or int(columns.partition[row]) != partition or int(columns.last_offset[row]) < view.bounds[partition].start:
+    if (
+        row < 0
+        or int(columns.partition[row]) != partition
+        or int(columns.last_offset[row]) < view.bounds[partition].start
+    ):
         return
     add = segments.files.get(columns.files["path"][int(columns.row[row])].as_py())
     if add is not None:
@@ -116,9 +120,7 @@ def _records_of(
             yield _record(row, outcome, commit, is_kafkas=is_kafkas)
 
 
-def _record(
-    row: Mapping[str, object], outcome: RecordOutcome, commit: int | None, *, is_kafkas: bool
-) -> ShownRecord:
+def _record(row: Mapping[str, object], outcome: RecordOutcome, commit: int | None, *, is_kafkas: bool) -> ShownRecord:
     at = row[_TIMESTAMP]
     assert isinstance(at, dt.datetime)
     if is_kafkas:

@@ -39,19 +39,23 @@ def render_page(report: WarehouseReport, refresh_s: int | None = None) -> str:
         After how many seconds it asks its server for a newer one; default: it has none.
     """
     drawing = draw_lanes(report.history, report.blocking.shown)
-    return _environment().get_template("page.html.j2").render(
-        report=report,
-        now_ms=report.made_at_ms,
-        drawing=drawing,
-        most_bytes=max([1, *(layer.size for layer in report.layers)]),
-        refresh_s=refresh_s,
-        policy=content_policy(live=refresh_s is not None),
-        style=Markup(_asset("page.css")),  # noqa: S704  our own file
-        script=Markup(_asset("live.js")),  # noqa: S704
-        ending=lambda one: ending_command(report.url, one),
-        words=blocking_words,
-        describe=span_text,
-        amount=page_text.amount_text,
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            report=report,
+            now_ms=report.made_at_ms,
+            drawing=drawing,
+            most_bytes=max([1, *(layer.size for layer in report.layers)]),
+            refresh_s=refresh_s,
+            policy=content_policy(live=refresh_s is not None),
+            style=Markup(_asset("page.css")),
+            script=Markup(_asset("live.js")),
+            ending=lambda one: ending_command(report.url, one),
+            words=blocking_words,
+            describe=span_text,
+            amount=page_text.amount_text,
+        )
     )
 
 

@@ -41,7 +41,9 @@ def size_text(size: int) -> str:
         value /= _THOUSAND
         # What would be rounded to a thousand is one of the next unit.
         if value < _THOUSAND - 0.5 or unit == _UNITS[-1]:
-            return f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}" if value < 100 else f"{value:.0f} {unit}"
+            return (
+                f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}" if value < 100 else f"{value:.0f} {unit}"
+            )
     raise AssertionError("there is a last unit")
 
 

@@ -1,7 +1,7 @@
-"""What each layer of a warehouse stores, as the logs tell it and a LIST of each log's folder.
+"""What each layer of a warehouse stores, as the logs tell it and the names in their folders.
 
 Owns the layers and their names.  Segments are not listed: what no log names (a crash's leftovers) is vacuum's to count.
-Reads only.
+Pure.
 """
 
 from __future__ import annotations
@@ -10,31 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow.compute as pc
 
-from txntable.log.cleanup import log_files
+from txntable.log.cleanup import LogFile
 from txntable.log.table_state import TableState
 from txntable.report.warehouse_report import StorageLayer
-from txntable.storage.object_store import ObjectStore
 from txntable.topics.topic_log import TopicLog
 
 
 def storage_layers(
-    store: ObjectStore, topics: Sequence[TopicLog], roots: Mapping[str, Iterable[str]]
+    topics: Sequence[TopicLog], files: Mapping[str, Sequence[LogFile]], roots: Mapping[str, Iterable[str]]
 ) -> tuple[StorageLayer, ...]:
     """Return what is stored, layer by layer.
 
     Parameters
     ----------
-    store : ObjectStore
-        The warehouse's.
     topics : sequence of TopicLog
         All topics, read just now.
+    files : Mapping of str to sequence of LogFile
+        What is in the folder of a log, by its root.
     roots : Mapping of str to iterable of str
         Name of a layer of logs -> the roots of its logs.
-
-    Raises
-    ------
-    StoreUnavailableError, StorePermissionError
-        A log's folder cannot be listed.
     """
     live = [_live(topic.public.table) for topic in topics]
     appended = [_segments(topic.segments.table) for topic in topics]
@@ -49,7 +43,7 @@ def storage_layers(
         StorageLayer(
             "removed segments", len(removed), sum(gone.size for gone in removed), "kept for older versions until vacuum"
         ),
-        *(StorageLayer(name, *_log(store, each), "entries and checkpoints") for name, each in roots.items()),
+        *(StorageLayer(name, *_log(files, each), "entries and checkpoints") for name, each in roots.items()),
     )
 
 
@@ -79,6 +73,6 @@ def _open(topic: TopicLog) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def _log(store: ObjectStore, roots: Iterable[str]) -> tuple[int, int]:
-    sizes = [file.meta.size for root in roots for file in log_files(store, root)]
+def _log(files: Mapping[str, Sequence[LogFile]], roots: Iterable[str]) -> tuple[int, int]:
+    sizes = [file.meta.size for root in roots for file in files.get(root, ())]
     return len(sizes), sum(sizes)

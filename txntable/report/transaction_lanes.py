@@ -1,4 +1,4 @@
-"""Transactional ids over time: what the entries of the transaction log tell of each one's transactions (PROTOCOL.md §6).
+"""Transactional ids over time: what the entries of the transaction log tell of their transactions (PROTOCOL.md §6).
 
 Owns how rows become spans: a transaction begins where its row says it started, and ends with the entry whose version is
 its decision position; who ended it is told by that entry's operation.  Pure.
