@@ -13,7 +13,7 @@ from txntable.admin.blocking_transactions import BlockingTransaction
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.log.actions import Add, Commit
+from txntable.log.actions import Add, Commit, Remove
 from txntable.log.keyed_table import KIND
 from txntable.report.warehouse_report import Bounded, EndedBy, Lane, Span, SpanOutcome, Takeover
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
@@ -34,6 +34,11 @@ class _Drawn:
     open_since_ms: int | None = None
     is_open: bool = False
     topics: tuple[str, ...] = ()
+    is_gone: bool = False
+
+    def end(self) -> None:
+        """Take note that the id is gone, whatever it was doing."""
+        self.is_gone, self.is_open, self.open_since_ms = True, False, None
 
 
 def lanes_of(
@@ -56,10 +61,15 @@ def lanes_of(
         How many lanes.
     """
     drawn: dict[str, _Drawn] = {}
+    by_path: dict[str, str] = {}
     for commit in commits:
         for action in commit.actions:
             if isinstance(action, Add) and action.partition_values.get(KIND) == ID_KIND:
-                _take(drawn, id_row_of(action), commit)
+                row = id_row_of(action)
+                by_path[action.path] = row.transactional_id
+                _take(drawn, row, commit)
+            elif isinstance(action, Remove) and (gone := drawn.get(by_path.get(action.path, ""))) is not None:
+                gone.end()
     for transactional_id, row in under_way.items():
         if row.state.is_open:
             # It began before all that was read, and nothing was said of it since.
@@ -74,7 +84,7 @@ def lanes_of(
 def _take(drawn: dict[str, _Drawn], row: TransactionMetadata, commit: Commit) -> None:
     at_ms = commit.info.timestamp_ms
     one = drawn.setdefault(row.transactional_id, _Drawn(row, at_ms))
-    one.row, one.seen_ms = row, at_ms
+    one.row, one.seen_ms, one.is_gone = row, at_ms, False
     decision = row.decision
     if row.state.is_open:
         if not one.is_open:
@@ -106,7 +116,8 @@ def _topics(row: TransactionMetadata) -> tuple[str, ...]:
 
 def _lane(one: _Drawn, held: Mapping[tuple[int, int], BlockingTransaction]) -> Lane:
     row = one.row
-    spans, holds_back = list(one.spans), held.get((row.producer_id, row.producer_epoch))
+    spans = list(one.spans)
+    holds_back = None if one.is_gone else held.get((row.producer_id, row.producer_epoch))
     if one.is_open:
         outcome = SpanOutcome.PREPARED if row.state is TransactionState.PREPARED else SpanOutcome.OPEN
         since_ms = one.open_since_ms
@@ -118,7 +129,7 @@ def _lane(one: _Drawn, held: Mapping[tuple[int, int], BlockingTransaction]) -> L
         row.transactional_id,
         row.producer_id,
         row.producer_epoch,
-        row.state,
+        TransactionState.DEAD if one.is_gone else row.state,
         tuple(spans),
         tuple(one.takeovers),
         tuple(f"{each.topic_partition.topic}-{each.topic_partition.partition}" for each in places),
