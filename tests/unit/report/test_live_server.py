@@ -13,7 +13,7 @@ from txntable.report.live_server import LOOPBACK, LiveServer
 from txntable.report.page import content_policy
 
 BODY = b"<!doctype html><title>a page</title>"
-SECRET = "0123456789abcdef0123456789abcdef"  # noqa: S105
+SECRET = "0123456789abcdef0123456789abcdef"
 
 
 @pytest.fixture

@@ -20,13 +20,82 @@ from txntable.report.page_text import LONGEST_NAME
 from txntable.report.warehouse_report import ReportLimits, WarehouseReport
 
 ELEMENTS = frozenset(
-    """html head meta title style body a header p h1 h2 h3 bdi time span b nav main section article ul ol li pre code div
-    table thead tbody tr th td abbr svg rect line text g details summary footer i""".split()
+    [
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "a",
+        "header",
+        "p",
+        "h1",
+        "h2",
+        "h3",
+        "bdi",
+        "time",
+        "span",
+        "b",
+        "nav",
+        "main",
+        "section",
+        "article",
+        "ul",
+        "ol",
+        "li",
+        "pre",
+        "code",
+        "div",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "abbr",
+        "svg",
+        "rect",
+        "line",
+        "text",
+        "g",
+        "details",
+        "summary",
+        "footer",
+        "i",
+    ]
 )
 """What a page without a server has; a script is not among it."""
 ATTRIBUTES = frozenset(
-    """lang charset http-equiv content name class href datetime id aria-labelledby aria-label aria-hidden role tabindex
-    scope colspan title height width x x1 x2 y y1 y2 rx text-anchor""".split()
+    [
+        "lang",
+        "charset",
+        "http-equiv",
+        "content",
+        "name",
+        "class",
+        "href",
+        "datetime",
+        "id",
+        "aria-labelledby",
+        "aria-label",
+        "aria-hidden",
+        "role",
+        "tabindex",
+        "scope",
+        "colspan",
+        "title",
+        "height",
+        "width",
+        "x",
+        "x1",
+        "x2",
+        "y",
+        "y1",
+        "y2",
+        "rx",
+        "text-anchor",
+    ]
 )
 
 
@@ -95,7 +164,9 @@ def test_policy_of_the_page_names_its_style_and_its_script_by_their_digests(
     hostile: WarehouseReport, refresh_s: int | None
 ) -> None:
     document = read_page(render_page(hostile, refresh_s))
-    (policy,) = (each.attributes["content"] for each in document.all("meta", **{"http-equiv": "Content-Security-Policy"}))
+    (policy,) = (
+        each.attributes["content"] for each in document.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    )
 
     def digest(name: str) -> str:
         (text,) = ("".join(each.own) for each in document.all(name))
@@ -138,9 +209,13 @@ def test_every_drawing_has_words_or_stands_beside_them(busy: WarehouseReport) ->
     for drawing in read_page(render_page(busy)).all("svg"):
         attributes = drawing.attributes
 
-        assert (attributes.get("role") == "img" and attributes["aria-label"]) or "aria-hidden" in attributes or (
-            # The axis, whose box is hidden whole.
-            {each.name for each in drawing.children} == {"text"}
+        assert (
+            (attributes.get("role") == "img" and attributes["aria-label"])
+            or "aria-hidden" in attributes
+            or (
+                # The axis, whose box is hidden whole.
+                {each.name for each in drawing.children} == {"text"}
+            )
         )
 
 

@@ -10,13 +10,22 @@ from txntable.coordinator.transaction_state import TransactionState
 from txntable.producer.producer import Producer
 from txntable.report.collector import Collector
 from txntable.report.lane_drawing import draw_lanes, span_text
-from txntable.report.warehouse_report import EndedBy, Lane, ReportLimits, SpanOutcome, TransactionHistory, WarehouseReport
+from txntable.report.warehouse_report import (
+    EndedBy,
+    Lane,
+    ReportLimits,
+    SpanOutcome,
+    TransactionHistory,
+    WarehouseReport,
+)
 from txntable.warehouse.warehouse import Warehouse
 
 MINUTE_MS = 60_000
 
 
-def begun(warehouse: Warehouse, transactional_id: str = "etl", partition: int = 0, timeout_ms: int = 900_000) -> Producer:
+def begun(
+    warehouse: Warehouse, transactional_id: str = "etl", partition: int = 0, timeout_ms: int = 900_000
+) -> Producer:
     """A producer with an open transaction that has one record in a partition."""
     producer = warehouse.producer(transactional_id, transaction_timeout_ms=timeout_ms)
     producer.init_transactions()
@@ -124,7 +133,9 @@ def test_open_transaction_that_is_older_than_all_that_is_read_has_its_lane(site:
     assert report.history.entries > 3
 
 
-def test_transaction_that_began_before_all_that_is_read_is_drawn_from_the_edge(site: Site, warehouse: Warehouse) -> None:
+def test_transaction_that_began_before_all_that_is_read_is_drawn_from_the_edge(
+    site: Site, warehouse: Warehouse
+) -> None:
     producer = begun(warehouse)
     with warehouse.producer("another") as other:
         other.init_transactions()
