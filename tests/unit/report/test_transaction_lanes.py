@@ -27,7 +27,7 @@ def begun(
     warehouse: Warehouse, transactional_id: str = "etl", partition: int = 0, timeout_ms: int = 900_000
 ) -> Producer:
     """A producer with an open transaction that has one record in a partition."""
-    producer = warehouse.producer(transactional_id, transaction_timeout_ms=timeout_ms)
+    producer = warehouse.producer(transactional_id, transaction_timeout_ms=15 * MINUTE_MS)
     producer.init_transactions()
     producer.begin_transaction()
     producer.send("orders", value=b"x", partition=partition)
@@ -133,9 +133,7 @@ def test_open_transaction_that_is_older_than_all_that_is_read_has_its_lane(site:
     assert report.history.entries > 3
 
 
-def test_transaction_that_began_before_all_that_is_read_is_drawn_from_the_edge(
-    site: Site, warehouse: Warehouse
-) -> None:
+def test_transaction_that_began_before_all_that_is_read_begins_at_the_edge(site: Site, warehouse: Warehouse) -> None:
     producer = begun(warehouse)
     with warehouse.producer("another") as other:
         other.init_transactions()
