@@ -77,6 +77,8 @@ class Day:
                 self._abort_by_hand()
             self._read(hour)
             self._pass(1 / 2)
+            # What the coordinator job does every few minutes.
+            self.warehouse.complete()
         return self._leave_open(orders, chance)
 
     def _pass(self, hours: float) -> None:

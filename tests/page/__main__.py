@@ -23,6 +23,7 @@ from txntable.report.page import content_policy, render_page
 from txntable.report.warehouse_report import WarehouseReport
 
 PHONE, DESK, PAPER = 390, 1280, 794
+PICTURE = 1100
 REFRESH_S = 1
 LOOKS: dict[str, dict[str, Any]] = {
     "phone-light": {"width": PHONE},
@@ -32,6 +33,11 @@ LOOKS: dict[str, dict[str, Any]] = {
     "desk-reduced": {"width": DESK, "reduced": True},
     "print": {"width": PAPER, "printed": True},
 }
+_SHORTEN = """for (const topic of document.querySelectorAll('.topic')) {
+  if (!/^(orders|payments)/.test(topic.querySelector('h3').textContent)) topic.remove();
+}
+for (const id of ['groups', 'records', 'storage', 'health', 'as-table']) document.getElementById(id).remove();
+document.querySelector('footer').remove(); document.querySelector('#transactions > .facts').remove();"""
 _RUN_AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map(one => one.id + ': ' + \
 one.nodes.map(node => node.target.join(' ') + ' ' + node.failureSummary).slice(0, 5).join(' | ')))"
 
@@ -41,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.page", description=__doc__)
     parser.add_argument("--axe", type=Path, required=True, help="axe.min.js of npm's axe-core")
     parser.add_argument("--into", type=Path, help="a folder for the pictures")
+    parser.add_argument("--picture", type=Path, help="where the picture of the documentation is written, too")
     arguments = parser.parse_args()
     axe = arguments.axe.read_text(encoding="utf-8")
     reports = {"busy": stage.busy(), "empty": stage.empty(), "hostile": stage.hostile()}
@@ -53,6 +60,8 @@ def main() -> int:
             file.write_text(render_page(report), encoding="utf-8")
             wrong += [f"{name}: {each}" for each in _look_at(file, axe, into)]
         wrong += [f"live: {each}" for each in _live(reports["busy"], reports["empty"], axe)]
+        if arguments.picture is not None:
+            arguments.picture.write_bytes(_picture(Path(made) / "busy.html"))
     for each in wrong:
         sys.stdout.write(f"{each}\n")
     sys.stdout.write(f"{len(reports)} pages in {len(LOOKS)} looks, and one live: {len(wrong)} things are wrong\n")
@@ -84,6 +93,15 @@ def _of_load(page: Page, expected: list[str]) -> Iterator[str]:
         yield "something that was stored has run"
     if page.ask("document.scripts.length + document.querySelectorAll('img, iframe, object, embed, base, link').length"):
         yield "it has an element that it should not have"
+
+
+def _picture(file: Path) -> bytes:
+    """Return the upper half of the page, with two of its topics."""
+    with chromium() as page:
+        page.look(PICTURE)
+        page.open(file.as_uri())
+        page.ask(_SHORTEN)
+        return page.picture()
 
 
 @contextmanager

@@ -95,6 +95,7 @@ def _environment() -> Environment:
         name=page_text.name_text,
         duration=blocking_words.duration_text,
         clock=page_text.time_text,
+        commands=page_text.commands_text,
         sentence=page_text.sentence_text,
     )
     return environment

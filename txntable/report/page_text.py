@@ -82,6 +82,12 @@ def sentence_text(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
+def commands_text(words: str) -> Markup:
+    """Return words in which what stands between backticks is a command."""
+    parts = [str(plain(part)) for part in words.split("`")]
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
 def name_text(name: str) -> str:
     """Return a name that is at most so long as people read; how long it is is told."""
     if len(name) <= LONGEST_NAME:

@@ -23,8 +23,8 @@ from txntable.report.warehouse_report import ReportLimits, WarehouseReport
 ELEMENTS = frozenset(
     re.findall(
         r"\w+",
-        """html head meta title style body a header p h1 h2 h3 bdi time span b nav main section article ul ol li pre code
-        div table thead tbody tr th td abbr svg rect line text g details summary footer i""",
+        """html head meta title style body a header p h1 h2 h3 bdi time span b nav main section article ul ol li pre
+        code div table thead tbody tr th td abbr svg rect line text g details summary footer i""",
     )
 )
 """What a page without a server has; a script is not among it."""

@@ -9,6 +9,7 @@ from txntable.report.page_text import (
     LONGEST_NAME,
     ago_text,
     amount_text,
+    commands_text,
     count_text,
     instant_text,
     name_text,
@@ -72,6 +73,10 @@ def test_date_beyond_all_dates_is_the_last_or_the_first(at_ms: int, text: str) -
 def test_name_that_is_too_long_is_cut_and_says_how_long_it_is() -> None:
     assert name_text("n" * LONGEST_NAME) == "n" * LONGEST_NAME
     assert name_text("n" * 2_000) == "n" * LONGEST_NAME + "… (2,000 characters)"
+
+
+def test_command_in_words_is_marked_and_all_else_is_text() -> None:
+    assert commands_text("run `a <b>`, and \u202e <i>") == "run <code>a &lt;b&gt;</code>, and \\u202e &lt;i&gt;"
 
 
 def test_only_markup_stays_as_it_is() -> None:
