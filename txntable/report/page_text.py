@@ -41,9 +41,8 @@ def size_text(size: int) -> str:
         value /= _THOUSAND
         # What would be rounded to a thousand is one of the next unit.
         if value < _THOUSAND - 0.5 or unit == _UNITS[-1]:
-            return (
-                f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}" if value < 100 else f"{value:.0f} {unit}"
-            )
+            digits = 2 if value < 10 else 1 if value < 100 else 0
+            return f"{value:.{digits}f} {unit}"
     raise AssertionError("there is a last unit")
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.admin.administering import lose_id, prepare
+from txntable.admin.restoration import Restoration
 from txntable.coordinator.transaction_state import TransactionState
+from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
 from txntable.producer.producer import Producer
 from txntable.report.collector import Collector
 from txntable.report.lane_drawing import draw_lanes, span_text
@@ -18,7 +20,7 @@ from txntable.report.warehouse_report import (
     TransactionHistory,
     WarehouseReport,
 )
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 MINUTE_MS = 60_000
 
@@ -146,6 +148,43 @@ def test_transaction_that_began_before_all_that_is_read_begins_at_the_edge(site:
     assert (span.outcome, span.started_ms) == (SpanOutcome.COMMITTED, None)
     (mark,) = (mark for one in drawing.lanes for mark in one.marks if mark.kind == "committed")
     assert mark.start == 0
+
+
+def test_enrolment_of_one_more_partition_is_no_beginning(site: Site, warehouse: Warehouse) -> None:
+    producer = begun(warehouse)
+    site.advance_ms(MINUTE_MS)
+    producer.send("orders", value=b"x", partition=1)
+    producer.flush()
+    producer.commit_transaction()
+
+    # Of the second enrolment and the decision.
+    (short,) = lane_of(warehouse, entries=2).spans
+    (whole,) = lane_of(warehouse).spans
+
+    assert short.started_ms is None
+    assert short.ended_ms == whole.ended_ms
+    assert whole.started_ms is not None
+
+
+def test_entry_that_a_restore_has_made_void_tells_nothing(site: Site, warehouse: Warehouse) -> None:
+    begun(warehouse).commit_transaction()
+    backup = site.objects.snapshot()
+    head = warehouse.transactions.refresh()
+    begun(site.open(), "lost").commit_transaction()
+    stray = site.objects.get(commit_path(TRANSACTION_LOG_ROOT, head + 2))
+    assert stray is not None
+    site.objects.restore(backup)
+    site.advance_ms(15 * MINUTE_MS)
+    site.open().producer("new").init_transactions()
+    # What a process of before puts after the restore.
+    site.objects.put(commit_path(TRANSACTION_LOG_ROOT, head + 2), stray.data)
+    recovering = open_on(site.store(), site.environment(), recovering=True)
+    Restoration(recovering.completer, recovering.admin()).fence_all()
+
+    history = history_of(site.open())
+
+    assert {lane.transactional_id for lane in history.lanes.shown} == {"etl", "new"}
+    assert history.entries_read == history.entries - 1
 
 
 def test_prepared_transaction_is_told_apart_from_an_open_one(site: Site, warehouse: Warehouse) -> None:
