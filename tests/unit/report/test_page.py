@@ -217,7 +217,7 @@ def test_page_says_what_it_leaves_out() -> None:
 
     assert [each.text for each in document.first(id="topics").all("p", class_="left-out")] == [
         *["3 more partitions are not shown here."] * 3,
-        "1 more topics, with older writes, are not shown here.",
+        "1 more topic, with older writes, is not shown here.",
     ]
     assert "3 more ids of these entries are not shown here." in document.first(id="transactions").text
     assert "3 more topics, with older records, are not shown here." in document.first(id="records").text
