@@ -23,6 +23,7 @@ from benchmarks import (
     peers,
     pipeline,
     planning,
+    report,
     round_trips,
     scan,
     sharing,
@@ -51,6 +52,7 @@ ALL = {
     "sharing": sharing.measure,
     "round_trips": round_trips.measure,
     "peers": peers.measure,
+    "report": report.measure,
 }
 
 

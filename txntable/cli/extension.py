@@ -27,6 +27,7 @@ _OWN = tuple(
     for value in (
         *("warehouse:application", "topics:application", "produce:command", "consume:command", "offsets:application"),
         *("groups:application", "snapshot:command", "transactions:application", "status:command", "check:command"),
+        *("report:command", "ui:command"),
     )
 )
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}
