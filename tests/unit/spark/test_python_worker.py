@@ -30,21 +30,21 @@ FINDING = """
 import sys
 import zipimport
 sys.path[:0] = sys.argv[1:]
-import pyspark.inner, users.inner
+import pyspark.inner, ofjar.inner, users.inner
 from txntable.spark.writing.python_worker import settle_worker
 settle_worker()
 finders = sys.path_importer_cache.items()
-print(sorted({finder.archive for _, finder in finders if isinstance(finder, zipimport.zipimporter)}) == sys.argv[2:])
+print(sorted({finder.archive for _, finder in finders if isinstance(finder, zipimport.zipimporter)}) == sys.argv[3:])
 import pyspark.later
 print(pyspark.later.__loader__.archive == sys.argv[1])
 """
 
 
-def test_finders_of_sparks_own_archive_are_forgotten_until_something_is_imported(tmp_path: Path) -> None:
+def test_finders_of_sparks_archive_and_of_jars_are_forgotten_until_something_is_imported(tmp_path: Path) -> None:
     """Spark 4.1 lets each of them read its archive again before a task; the user's own may have changed."""
     archives = []
-    for package in ("pyspark", "users"):
-        archives.append(str(tmp_path / f"{package}.zip"))
+    for package, name in (("pyspark", "pyspark.zip"), ("ofjar", "delta.jar"), ("users", "users.zip")):
+        archives.append(str(tmp_path / name))
         with zipfile.ZipFile(archives[-1], "w") as archive:
             for module in ("__init__", "inner", "later"):
                 archive.writestr(f"{package}/{module}.py", "")
