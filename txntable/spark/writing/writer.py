@@ -126,7 +126,7 @@ def write_together(writes: Sequence[FrameWrite]) -> list[list[StagedSegment]]:
     """
     uploads = [_uploading(write, number) for number, write in enumerate(writes)]
     try:
-        rows = _union(uploads).collect()
+        rows = (uploads[0] if len(uploads) == 1 else _side_by_side(uploads)).collect()
     except Exception as error:
         unfit = unfit_python(error, writes[0].dataframe.sparkSession)
         if unfit is None:
@@ -150,6 +150,16 @@ def _uploading(write: FrameWrite, number: int) -> DataFrame:
     # Where it changes nothing, a projection is left out: Spark's analysis of it is felt in tiny micro-batches.
     ordered = placed if placed.columns == names else placed.select(*(quoted(name) for name in names))
     return ordered.mapInArrow(_task(write.target, number), _RESULT_DDL)
+
+
+def _side_by_side(uploads: Sequence[DataFrame]) -> DataFrame:
+    """Return all rows, in order, each DataFrame with its own tasks.
+
+    Where all have the same partitioning, Spark puts the first partition of each into one task, and so on: those of one
+    partition would be written by one task.  A DataFrame of no partitions keeps it from that, and has no tasks itself.
+    """
+    nothing = uploads[0].sparkSession.range(0, 0, 1, 1).mapInArrow(lambda batches: batches, _RESULT_DDL)
+    return _union([*uploads, nothing])
 
 
 def _union(uploads: Sequence[DataFrame]) -> DataFrame:
