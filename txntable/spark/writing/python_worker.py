@@ -11,7 +11,7 @@ import sys
 import zipimport
 
 _frozen: list[bool] = []
-# Spark puts both before everything else on the path of its workers, as archives, and all jars of the session behind them.
+# Spark puts both before everything else on the path of its workers, as archives, and all jars of the session too.
 _OF_SPARK = ("pyspark", "py4j")
 _JAR = ".jar"
 
