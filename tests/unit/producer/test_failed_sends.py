@@ -101,7 +101,7 @@ def test_failed_send_leaves_only_abort_where_a_record_is_missing_and_nothing_els
 
 
 def _failing(error: BaseException) -> Callable[..., Any]:
-    def write(producer: object, topic: str, dataframe: object, mode: str) -> Any:
+    def write(producer: object, dataframes: object, mode: str) -> Any:
         raise error
 
     return write
