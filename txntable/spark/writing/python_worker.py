@@ -39,4 +39,5 @@ def settle_worker() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         # The user's own archives may be replaced: those are read again, as Spark wants it.
         if isinstance(finder, zipimport.zipimporter) and (finder.archive in archives or finder.archive.endswith(_JAR)):
-            del sys.path_importer_cache[path]
+            # Another thread may be importing.
+            sys.path_importer_cache.pop(path, None)
