@@ -85,6 +85,7 @@ NOT_CALLED: Mapping[str, str] = {
     "Warehouse.create_views": _NEEDS_SPARK,
     "Warehouse.batch_writer": _NEEDS_SPARK,
     "Transaction.write": _NEEDS_SPARK,
+    "Transaction.write_all": _NEEDS_SPARK,
     "Consumer.read": _NEEDS_SPARK,
     "Snapshot.read": _NEEDS_SPARK,
     "Producer.segment_plan": _INSIDE,

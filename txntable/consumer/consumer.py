@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Concatenate, Never, ParamSpec, TypeVar, overload
 
 import pyarrow as pa
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
-from txntable.consumer.bounded_reads import BoundedReads, refuse_unnamed
+from txntable.consumer.bounded_reads import BoundedRange, BoundedReads, refuse_unnamed
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch, records_of
 from txntable.consumer.fetch_position import AutoOffsetReset
@@ -278,7 +279,8 @@ class Consumer(OfOneProcess):
         """Return everything from the group's committed offsets to the end as a DataFrame.
 
         The call fixes a range for each partition of this consumer, however long processing takes, and moves the
-        positions to the ends of the ranges.  Commit the ranges together with the results:
+        positions to the ends of the ranges.  A few small segments are read by the call itself; more are scanned by
+        Spark when the DataFrame is used.  Commit the ranges together with the results:
         ``transaction.send_offsets(consumer)``, or :meth:`commit`; until then the next call reads them again.
         Without a group, reading starts at the positions.
 
@@ -312,7 +314,8 @@ class Consumer(OfOneProcess):
             Call again.
         """
         bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
-        frame: DataFrame = self.config.read_dataframe(spark, bounded.view, bounded.starts, bounded.ends)
+        records = partial(self._records, bounded, None)
+        frame: DataFrame = self.config.read_dataframe(spark, bounded.view, bounded.starts, bounded.ends, records)
         return frame
 
     @alone
@@ -333,7 +336,9 @@ class Consumer(OfOneProcess):
         topic, max_offsets_per_partition, timeout_ms
             See :meth:`read`, which raises the same errors.
         """
-        bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
+        return self._records(self._reads.pin(topic, max_offsets_per_partition, timeout_ms), columns)
+
+    def _records(self, bounded: BoundedRange, columns: Sequence[str] | None) -> pa.RecordBatchReader:
         reader = self._partitions.topics[bounded.view.settings.name].reader
         return reader.batches(bounded.view, columns, (bounded.starts, bounded.ends))
 

@@ -237,7 +237,7 @@ class Warehouse(OfOneProcess):
             None if isinstance(transactional_id, Mapping) else transactional_id,
             transaction_timeout_ms,
             enable_idempotence,
-            self._clients.write_dataframe,
+            self._clients.write_dataframes,
             linger_ms=linger_ms,
             batch_size=batch_size,
             max_request_size=max_request_size,

@@ -19,7 +19,7 @@ from txntable.producer.producer import Producer
 from txntable.producer.producer_config import ProducerConfig, with_kafka_settings
 from txntable.spark.scan.bounded_read import dataframe_reader
 from txntable.spark.writing.batch_writer import BatchWriter, Write
-from txntable.spark.writing.transactional_write import write_dataframe
+from txntable.spark.writing.transactional_write import write_dataframes
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class WarehouseClients:
         The handle.
     """
 
-    write_dataframe = staticmethod(write_dataframe)
+    write_dataframes = staticmethod(write_dataframes)
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse

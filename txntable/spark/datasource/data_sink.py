@@ -29,7 +29,7 @@ from txntable.segments.segment import StagedSegment
 from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
 from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.write_options import WriteOptions
-from txntable.spark.writing.python_worker import freeze_loaded
+from txntable.spark.writing.python_worker import settle_worker
 from txntable.spark.writing.writer import WriteTarget, check_schema, raise_refusal, refusal_text, upload_segments
 from txntable.warehouse.warehouse import Warehouse, open_warehouse
 
@@ -143,7 +143,7 @@ class TopicWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> UploadedSegments:
         """Upload the rows of one task."""
-        freeze_loaded()
+        settle_worker()
         return uploaded((_without_place(batch, self.target) for batch in iterator), self.target)
 
     @without_traceback
