@@ -20,6 +20,8 @@ from txntable.cli.interruption import exit_code, interruptible, word
 from txntable.cli.output import Output, OutputFormat, output_for, tell
 from txntable.cli.suggestion import suggestion
 from txntable.errors import TxnTableError
+from txntable.storage.object_store import ObjectStore, StoreSpec
+from txntable.storage.open import open_store
 
 WAREHOUSE_VARIABLE = "TXNTABLE_WAREHOUSE"
 
@@ -77,6 +79,10 @@ class Connection:
         """
         # By its package's name: it is imported when a warehouse is opened, not for `--help`.
         return txntable.Warehouse.open(self.url, self.storage_options, recovering=recovering)
+
+    def store(self) -> ObjectStore:
+        """Return the store, where a warehouse may be that cannot be opened."""
+        return open_store(StoreSpec(self.url, self.storage_options))
 
 
 def on_warehouse(command: Callable[..., None], *, default_url: str | None = None) -> Callable[..., None]:
