@@ -182,4 +182,6 @@ def embedded_metrics(samples: Sequence[Sample], warehouse: str, now_ms: int) -> 
 def _unit(name: str) -> str:
     if "_ms" in name:
         return "Milliseconds"
+    if "_ns_" in name:
+        return "None"
     return "Bytes" if "byte" in name else "Count"

@@ -1,6 +1,6 @@
 """Which warehouse a command works on and how it answers: the options that all commands share.
 
-Owns `--warehouse`, `--storage-option` and `--output`, which may stand before the noun or after the verb (there
+Owns `--warehouse`, `--storage-option`, `--output` and `--log-level`, which may stand before the noun or after the verb (there
 they are stronger), and how a failure is told: one line on standard error and exit code 1; an interruption: 130 or 143.
 Must not know of any single command.
 """
@@ -17,6 +17,7 @@ import typer
 
 import txntable
 from txntable.cli.interruption import exit_code, interruptible, word
+from txntable.cli.logs import LogLevelOption, show_logs
 from txntable.cli.output import Output, OutputFormat, output_for, tell
 from txntable.cli.suggestion import suggestion
 from txntable.errors import TxnTableError
@@ -47,6 +48,7 @@ _SHARED = tuple(
         ("warehouse", None, _Warehouse),
         ("storage_option", None, RootStorageOption),
         ("output", OutputFormat.TABLE, RootOutput),
+        ("log_level", None, LogLevelOption),
     )
 )
 
@@ -112,7 +114,8 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
     @functools.wraps(command)
     def run(context: typer.Context, **arguments: Any) -> None:
         said = (_said(context, parameter.name, arguments.pop(parameter.name)) for parameter in shared)
-        url, pairs, output = said
+        url, pairs, output, level = said
+        show_logs(level)
         if not url:
             raise typer.BadParameter(f"say which one, or set {WAREHOUSE_VARIABLE}", param_hint="--warehouse")
         connection = Connection(url, storage_options(pairs or ()), output_for(output))

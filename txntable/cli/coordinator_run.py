@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from txntable.admin.metric_samples import samples_of_round
+from txntable.admin.metric_samples import MetricFormat, samples_of_findings, samples_of_round
 from txntable.cli.connection import Connection
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.metrics import Metrics, write_metrics
@@ -43,7 +43,7 @@ def run(
         if metrics is None:
             connection.output.facts(asdict(report))
         else:
-            write_metrics(warehouse, samples_of_round(report), metrics)
+            _measure(warehouse, metrics, report)
         if report.failures:
             raise typer.Exit(1)
         return
@@ -54,8 +54,14 @@ def run(
 
 def _measure_and_tell(warehouse: Warehouse, metrics: Metrics, report: CoordinatorReport) -> None:
     if metrics is not None:
-        write_metrics(warehouse, samples_of_round(report), metrics)
+        _measure(warehouse, metrics, report)
     _tell(report)
+
+
+def _measure(warehouse: Warehouse, form: MetricFormat, report: CoordinatorReport) -> None:
+    """Print what the round did, and what is late all the same: of the other jobs, too."""
+    findings = warehouse.admin().check_upkeep()
+    write_metrics(warehouse, [*samples_of_round(report), *samples_of_findings(findings)], form)
 
 
 def _tell(report: CoordinatorReport) -> None:
