@@ -1,8 +1,8 @@
 """Which warehouse a command works on and how it answers: the options that all commands share.
 
-Owns `--warehouse`, `--storage-option`, `--output` and `--log-level`, which may stand before the noun or after the verb (there
-they are stronger), and how a failure is told: one line on standard error and exit code 1; an interruption: 130 or 143.
-Must not know of any single command.
+Owns `--warehouse`, `--storage-option`, `--output` and `--log-level`, which may stand before the noun or after the verb
+(there they are stronger), and how a failure is told: one line on standard error and exit code 1; an interruption: 130
+or 143.  Must not know of any single command.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def _tell_version(wanted: bool) -> None:
 
 
 @application.callback()
-def root(
+def root(  # noqa: PLR0913  the interface of all commands
     context: typer.Context,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")

@@ -43,15 +43,33 @@ def status(
     """
     admin = connection.open().admin()
     found = admin.find_blocking_transactions(topics)
-    document = [_document(connection, one) for one in found]
+    searched = len(set(topics or admin.list_topics()))
+    connection.output.screen(status_lines(connection.url, found, searched), status_document(connection.url, found))
+
+
+def status_lines(url: str, found: Sequence[BlockingTransaction], searched: int) -> list[str]:
+    """Return what the screen says for people.
+
+    Parameters
+    ----------
+    url : str
+        Of the warehouse.
+    found : sequence of BlockingTransaction
+        What holds readers back.
+    searched : int
+        In how many topics it was looked for.
+    """
     if not found:
-        searched = _count(len(set(topics or admin.list_topics())), "topic")
-        lines = [f"all is well: no transaction holds readers back in {searched}"]
-    else:
-        lines = _summary(found)
-        for one in found:
-            lines += ["", *_block(connection, one)]
-    connection.output.screen(lines, {"transactions": document})
+        return [f"all is well: no transaction holds readers back in {_count(searched, 'topic')}"]
+    lines = _summary(found)
+    for one in found:
+        lines += ["", *_block(url, one)]
+    return lines
+
+
+def status_document(url: str, found: Sequence[BlockingTransaction]) -> dict[str, object]:
+    """Return what the screen says for programs."""
+    return {"transactions": [_document(url, one) for one in found]}
 
 
 def _summary(found: Sequence[BlockingTransaction]) -> list[str]:
@@ -71,7 +89,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _block(connection: Connection, one: BlockingTransaction) -> list[str]:
+def _block(url: str, one: BlockingTransaction) -> list[str]:
     who = f"producer {one.producer_id}, epoch {one.producer_epoch}"
     title = who if one.transactional_id is None else f"{one.transactional_id} ({who})"
     lines = [title, f"  {_state(one)} since {instant_text(one.start_time_ms)} ({duration_text(one.duration_ms)})"]
@@ -82,7 +100,7 @@ def _block(connection: Connection, one: BlockingTransaction) -> list[str]:
         if each.groups:
             lines.append(f"    groups that stand there: {', '.join(each.groups)}")
     lines.append(f"  waits for {waits_for(one)}")
-    return [*lines, *(f"  {line}" for line in _ending(connection, one))]
+    return [*lines, *(f"  {line}" for line in _ending(url, one))]
 
 
 def _state(one: BlockingTransaction) -> str:
@@ -101,8 +119,8 @@ def waits_for(one: BlockingTransaction) -> str:
     return WAITS_FOR[one.state] + left
 
 
-def _ending(connection: Connection, one: BlockingTransaction) -> list[str]:
-    command = ending_command(connection.url, one)
+def _ending(url: str, one: BlockingTransaction) -> list[str]:
+    command = ending_command(url, one)
     if command is None:
         return ["to end it: restore the transaction log from its newest backup"]
     ahead = "once its database has said how it ended" if one.state is TransactionState.PREPARED else "now"
@@ -143,7 +161,7 @@ def duration_text(milliseconds: int) -> str:
     return f"{milliseconds // 1_000}s"
 
 
-def _document(connection: Connection, one: BlockingTransaction) -> dict[str, object]:
+def _document(url: str, one: BlockingTransaction) -> dict[str, object]:
     return {
         "transactional_id": one.transactional_id,
         "producer_id": one.producer_id,
@@ -154,7 +172,7 @@ def _document(connection: Connection, one: BlockingTransaction) -> dict[str, obj
         "transaction_duration_ms": one.duration_ms,
         "transaction_timeout_ms": one.timeout_ms,
         "waits_for": waits_for(one),
-        "command": ending_command(connection.url, one),
+        "command": ending_command(url, one),
         "partitions": [
             {
                 "topic": each.topic_partition.topic,

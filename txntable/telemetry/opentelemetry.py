@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
 
+from txntable.admin.lag_listing import WarehouseLags
+from txntable.format.records import TopicPartition
 from txntable.runtime.counters import GROUP_END
 from txntable.warehouse.warehouse import Warehouse
 
@@ -98,25 +100,24 @@ def _total(warehouse: Warehouse, name: str) -> _Callback:
 _Look = Callable[[Warehouse], Sequence[tuple[int, dict[str, str | int]]]]
 
 
+def _lags(warehouse: Warehouse) -> WarehouseLags:
+    return warehouse.admin().list_lags()
+
+
+def _place(where: TopicPartition) -> dict[str, str | int]:
+    return {"topic": where.topic, "partition": where.partition}
+
+
 def _stable(warehouse: Warehouse) -> Sequence[tuple[int, dict[str, str | int]]]:
-    return [
-        (
-            each.last_stable_offset_lag,
-            {"topic": each.topic_partition.topic, "partition": each.topic_partition.partition},
-        )
-        for each in warehouse.admin().list_lags().partitions
-    ]
+    return [(each.last_stable_offset_lag, _place(each.topic_partition)) for each in _lags(warehouse).partitions]
 
 
 def _publication(warehouse: Warehouse) -> Sequence[tuple[int, dict[str, str | int]]]:
-    return [(lag, {"topic": topic}) for topic, lag in warehouse.admin().list_lags().publication_ms]
+    return [(lag, {"topic": topic}) for topic, lag in _lags(warehouse).publication_ms]
 
 
 def _groups(warehouse: Warehouse) -> Sequence[tuple[int, dict[str, str | int]]]:
-    return [
-        (one.lag, {"group": one.group_id, **dict(zip(("topic", "partition"), one.topic_partition, strict=True))})
-        for one in warehouse.admin().list_lags().groups
-    ]
+    return [(one.lag, {"group": one.group_id, **_place(one.topic_partition)}) for one in _lags(warehouse).groups]
 
 
 _GAUGES: Mapping[str, tuple[str, str, _Look]] = {
