@@ -27,7 +27,7 @@ _OWN = tuple(
     for value in (
         *("warehouse:application", "topics:application", "produce:command", "consume:command", "offsets:application"),
         *("groups:application", "snapshot:command", "transactions:application", "status:command"),
-        *("watch:command", "check:command"),
+        *("watch:command", "check:command", "init:command"),
     )
 )
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}
