@@ -64,6 +64,7 @@ from txntable.producer.producer import Producer
 from txntable.producer.transaction import Transaction
 from txntable.snapshot.snapshot import Snapshot
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+from txntable.warehouse.stored_warehouse import ignore_progress
 from txntable.warehouse.warehouse import Warehouse
 
 PUBLIC: Mapping[type, str] = {
@@ -166,6 +167,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Warehouse.snapshot_of": {"topic": TOPIC, "as_of": AS_OF},
     "Warehouse.topic_log": {"name": TOPIC},
     "Warehouse.topic_reader": {"name": TOPIC},
+    "Warehouse.verify": {"topics": TOPICS, "progress": Argument(always(ignore_progress))},
     "Snapshot.committed_offsets": {"group": GROUP},
     "Snapshot.read_arrow": {
         "topic": TOPIC,
@@ -329,7 +331,6 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     },
     "Admin.remove_members_from_consumer_group": {"group": GROUP, "members": NAMES},
     "Admin.topic_twins": {"names": TOPICS},
-    "Admin.verify_segments": {"topics": TOPICS},
 }
 """Class and function -> its arguments by name."""
 

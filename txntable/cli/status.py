@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -38,15 +39,35 @@ def status(
     """
     admin = connection.open().admin()
     found = admin.find_blocking_transactions(topics)
-    document = [_document(connection, one) for one in found]
     # How many there are is told, and asked for, only where nothing is found.
-    lines = list(summary(found, 0 if found else len(set(topics or admin.list_topics()))))
+    searched = 0 if found else len(set(topics or admin.list_topics()))
+    connection.output.screen(status_lines(connection.url, found, searched), status_document(connection.url, found))
+
+
+def status_lines(url: str, found: Sequence[BlockingTransaction], searched: int) -> list[str]:
+    """Return what the screen says for people.
+
+    Parameters
+    ----------
+    url : str
+        Of the warehouse.
+    found : sequence of BlockingTransaction
+        What holds readers back.
+    searched : int
+        In how many topics it was looked for; told only where nothing was found.
+    """
+    lines = list(summary(found, searched))
     for one in found:
-        lines += ["", *_block(connection, one)]
-    connection.output.screen(lines, {"transactions": document})
+        lines += ["", *_block(url, one)]
+    return lines
 
 
-def _block(connection: Connection, one: BlockingTransaction) -> list[str]:
+def status_document(url: str, found: Sequence[BlockingTransaction]) -> dict[str, object]:
+    """Return what the screen says for programs."""
+    return {"transactions": [_document(url, one) for one in found]}
+
+
+def _block(url: str, one: BlockingTransaction) -> list[str]:
     who = f"producer {one.producer_id}, epoch {one.producer_epoch}"
     title = who if one.transactional_id is None else f"{one.transactional_id} ({who})"
     lines = [title, f"  {state_word(one)} since {instant_text(one.start_time_ms)} ({duration_text(one.duration_ms)})"]
@@ -57,11 +78,11 @@ def _block(connection: Connection, one: BlockingTransaction) -> list[str]:
         if each.groups:
             lines.append(f"    groups that stand there: {', '.join(each.groups)}")
     lines.append(f"  waits for {waits_for(one)}")
-    return [*lines, *(f"  {line}" for line in _ending(connection, one))]
+    return [*lines, *(f"  {line}" for line in _ending(url, one))]
 
 
-def _ending(connection: Connection, one: BlockingTransaction) -> list[str]:
-    command = ending_command(connection.url, one)
+def _ending(url: str, one: BlockingTransaction) -> list[str]:
+    command = ending_command(url, one)
     if command is None:
         return [f"to end it: {RESTORE}"]
     return [f"to end it {when_to_end(one)}:", f"  {command}"]
@@ -84,7 +105,7 @@ def ending_command(url: str, one: BlockingTransaction) -> str | None:
     return shlex.join(["txntable", *named, "transactions", *words])
 
 
-def _document(connection: Connection, one: BlockingTransaction) -> dict[str, object]:
+def _document(url: str, one: BlockingTransaction) -> dict[str, object]:
     return {
         "transactional_id": one.transactional_id,
         "producer_id": one.producer_id,
@@ -95,7 +116,7 @@ def _document(connection: Connection, one: BlockingTransaction) -> dict[str, obj
         "transaction_duration_ms": one.duration_ms,
         "transaction_timeout_ms": one.timeout_ms,
         "waits_for": waits_for(one),
-        "command": ending_command(connection.url, one),
+        "command": ending_command(url, one),
         "partitions": [
             {
                 "topic": each.topic_partition.topic,

@@ -32,6 +32,7 @@ from txntable.errors import IllegalStateError, TxnTableError
 from txntable.format.records import TopicPartition, named_partitions
 from txntable.groups.group_client import GroupClient
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
+from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.transactions.transaction_log import TransactionLog
@@ -525,6 +526,25 @@ class Consumer(OfOneProcess):
         position is not known yet.  Raises :class:`IllegalStateError` if the partition is not assigned.
         """
         return self._queries.current_lag(partition)
+
+    @alone
+    def metrics(self) -> Metrics:
+        """Return what the consumer has counted: group -> name -> value, under the names that Kafka has for them.
+
+        ``consumer-fetch-manager-metrics`` has ``records-consumed-total``, ``bytes-consumed-total`` (of records in
+        memory), ``records-lag-max`` and, by partition, ``<topic>-<partition>.records-lag`` as of the last poll;
+        ``consumer-coordinator-metrics`` has ``commit-total``, ``rebalance-total`` and ``assigned-partitions``;
+        ``consumer-metrics`` ``commit-sync-time-ns-total``.  :meth:`read` hands out ranges, and counts nothing.  Cheap:
+        no request.
+        """
+        lags = {each: self._queries.current_lag(each) for each in sorted(self._partitions.subscription.positions)}
+        known = {each: lag for each, lag in lags.items() if lag is not None}
+        group = "consumer-fetch-manager-metrics"
+        gauges = {f"{group}/{each.topic}-{each.partition}.records-lag": lag for each, lag in known.items()}
+        if known:
+            gauges[f"{group}/records-lag-max"] = max(known.values())
+        gauges["consumer-coordinator-metrics/assigned-partitions"] = len(lags)
+        return grouped({**self._partitions.counters.totals(), **gauges})
 
     # -- the group --------------------------------------------------------------------------
 

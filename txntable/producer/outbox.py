@@ -23,6 +23,7 @@ from txntable.producer.partitioner import StickyPartition, TopicPartitioner
 from txntable.producer.producer_config import ProducerConfig
 from txntable.producer.segment_upload import uploads
 from txntable.producer.waiting_batch import WaitingBatch
+from txntable.runtime.counters import Counters
 from txntable.runtime.environment import Instant
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.storage.side_by_side import side_by_side
@@ -45,10 +46,19 @@ class Outbox:
         Of the warehouse.
     topic_log : callable
         Topic name -> its logs.
+    counters : Counters
+        Of the producer.
     """
 
-    def __init__(self, config: ProducerConfig, context: LogContext, topic_log: Callable[[str], TopicLog]) -> None:
+    def __init__(
+        self,
+        config: ProducerConfig,
+        context: LogContext,
+        topic_log: Callable[[str], TopicLog],
+        counters: Counters,
+    ) -> None:
         self.topic_log = topic_log
+        self._counters = counters
         self._config = config
         self._context = context
         self._appender = Appender(transactional=config.transactional_id is not None)
@@ -106,6 +116,7 @@ class Outbox:
         self._used, self._using, self._read_ahead = frozenset(self._using or self._used), set(), set()
         self._looked_at = {}
         if dropped:
+            self._counters.add("producer-metrics/record-error-total", sum(one.records for one in dropped))
             fail_all(
                 dropped,
                 cause
@@ -190,6 +201,7 @@ class Outbox:
     ) -> None:
         """Take segments that someone else uploaded."""
         metadata.expect(sum(segment.records for segment in segments))
+        self._count(segments)
         self._appender.stage(topic, settings, segments, [(Delivery(metadata, one.records),) for one in segments])
 
     def upload(self, *, only_full: bool = False, beside: Sequence[Callable[[], object]] = ()) -> None:
@@ -229,11 +241,17 @@ class Outbox:
         self, name: str, accumulator: RecordAccumulator, batch: WaitingBatch, segment: StagedSegment
     ) -> None:
         self._staged_since = self._staged_since or accumulator.waiting_since
+        self._count((segment,))
         self._appender.stage(self.topic_log(name), accumulator.settings, [segment], [tuple(batch.deliveries)])
         accumulator.forget(batch)
         if accumulator.waiting_since is None:
             # The next record finds the topic as it is then.
             del self._accumulators[name]
+
+    def _count(self, segments: Sequence[StagedSegment]) -> None:
+        self._counters.add("producer-metrics/record-send-total", sum(one.records for one in segments))
+        self._counters.add("producer-metrics/outgoing-byte-total", sum(one.size for one in segments))
+        self._counters.add("producer-metrics/batch-total", len(segments))
 
     def carry(self, producer: ProducerEpoch) -> bool:
         """Make all that waits ready for a decision to carry it; return whether it can.

@@ -76,12 +76,15 @@ class RecordSender:
         Whether the transaction log may know of the open transaction, or of its end.
     linger : Linger or None
         Flushes in the background.
+    counters : Counters
+        Of this producer.
     """
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
         self.lock = threading.RLock()
         self.status = ClientStatus()
-        self.outbox = Outbox(config, context, coordinator.topic_log)
+        self.counters = context.counters.child()
+        self.outbox = Outbox(config, context, coordinator.topic_log, self.counters)
         self.enrolled = False
         self._config, self._coordinator = config, coordinator
         if config.transactional_id is None:

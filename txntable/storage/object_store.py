@@ -40,6 +40,7 @@ from txntable.errors import (
     TxnTableError,
     WarehouseReplacedError,
 )
+from txntable.runtime.counters import Counters
 from txntable.storage.side_by_side import side_by_side
 
 BEGINNING_BYTES = 1024
@@ -138,9 +139,12 @@ class ObjectStore(ABC):
         How many objects :meth:`get_many` asks for at once, and as many threads may gain by; 1: one after the other.
     is_remote : bool
         Whether an endpoint answers, behind which another software may stand than when the warehouse was created.
+    counters : Counters or None
+        Requests and bytes of this process; ``None``: the store does not count.
     """
 
     spec: StoreSpec
+    counters: Counters | None = None
     retry_timeout_ms: int = 3_000
     parallel_writes: int = 1
     parallel_reads: int = 1
