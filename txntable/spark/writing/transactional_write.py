@@ -6,16 +6,19 @@ Nothing is enrolled or appended here, so a long job holds nothing back.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from txntable.errors import InvalidRequestError
 from txntable.format.records import RecordMetadata
 from txntable.producer.producer import Producer
 from txntable.spark.writing.distribution import DistributionMode, distribution_mode
-from txntable.spark.writing.writer import WriteTarget, write_segments
+from txntable.spark.writing.writer import WriteTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_WRITING = "txntable.spark.writing.spark_written_segments"
 
 
 def write_dataframe(
@@ -61,7 +64,10 @@ def write_dataframe(
     log = producer.topic_log(topic)
     settings = log.settings()
     plan = producer.segment_plan(log, settings)
-    segments = write_segments(dataframe, WriteTarget(log.context.store.spec, plan), wanted)
-    metadata = RecordMetadata(topic)
+    store = log.context.store
+    # Imported where it runs: a client that never writes a DataFrame does without Spark's start-up time.
+    writing = importlib.import_module(_WRITING)
+    segments, choice = writing.chosen_segments(dataframe, store, WriteTarget(store.spec, plan), wanted)
+    metadata = RecordMetadata(topic, segments_by=str(choice))
     producer.stage(log, settings, segments, metadata)
     return metadata
