@@ -8,15 +8,13 @@ the file is registered.  Classic sessions only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from txntable.format.topic import TopicSettings
 from txntable.spark.writing.distribution import TASK_COLUMN, quoted
-from txntable.spark.writing.spark_session_facts import java_class
+from txntable.spark.writing.java_expressions import JavaExpressions
 
 _SEED, _MULTIPLIER, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF
@@ -26,8 +24,6 @@ _INVERSE = pow(_MULTIPLIER, -1, 1 << 32)
 # murmur2 of words; of what is left behind the last word it takes the bytes in another order than Kafka.
 _MURMUR = "com.clearspring.analytics.hash.MurmurHash"
 _NUMBERS = "org.apache.spark.sql.catalyst.util.NumberConverter"
-_STATIC = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
-_INVOKE = "org.apache.spark.sql.catalyst.expressions.objects.Invoke"
 _BYTES, _STATE = "_key_bytes", "_key_state"
 _NULL = bytes([0xFF] * _WORD_BYTES)
 
@@ -121,22 +117,22 @@ def _signed(number: int) -> int:
 
 
 class _Calls:
-    """Calls of Java's methods, as columns."""
+    """What is taken from libraries, as columns."""
 
     def __init__(self, dataframe: DataFrame) -> None:
-        self._jvm: Any = dataframe.sparkSession._jvm  # noqa: SLF001  PySpark has no public name for it
+        self._java = JavaExpressions(dataframe.sparkSession)
 
     def hashed(self, key: Column, length: Column, seed: Column) -> Column:
         """Return murmur2 of so many bytes, as a number without a sign."""
-        found = self._static(_MURMUR, "IntegerType", "hash", key, length, seed)
+        found = self._java.static(_MURMUR, "IntegerType", "hash", key, length, seed)
         return found.cast("bigint").bitwiseAND(functions.lit(_MASK))
 
     def rest(self, key: Column, length: Column, words: Column) -> Column:
         """Return the bytes behind the last word, as a number without a sign."""
-        buffer = self._static("java.nio.ByteBuffer", "java.nio.ByteBuffer", "wrap", key)
+        buffer = self._java.static("java.nio.ByteBuffer", "java.nio.ByteBuffer", "wrap", key)
 
         def byte(place: int) -> Column:
-            found = self._invoke(buffer, "ByteType", "get", words + functions.lit(place))
+            found = self._java.invoke(buffer, "ByteType", "get", words + functions.lit(place))
             value = found.cast("bigint").bitwiseAND(functions.lit(0xFF))
             there = functions.when(length > words + functions.lit(place), value).otherwise(functions.lit(0))
             return functions.shiftleft(there, place * _BYTE_BITS)
@@ -170,43 +166,12 @@ class _Calls:
 
     def _big_endian(self, number: Column) -> Column:
         # Spark's cast to binary, which a session may refuse.
-        return self._static(_NUMBERS, "BinaryType", "toBinary", number)
+        return self._java.static(_NUMBERS, "BinaryType", "toBinary", number)
 
     def _decimal_bytes(self, column: Column) -> Column:
-        unscaled = self._invoke(
-            self._invoke(column, "java.math.BigDecimal", "toJavaBigDecimal"), "java.math.BigInteger", "unscaledValue"
+        unscaled = self._java.invoke(
+            self._java.invoke(column, "java.math.BigDecimal", "toJavaBigDecimal"),
+            "java.math.BigInteger",
+            "unscaledValue",
         )
-        return self._invoke(unscaled, "BinaryType", "toByteArray")
-
-    def _static(self, name: str, returned: str, method: str, *arguments: Column) -> Column:
-        found, kind, given = self._class(name), self._type(returned), self._expressions(arguments)
-        # Null where an argument is null; nullable; the same for the same arguments; no function of a catalog.
-        rules = (self._none(), True, True, True, self._jvm.scala.Option.empty())
-        return self._column(java_class(self._jvm, _STATIC)(found, kind, method, given, *rules))
-
-    def _invoke(self, target: Column, returned: str, method: str, *arguments: Column) -> Column:
-        called, kind, given = self._expression(target), self._type(returned), self._expressions(arguments)
-        rules = (self._none(), True, True, True)
-        return self._column(java_class(self._jvm, _INVOKE)(called, method, kind, given, *rules))
-
-    def _class(self, name: str) -> Any:
-        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        return self._jvm.java.lang.Class.forName(name, True, loader)
-
-    def _type(self, name: str) -> Any:
-        types = self._jvm.org.apache.spark.sql.types
-        if "." in name:
-            return types.ObjectType(self._class(name))
-        return getattr(getattr(types, f"{name}$"), "MODULE$")
-
-    def _none(self) -> Any:
-        return self._jvm.PythonUtils.toSeq([])
-
-    def _expression(self, column: Column) -> Any:
-        return self._jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)  # noqa: SLF001
-
-    def _expressions(self, columns: Sequence[Column]) -> Any:
-        return self._jvm.PythonUtils.toSeq([self._expression(column) for column in columns])
-
-    def _column(self, expression: Any) -> Column:
-        return ClassicColumn(self._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+        return self._java.invoke(unscaled, "BinaryType", "toByteArray")

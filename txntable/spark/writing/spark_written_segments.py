@@ -26,6 +26,7 @@ from txntable.segments.segment import SegmentPlan, StagedSegment, stamps_records
 from txntable.spark.scan.reader import spark_url
 from txntable.spark.writing.distributed_tasks import distribute
 from txntable.spark.writing.distribution import DistributionMode, quoted
+from txntable.spark.writing.java_expressions import JavaExpressions
 from txntable.spark.writing.key_expression import placed_by_key
 from txntable.spark.writing.spark_file_job import FileJob, MadeFile, PlannedFrame
 from txntable.spark.writing.spark_file_settings import MASK, hadoop_settings, records_per_file, write_options
@@ -50,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 # Of files that are read to be adopted, on the driver.
 _AT_ONCE = 4
+_US_PER_MS = 1000
 _MOST_RECORDS = "spark.sql.files.maxRecordsPerFile"
 
 
@@ -141,7 +143,7 @@ def _as_segments(dataframe: DataFrame, asked: Question, plan: SegmentPlan, most:
     placed = placed_by_key(typed, plan.settings) if plan.settings.key else typed
     # Counts the rows of each task from 0; each file of a task begins at 0 again.
     number = functions.monotonically_increasing_id().bitwiseAND(functions.lit(MASK)) % functions.lit(most)
-    time = functions.timestamp_millis(functions.lit(plan.uploaded_at_ms))
+    time = JavaExpressions(dataframe.sparkSession).variable(plan.uploaded_at_ms * _US_PER_MS, "TimestampType")
     made = {OFFSET_DELTA_COLUMN: number, TIMESTAMP_COLUMN: time}
     return placed.select(
         *(made[name].alias(name) if name in own else functions.col(quoted(name)) for name in wanted.names)
