@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tests.spark.test_write_shapes import VARIED, frame_of, varied_row
-from txntable.errors import MissingKeyError, SchemaMismatchError
 from txntable.format.key import key_bytes, partition_of
 from txntable.format.layout import public_root, segments_root
 from txntable.log.actions import Add
-from txntable.spark.writing import writer_choice
+from txntable.spark.writing import spark_file_settings
 from txntable.spark.writing.writer_choice import SWITCH, Wish
 from txntable.warehouse.warehouse import Warehouse
 
@@ -35,14 +33,6 @@ LONG = [
     "y" * 10_000,
     "",
 ]
-
-
-@pytest.fixture
-def always(spark: Any) -> Iterator[Any]:
-    """The session, with Spark's writer for DataFrames of any size."""
-    spark.conf.set(SWITCH, Wish.ALWAYS.value)
-    yield spark
-    spark.conf.unset(SWITCH)
 
 
 @pytest.fixture
@@ -130,8 +120,8 @@ def test_bounds_of_texts_are_cut_as_in_python(texts: list[Any], always: Any, war
 def test_a_number_has_no_bound_where_it_has_a_nan_in_any_row_group(
     nans: list[int], always: Any, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("txntable.spark.writing.spark_file_settings.ROW_GROUP_ROWS", 250)
     schema = pa.schema([pa.field("number", pa.int64()), pa.field("ratio", pa.float64())])
+    monkeypatch.setattr(spark_file_settings, "ROW_GROUP_MEMORY", 250 * spark_file_settings.guessed_width(schema))
     cases = " ".join(f"WHEN id DIV 250 = {group} AND id % 7 = 3 THEN double('NaN')" for group in nans)
     ratio = f"CASE {cases} ELSE id / 2D END" if nans else "id / 2D"
     warehouse.admin().create_topic("ratios", schema=schema)
@@ -285,106 +275,6 @@ def test_other_engines_read_the_public_table(always: Any, warehouse: Warehouse) 
     assert sorted(by_deltalake["number"].to_pylist()) == list(range(ROWS))
     assert by_spark.where("number = 3").count() == 1
     assert by_spark.selectExpr("count(DISTINCT _partition, _offset)").first()[0] == ROWS
-
-
-# -- what is refused, and left to Python ----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("columns", "column"),
-    [
-        ("nullif(number, 999) AS number, text", "number"),
-        ("number, text, timestamp_millis(nullif(number, 5)) AS _timestamp", "_timestamp"),
-    ],
-)
-def test_nulls_where_none_may_be_are_refused_before_anything_is_registered(
-    columns: str, column: str, always: Any, warehouse: Warehouse
-) -> None:
-    warehouse.admin().create_topic("numbers", schema=NUMBERS)
-    frame = always.sql(f"SELECT {columns} FROM ({FRAME})")
-
-    with pytest.raises(SchemaMismatchError, match="must not be null") as refused:
-        write(warehouse, "numbers", frame)
-
-    assert (refused.value.facts["column"], refused.value.facts["topic"]) == (column, "numbers")
-    assert adds(warehouse, "numbers") == []
-
-
-def test_a_compacted_topic_takes_no_record_without_a_key(always: Any, warehouse: Warehouse) -> None:
-    config = {"cleanup.policy": "compact"}
-    warehouse.admin().create_topic("latest", partitions=2, schema=NUMBERS, key=["text"], config=config)
-
-    with pytest.raises(MissingKeyError):
-        write(warehouse, "latest", always.sql(FRAME).selectExpr("number", "nullif(text, 'text 7') AS text"), "hash")
-
-    assert adds(warehouse, "latest") == []
-
-
-def test_settings_of_the_user_change_no_file_and_are_left_alone(always: Any, warehouse: Warehouse) -> None:
-    settings = {
-        "parquet.enable.dictionary": "false",
-        "parquet.block.size": "1024",
-        "parquet.page.write-checksum.enabled": "false",
-        "parquet.writer.version": "v2",
-        "spark.sql.parquet.outputTimestampType": "INT96",
-        "spark.sql.parquet.writeLegacyFormat": "true",
-        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
-        "spark.sql.parquet.compression.codec": "gzip",
-    }
-    warehouse.admin().create_topic("varied", schema=VARIED)
-    for name, value in settings.items():
-        always.conf.set(name, value)
-    try:
-        frame = frame_of(always, pa.Table.from_pylist([varied_row(number) for number in range(45)], schema=VARIED))
-        assert write(warehouse, "varied", frame.coalesce(1)) == "spark"
-        assert {name: always.conf.get(name) for name in settings} == settings
-    finally:
-        for name in settings:
-            always.conf.unset(name)
-
-    (add,) = adds(warehouse, "varied")
-    footer = pq.read_metadata(Path(warehouse.url) / segments_root("varied") / add.path)
-    columns = [footer.row_group(0).column(index) for index in range(footer.num_columns)]
-    assert footer.num_row_groups == 1
-    assert {column.compression for column in columns} == {"ZSTD"}
-    assert {"RLE_DICTIONARY", "PLAIN_DICTIONARY"} & {name for column in columns for name in column.encodings}
-
-
-def test_files_are_left_to_python_where_parquet_is_encrypted(always: Any, warehouse: Warehouse) -> None:
-    warehouse.admin().create_topic("numbers", schema=NUMBERS)
-    always.conf.set("parquet.crypto.factory.class", "org.example.Factory")
-    try:
-        by = write(warehouse, "numbers", always.sql(FRAME))
-    finally:
-        always.conf.unset("parquet.crypto.factory.class")
-
-    assert by == "python: parquet files are to be encrypted"
-    assert warehouse.read_arrow("numbers").read_all().num_rows == ROWS
-
-
-def test_a_file_that_is_no_segment_is_left_to_nobody_and_python_writes(
-    always: Any, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("txntable.format.parquet_bounds.LARGEST_ROW_GROUP_BYTES", 5_000)
-    warehouse.admin().create_topic("numbers", schema=NUMBERS)
-
-    by = write(warehouse, "numbers", always.sql(FRAME))
-    monkeypatch.undo()
-
-    assert by is not None
-    assert by.startswith("python: a file of spark's writer is no segment: it would decode to more than can be")
-    assert warehouse.read_arrow("numbers").read_all().num_rows == ROWS
-    assert not any(add.path.startswith("parts/") for add in adds(warehouse, "numbers"))
-
-
-def test_small_dataframes_are_left_to_python_unless_the_user_says_otherwise(
-    spark: Any, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warehouse.admin().create_topic("numbers", schema=NUMBERS)
-
-    assert write(warehouse, "numbers", spark.sql(FRAME)) == "python: a small dataframe"
-    monkeypatch.setattr(writer_choice, "SMALLEST_BYTES", 1)
-    assert write(warehouse, "numbers", spark.sql(FRAME)) == "spark"
 
 
 # -- jobs that fail, and are cancelled ------------------------------------------------------

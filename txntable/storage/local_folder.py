@@ -29,17 +29,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import partial
 from typing import BinaryIO
 
-from txntable.errors import (
-    InvalidRequestError,
-    KafkaStorageError,
-    StorePermissionError,
-    StoreUnavailableError,
-    StoreUnsuitableError,
-    TxnTableError,
-    WarehouseReplacedError,
-)
+from txntable.errors import InvalidRequestError, StoreUnsuitableError
 from txntable.format.object_path import TEMPORARY_PREFIX, check_folder, check_path, parent_of
-from txntable.storage.folder_ledger import FolderLedger, FolderSyncError
+from txntable.storage.disk_failures import failing_at, failure
+from txntable.storage.folder_ledger import FolderLedger
 from txntable.storage.held_root import HeldRoot
 from txntable.storage.object_store import (
     ObjectMeta,
@@ -55,7 +48,6 @@ from txntable.storage.side_by_side import threads
 from txntable.storage.system_calls import MachineCalls, SystemCalls
 from txntable.storage.unfinished_file import UnfinishedFile
 
-_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 _TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
 _ABSENT = (FileNotFoundError, NotADirectoryError)
@@ -129,13 +121,13 @@ class LocalFolder(ObjectStore):
         except _ABSENT:
             return None
         except OSError as error:
-            raise _failure(error, path) from error
+            raise failure(error, path) from error
         return StoredObject(data, status.st_mtime_ns // 1_000_000)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
         found: bytes | None = None
-        with _failing_at(path), suppress(*_ABSENT):
+        with failing_at(path), suppress(*_ABSENT):
             descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
             try:
                 found = self._calls.pread(descriptor, length, start)
@@ -156,7 +148,7 @@ class LocalFolder(ObjectStore):
         except _ABSENT:
             return None
         except OSError as error:
-            raise _failure(error, path) from error
+            raise failure(error, path) from error
         if not stat.S_ISREG(status.st_mode):
             return None
         self._folders.saw(parent_of(path))
@@ -170,7 +162,7 @@ class LocalFolder(ObjectStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create an object unless there is one."""
         folder = parent_of(check_path(path))
-        with _failing_at(path):
+        with failing_at(path):
             file = self._create_file(folder)
             try:
                 file.write(data)
@@ -202,7 +194,7 @@ class LocalFolder(ObjectStore):
 
     def sync_read(self) -> None:
         """Sync the folders of all that was read and may be another's, linked and not synced; in a series at its end."""
-        with _failing_at(self._root):
+        with failing_at(self._root):
             if self._is_in_series():
                 self._folders.require_sound()
             else:
@@ -235,7 +227,7 @@ class LocalFolder(ObjectStore):
         """Return the names of the folders directly in the folder `prefix`, sorted."""
         folder = check_folder(prefix)
         entries: Sequence[tuple[str, bool]] = []
-        with _failing_at(folder), suppress(*_ABSENT):
+        with failing_at(folder), suppress(*_ABSENT):
             entries = self._calls.entries(f"{self._root}/{folder}" if folder else self._root)
         self._check_root(folder)
         return sorted(name for name, is_folder in entries if is_folder)
@@ -245,7 +237,7 @@ class LocalFolder(ObjectStore):
         for path in paths:
             self._unlink(check_path(path))
         for folder in dict.fromkeys(parent_of(path) for path in paths):
-            with _failing_at(folder), suppress(*_ABSENT):
+            with failing_at(folder), suppress(*_ABSENT):
                 self._folders.sync(folder)
 
     def writer(self, path: str) -> BinaryIO:
@@ -257,10 +249,10 @@ class LocalFolder(ObjectStore):
         files: list[UnfinishedFile] = []
         try:
             for path, data in objects:
-                with _failing_at(path):
+                with failing_at(path):
                     files.append(self._create_named(path))
                     files[-1].write(data)
-            with _failing_at(objects[0][0] if objects else ""):
+            with failing_at(objects[0][0] if objects else ""):
                 self._seal_all(files, list(dict.fromkeys(parent_of(path) for path, _ in objects)))
                 self._held.check()
         except BaseException:
@@ -270,7 +262,7 @@ class LocalFolder(ObjectStore):
 
     def sync_written(self, folder: str, paths: Sequence[str] = ()) -> None:
         """Put what other software has written into a folder on the disk: bytes, names, and the folder's own name."""
-        with _failing_at(folder):
+        with failing_at(folder):
             self._folders.ensure(check_folder(folder))
             if paths:
                 files = [partial(self._sync_file, check_path(path)) for path in paths]
@@ -311,7 +303,7 @@ class LocalFolder(ObjectStore):
             one.result()
 
     def _open(self, path: str, publish: Callable[[UnfinishedFile, str], None]) -> BinaryIO:
-        with _failing_at(check_path(path)):
+        with failing_at(check_path(path)):
             file = self._create_file(parent_of(path))
         return open_writer(_LocalSink(file, path, publish))
 
@@ -330,7 +322,7 @@ class LocalFolder(ObjectStore):
 
     def _unlink(self, path: str) -> None:
         self._check_root(path)
-        with _failing_at(path), suppress(*_ABSENT):
+        with failing_at(path), suppress(*_ABSENT):
             self._calls.unlink(f"{self._root}/{path}")
 
     def _create_file(self, folder: str) -> UnfinishedFile:
@@ -345,7 +337,7 @@ class LocalFolder(ObjectStore):
                 continue  # left behind by a dead process that had our id
 
     def _check_root(self, path: str) -> None:
-        with _failing_at(path):
+        with failing_at(path):
             self._held.check()
 
     def _read_all(self, descriptor: int, size: int) -> bytes:
@@ -402,7 +394,7 @@ class LocalFolder(ObjectStore):
             self._check_root(folder)
             return
         except OSError as error:
-            raise _failure(error, folder) from error
+            raise failure(error, folder) from error
         # a folder sorts as its objects do, with the slash: "a-b" before "a/b"
         for name in sorted(f"{name}/" if is_folder else name for name, is_folder in entries):
             path = f"{folder}/{name}" if folder else name
@@ -421,11 +413,11 @@ class _LocalSink:
         self._replace = replace
 
     def write(self, block: bytes) -> None:
-        with _failing_at(self._path):
+        with failing_at(self._path):
             self._file.write(block)
 
     def publish(self) -> None:
-        with _failing_at(self._path):
+        with failing_at(self._path):
             self._replace(self._file, self._path)
 
     def discard(self) -> None:
@@ -442,33 +434,3 @@ def _holding(descriptor: int) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _failing_at(path: str) -> Iterator[None]:
-    """Raise what a caller can act on where the disk fails."""
-    try:
-        yield
-    except OSError as error:
-        raise _failure(error, path) from error
-
-
-def _failure(error: OSError, path: str) -> TxnTableError:
-    reason = error.strerror or str(error)
-    if isinstance(error, FolderSyncError):
-        return KafkaStorageError(
-            "the disk failed to sync a folder: what was written last may be lost; check the disk, then start anew",
-            path=path,
-            reason=reason,
-        )
-    if isinstance(error, NotADirectoryError):
-        return StoreUnsuitableError("a part of the path is a file and no folder; choose another place", path=path)
-    if isinstance(error, FileNotFoundError):
-        # A name that is not there is an answer to a read: it is a folder that a write did not find.
-        return WarehouseReplacedError(
-            "a folder of the warehouse is gone, and is not made again; restore it, or open the warehouse anew",
-            path=path,
-        )
-    if error.errno in _REFUSED:
-        return StorePermissionError("the file system refused; check the folder's owner", path=path, reason=reason)
-    return StoreUnavailableError("the file system failed; mend it, then try again", path=path, reason=reason)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from txntable.format.parquet_bounds import LARGEST_ROW_GROUP_BYTES
 from txntable.format.schema import OFFSET_DELTA_COLUMN, segment_schema
 from txntable.segments.segment import SegmentPlan
-from txntable.segments.segment_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from txntable.segments.statistics import leaves
 
 PARQUET_PREFIX = "parquet."
@@ -21,6 +21,10 @@ MASK = (1 << 33) - 1
 """Of ``monotonically_increasing_id``: what counts the rows of a task from 0 on."""
 
 _CODECS = {"none": "uncompressed", "lz4": "lz4_raw"}
+# As Spark has it, of what is compressed already: each row group tries dictionaries anew, which smaller ones pay for.
+ROW_GROUP_BYTES = 128 * 1024 * 1024
+# Of what a row group decodes to, about: half of what a reader refuses.
+ROW_GROUP_MEMORY = LARGEST_ROW_GROUP_BYTES // 2
 # Long enough for any bound that statistics tell, short enough that two of them are in a footer.
 _TRUNCATED_BYTES = 1100
 _LOCAL_FILES = {
@@ -57,7 +61,7 @@ def hadoop_settings(plan: SegmentPlan) -> dict[str, str]:
         "parquet.enable.dictionary": "true",
         **{f"parquet.enable.dictionary#{path}": "false" for path in no_dictionary},
         "parquet.block.size": str(ROW_GROUP_BYTES),
-        "parquet.block.row.count.limit": str(ROW_GROUP_ROWS),
+        "parquet.block.row.count.limit": str(max(1, ROW_GROUP_MEMORY // guessed_width(plan.settings.schema))),
         "parquet.page.write-checksum.enabled": "true",
         "parquet.statistics.truncate.length": str(_TRUNCATED_BYTES),
         "parquet.compression.codec.zstd.level": "3",
@@ -84,11 +88,15 @@ def records_per_file(schema: pa.Schema, segment_bytes: int, wanted: int) -> int:
     wanted : int
         The user's ``spark.sql.files.maxRecordsPerFile``; 0: none.
     """
-    width = sum(_guessed_width(field.type) for field in segment_schema(schema))
-    return wanted if wanted > 0 else max(1, segment_bytes * _COMPRESSION // width)
+    return wanted if wanted > 0 else max(1, segment_bytes * _COMPRESSION // guessed_width(schema))
 
 
-def _guessed_width(kind: pa.DataType) -> int:
+def guessed_width(schema: pa.Schema) -> int:
+    """Return how many bytes a record of a topic has in memory, about."""
+    return sum(_guessed_bytes(field.type) for field in segment_schema(schema))
+
+
+def _guessed_bytes(kind: pa.DataType) -> int:
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
