@@ -250,8 +250,10 @@ def test_what_sparks_client_does_not_reach_is_written_in_python(told_always: Any
     with LockedMotoServer("mirror") as other:
         warehouse = Warehouse.create("s3://mirror/wh", other.storage_options)
         warehouse.admin().create_topic("written", schema=NUMBERS)
-        # Spark is told of another server, which has no such bucket.
-        add_hadoop_settings(told_always, s3a_settings("s3://mirror/wh", options))
+        # Spark is told of a place where no server is.
+        nowhere = s3a_settings("s3://mirror/wh", {**options, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+        patience = {f"spark.hadoop.fs.s3a.bucket.mirror.{name}": "1" for name in ("attempts.maximum", "retry.limit")}
+        add_hadoop_settings(told_always, {**nowhere, **patience})
         producer = warehouse.producer("by python")
         producer.init_transactions()
 
