@@ -281,6 +281,24 @@ class LocalFolder(ObjectStore):
                 file.remove()
             raise
 
+    def sync_written(self, folder: str, paths: Sequence[str] = ()) -> None:
+        """Put what other software has written into a folder on the disk: bytes, names, and the folder's own name."""
+        with failing_at(folder):
+            self._folders.ensure(check_folder(folder))
+            if paths:
+                files = [partial(self._sync_file, check_path(path)) for path in paths]
+                self._sync((*files, partial(self._sync_new, folder)), at_once=True)
+            self._held.check()
+
+    def _sync_file(self, path: str) -> None:
+        if not self._durable:
+            return
+        descriptor = self._calls.open(f"{self._root}/{path}", os.O_RDONLY)
+        try:
+            self._calls.fsync(descriptor)
+        finally:
+            self._calls.close(descriptor)
+
     def _create_named(self, path: str) -> UnfinishedFile:
         self._folders.ensure(parent_of(check_path(path)))
         try:

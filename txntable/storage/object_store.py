@@ -331,6 +331,24 @@ class ObjectStore(ABC):
         """
         side_by_side(self, [partial(_create, self, *one) for one in objects])
 
+    def sync_written(self, folder: str, paths: Sequence[str] = ()) -> None:  # noqa: B027  most stores have it durable
+        """Let new objects that other software has written into a folder survive a power cut, before a log names them.
+
+        Parameters
+        ----------
+        folder : str
+            Theirs; made if it is not there, so that it is called before as well.
+        paths : sequence of str
+            Of the objects; nobody writes to them any more.
+
+        Raises
+        ------
+        StoreUnavailableError
+            They are not known to be durable: write others.
+        KafkaStorageError
+            The sync of a folder failed.
+        """
+
     def unfinished(self) -> Iterator[ObjectMeta]:
         """Yield what writers have begun and not finished, the living and the killed ones; of some stores nothing.
 

@@ -6,6 +6,7 @@ Nothing is enrolled or appended here, so a long job holds nothing back.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,13 @@ from txntable.errors import InvalidRequestError
 from txntable.format.records import RecordMetadata
 from txntable.producer.producer import Producer
 from txntable.spark.writing.distribution import DistributionMode, distribution_mode
-from txntable.spark.writing.writer import FrameWrite, WriteTarget, write_together
+from txntable.spark.writing.writer import FrameWrite, WriteTarget
 from txntable.storage.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_WRITING = "txntable.spark.writing.spark_written_segments"
 
 
 def write_dataframes(
@@ -65,10 +68,15 @@ def write_dataframes(
         for log, settings in zip(logs, found, strict=True)
     ]
     frames = [dataframe for _, dataframe in dataframes]
-    uploaded = write_together([FrameWrite(*each, wanted) for each in zip(frames, targets, strict=True)])
-    written = [RecordMetadata(log.name) for log in logs]
-    for log, settings, segments, metadata in zip(logs, found, uploaded, written, strict=True):
-        producer.stage(log, settings, segments, metadata)
+    # Imported where it runs: a client that never writes a DataFrame does without Spark's start-up time.
+    writing = importlib.import_module(_WRITING)
+    writes = [FrameWrite(*each, wanted) for each in zip(frames, targets, strict=True)]
+    written = []
+    for log, settings, (segments, choice) in zip(
+        logs, found, writing.chosen_segments(writes, logs[0].context.store), strict=True
+    ):
+        written.append(RecordMetadata(log.name, segments_by=str(choice)))
+        producer.stage(log, settings, segments, written[-1])
     return written
 
 

@@ -178,6 +178,17 @@ def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
     SchemaMismatchError, MissingKeyError
         As :func:`txntable.format.conform.check_columns`.
     """
+    return check_columns(given_columns(schema, settings), settings)
+
+
+def given_columns(schema: StructType, settings: TopicSettings) -> pa.Schema:
+    """Return Spark's schema as Arrow's.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A name is not the topic's, or a type is none that a topic can have.
+    """
     # Spark's JSON of a schema is Delta's.
     columns = json.loads(schema.json())["fields"]
     check_names([column["name"] for column in columns], settings)
@@ -194,7 +205,7 @@ def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
                 expected=str(settings.schema.field(name).type) if name in settings.schema.names else "timestamp",
                 found=schema[name].dataType.simpleString(),
             ) from error
-    return check_columns(pa.schema(kinds), settings)
+    return pa.schema(kinds)
 
 
 def _task(target: WriteTarget, number: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
