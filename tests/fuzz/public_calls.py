@@ -64,7 +64,6 @@ from txntable.producer.producer import Producer
 from txntable.producer.transaction import Transaction
 from txntable.snapshot.snapshot import Snapshot
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
-from txntable.warehouse.stored_warehouse import ignore_progress
 from txntable.warehouse.warehouse import Warehouse
 
 PUBLIC: Mapping[type, str] = {
@@ -102,6 +101,7 @@ NOT_CALLED: Mapping[str, str] = {
 CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Warehouse.admin": NONE,
     "Warehouse.complete": NONE,
+    "Warehouse.metrics": NONE,
     "Warehouse.settings": NONE,
     "Warehouse.create": {
         "url": Argument(
@@ -167,7 +167,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Warehouse.snapshot_of": {"topic": TOPIC, "as_of": AS_OF},
     "Warehouse.topic_log": {"name": TOPIC},
     "Warehouse.topic_reader": {"name": TOPIC},
-    "Warehouse.verify": {"topics": TOPICS, "progress": Argument(always(ignore_progress))},
+    "Warehouse.verify": {"topics": TOPICS, "progress": Argument(always(None))},
     "Snapshot.committed_offsets": {"group": GROUP},
     "Snapshot.read_arrow": {
         "topic": TOPIC,
@@ -193,6 +193,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Producer.complete_transaction": {"token": Argument(always(None), st.one_of(texts, anything))},
     "Producer.close": NONE,
     "Producer.flush": {"timeout": WAIT},
+    "Producer.metrics": NONE,
     "Producer.partitions_for": {"topic": TOPIC},
     "Producer.topic_log": {"topic": TOPIC},
     "Producer.send": SEND,
@@ -248,6 +249,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "on_lost": Argument(always(None)),
     },
     "Consumer.subscription": NONE,
+    "Consumer.metrics": NONE,
     "Consumer.topics": NONE,
     "Consumer.unsubscribe": NONE,
     "Consumer.wakeup": NONE,
@@ -322,6 +324,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "wanted": Argument(mapped(hv.PLACES, always("earliest", OffsetSpec.LATEST, 0)), by_place(always(0), anything)),
         "isolation_level": Argument(always("read_committed", "read_uncommitted")),
     },
+    "Admin.list_lags": {"topics": TOPICS},
     "Admin.list_topics": NONE,
     "Admin.list_transactions": {
         "states": STATES,

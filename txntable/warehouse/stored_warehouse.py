@@ -16,12 +16,12 @@ from txntable.verification.warehouse_verification import WarehouseVerification
 from txntable.warehouse.warehouse_creation import read_identity
 
 
-def ignore_progress(done: str) -> None:
+def _ignore(done: str) -> None:
     """Take what is being done, and show it to nobody."""
 
 
 def verify_stored(
-    store: ObjectStore, topics: Sequence[str] | None = None, progress: Progress = ignore_progress
+    store: ObjectStore, topics: Sequence[str] | None = None, progress: Progress | None = None
 ) -> Verification:
     """Read everything that is stored, and hold it against every rule that can be checked from outside.
 
@@ -41,4 +41,4 @@ def verify_stored(
     """
     names = None if topics is None else [check_topic_name(name) for name in listed(topics, "topics")]
     identity = read_identity(store)
-    return WarehouseVerification(store, identity.warehouse_id, GUARD_MS).run(names, progress)
+    return WarehouseVerification(store, identity.warehouse_id, GUARD_MS).run(names, progress or _ignore)

@@ -44,8 +44,6 @@ from txntable.storage.store_clock import StoreClock
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
-from txntable.verification.damage import Progress, Verification
-from txntable.warehouse.stored_warehouse import ignore_progress, verify_stored
 from txntable.warehouse.warehouse_creation import (
     WarehouseIdentity,
     create_missing_log,
@@ -64,6 +62,7 @@ if TYPE_CHECKING:
     from txntable.producer.producer import Producer
     from txntable.spark.writing.batch_writer import BatchWriter, Write
     from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+    from txntable.verification.damage import Progress, Verification
     from txntable.warehouse.warehouse_clients import WarehouseClients
 
 
@@ -291,7 +290,7 @@ class Warehouse(OfOneProcess):
         of_store = {} if self.store.counters is None else self.store.counters.totals()
         return grouped({**self.context.counters.totals(), **of_store})
 
-    def verify(self, topics: Sequence[str] | None = None, *, progress: Progress = ignore_progress) -> Verification:
+    def verify(self, topics: Sequence[str] | None = None, *, progress: Progress | None = None) -> Verification:
         """Read everything that is stored, and check every rule of the format that can be checked from outside.
 
         Finds entries that were lost or changed, logs that contradict each other, segments that were replaced or cannot
@@ -317,7 +316,7 @@ class Warehouse(OfOneProcess):
         StoreUnavailableError, StorePermissionError
             Call again; nothing is said of what was not read.
         """
-        return verify_stored(self.store, topics, progress)
+        return self._clients.verify(topics, progress)
 
     # -- reading ----------------------------------------------------------------------------
 

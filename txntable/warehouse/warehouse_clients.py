@@ -5,7 +5,7 @@ Must not know how a warehouse is opened; what a client's settings mean is its ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from txntable.admin.admin import Admin
@@ -21,6 +21,8 @@ from txntable.spark.scan.bounded_read import dataframe_reader
 from txntable.spark.writing.batch_writer import BatchWriter, Write
 from txntable.spark.writing.transactional_write import write_dataframes
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+from txntable.verification.damage import Progress, Verification
+from txntable.warehouse.stored_warehouse import verify_stored
 
 if TYPE_CHECKING:
     from txntable.warehouse.warehouse import Warehouse
@@ -72,6 +74,10 @@ class WarehouseClients:
             warehouse.settings,
             config or CoordinatorConfig(),
         )
+
+    def verify(self, topics: Sequence[str] | None, progress: Progress | None) -> Verification:
+        """Read everything that is stored, and check it."""
+        return verify_stored(self._warehouse.store, topics, progress)
 
     def batch_writer(self, transactional_id: str, write: Write, transaction_timeout_ms: int) -> BatchWriter:
         """Return what ``foreachBatch`` takes."""
