@@ -26,7 +26,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos correctness format lock java clean
+.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos page correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS)
 	$(BIN)/python -m tests.spark.rival_sessions --seconds $(SECONDS)
 
+page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
+	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page
+
 correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its tables anew
 	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS) --results $(RESULTS)/simulation.json
 	$(BIN)/python -m tests.exploration --results $(RESULTS)/exploration.json
@@ -112,6 +115,11 @@ $(READY) $(SPARK41_READY): pyproject.toml
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(@D)/bin/python -m pip --disable-pip-version-check check
 	@touch $@
+
+# What looks for barriers in a page; used by `make page` alone.
+$(VENV)/axe.min.js: $(READY)
+	@npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.14.1
+	@cp $(VENV)/axe/node_modules/axe-core/axe.min.js $@
 
 # Spark fetches its jars when a session starts; here one that shows what it fetches, once, before the tests.
 $(VENV)/.jars: $(READY)

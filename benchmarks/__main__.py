@@ -18,10 +18,13 @@ from benchmarks import (
     contention,
     flat_cost,
     history,
+    life,
+    many_topics,
     memory,
     peers,
     pipeline,
     planning,
+    report,
     round_trips,
     scan,
     sharing,
@@ -44,11 +47,14 @@ ALL = {
     "streaming": streaming.measure,
     "flat_cost": flat_cost.measure,
     "compaction": compaction.measure,
+    "life": life.measure,
     "history": history.measure,
+    "many_topics": many_topics.measure,
     "small_segments": small_segments.measure,
     "sharing": sharing.measure,
     "round_trips": round_trips.measure,
     "peers": peers.measure,
+    "report": report.measure,
 }
 
 

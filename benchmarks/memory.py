@@ -128,7 +128,7 @@ def peak_mib() -> float:
 
 def run_task(load: Load, store: StoreSpec) -> float:
     """Write a load in this process; return its peak, MiB."""
-    for _ in upload(batches(load), target(load, store)):
+    for _ in upload(batches(load), target(load, store), number=0):
         pass
     return peak_mib()
 
@@ -194,7 +194,7 @@ def _in_worker(spark: Any, load: Load, store: StoreSpec, gib: float) -> float:
 
 def _reporting(wanted: WriteTarget) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in upload(rows, wanted):
+        for _ in upload(rows, wanted, number=0):
             pass
         yield pa.RecordBatch.from_pydict({"peak": [peak_mib()]})
 

@@ -66,7 +66,7 @@ def _abort_share(warehouse: Warehouse, frame: Any, aborted: int, topic: str) -> 
     producer.begin_transaction()
     share = aborted / (100 - aborted)
     part = frame if share == 1 else frame.sample(fraction=share, seed=1)
-    producer.config.write_dataframe(producer, topic, part)
+    producer.config.write_dataframes(producer, [(topic, part)])
     producer.flush()
     producer.abort_transaction()
 

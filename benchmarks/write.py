@@ -1,7 +1,8 @@
 """A transactional Spark write beside ``df.write.parquet`` of the same TPC-H lineitem, decision included.
 
-Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``;
-a Delta append by delta-spark stands beside both.  Rounds alternate; the ratio is the median of pairs.
+Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``; a Delta append by
+delta-spark stands beside both.  Spark's own writer makes the segments where it can; tasks in Python stand beside it.
+Rounds alternate; the ratio is the median of pairs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio
+from txntable.spark.writing.writer_choice import SWITCH, Wish
 from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = 5
@@ -34,17 +36,20 @@ def measure(folder: Path) -> list[Figure]:
         producer = warehouse.producer("bench")
         producer.init_transactions()
 
-        def transactional(topic: str, mode: str = "none") -> None:
+        def transactional(topic: str, mode: str = "none", wish: Wish = Wish.AUTO) -> None:
+            spark.conf.set(SWITCH, wish.value)
             with producer.transaction() as transaction:
                 transaction.write(topic, frame, distribution_mode=mode)
 
         wall, cpu = alternate_costs(
             ROUNDS,
             lambda: transactional("unkeyed"),
+            lambda: transactional("unkeyed", wish=Wish.NEVER),
             lambda: _parquet(frame, folder),
             lambda: _delta(frame, folder),
             lambda: transactional("keyed"),
             lambda: transactional("keyed", "hash"),
+            lambda: transactional("keyed", "hash", Wish.NEVER),
             lambda: _parquet(frame.repartition(8, KEY), folder),
             clean=lambda: _clean(folder),
         )
@@ -54,12 +59,14 @@ def measure(folder: Path) -> list[Figure]:
 
 
 def _figures(seconds: list[list[float]], kind: str) -> list[Figure]:
-    unkeyed, parquet, delta, keyed, shuffled, repartitioned = seconds
+    unkeyed, in_python, parquet, delta, keyed, shuffled, shuffled_in_python, repartitioned = seconds
     return [
         paired_ratio(f"unkeyed transactional write ÷ df.write.parquet, {kind}", unkeyed, parquet),
+        paired_ratio(f"the same by tasks in Python, {kind}", in_python, parquet),
         paired_ratio(f"unkeyed transactional write ÷ Delta append, {kind}", unkeyed, delta),
         paired_ratio(f"keyed transactional write ÷ df.repartition(8, key).write.parquet, {kind}", keyed, repartitioned),
         paired_ratio(f"the same with distribution_mode=hash, {kind}", shuffled, repartitioned),
+        paired_ratio(f"the same by tasks in Python, distribution_mode=hash, {kind}", shuffled_in_python, repartitioned),
     ]
 
 
@@ -77,8 +84,10 @@ def _clean(folder: Path) -> None:
 
 def _sizes(warehouse: Warehouse, frame: Any, folder: Path) -> list[Figure]:
     described = {topic.settings.name: topic for topic in warehouse.admin().describe_topics()}
-    ours = sum(partition.bytes for partition in described["unkeyed"].partitions) / (ROUNDS + 1)
+    ours = sum(partition.bytes for partition in described["unkeyed"].partitions) / (2 * (ROUNDS + 1))
     path = folder / "size"
     frame.write.parquet(str(path))
     theirs = sum(file.stat().st_size for file in path.glob("*.parquet"))
-    return [Figure("bytes of our segments ÷ bytes of Spark's files", ours / theirs, "×", f"scale {SCALE}")]
+    return [
+        Figure("bytes of our segments, of both writers ÷ bytes of Spark's files", ours / theirs, "×", f"scale {SCALE}")
+    ]

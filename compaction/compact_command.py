@@ -15,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Te
 
 from txntable.cli.connection import tell_error
 from txntable.cli.output import Output, Rows, error_console, note, tell
+from txntable.cli.progress import progressing
 from txntable.compaction.compactor import Progress as TellProgress
 from txntable.compaction.spec import TopicReport
 from txntable.errors import RetriableError
@@ -115,11 +116,12 @@ def _cells(report: TopicReport) -> dict[str, object]:
 
 
 @contextmanager
-def shown_progress() -> Iterator[TellProgress | None]:
-    """Show the person before the terminal how far a topic is; ``None`` where there is none."""
+def shown_progress() -> Iterator[TellProgress]:
+    """Show how far a topic is: a bar on a terminal, elsewhere a line every few seconds."""
     console = error_console()
     if not console.is_terminal:
-        yield None
+        with progressing("compact") as progress:
+            yield lambda topic, done, total: progress(f"compact {topic}: {done:,} of {total:,} bytes")
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import Rows, camel_headers, error_console, note, tell
+from txntable.cli.output import Rows, camel_headers, note, tell
+from txntable.cli.progress import progressing
 from txntable.compaction.vacuum import vacuum as run_vacuum
 from txntable.compaction.vacuum_report import ShowProgress, VacuumProgress, VacuumReport
 
@@ -69,18 +69,14 @@ def rows_of(report: VacuumReport) -> Rows:
 
 
 @contextmanager
-def _shown(execute: bool) -> Iterator[ShowProgress | None]:
-    """Show the person before the terminal how far it is; nothing where there is none."""
-    console = error_console()
-    if not console.is_terminal:
-        yield None
-        return
-    with console.status(Text("vacuum")) as status:
+def _shown(execute: bool) -> Iterator[ShowProgress]:
+    """Show how far it is."""
+    with progressing("vacuum") as tell_progress:
 
         def show(progress: VacuumProgress) -> None:
             verb = "deleted" if execute else "to delete"
             where = progress.topic or "beside the topics"
-            status.update(Text(f"{where}: {progress.listed:,} objects, {progress.going:,} {verb}"))
+            tell_progress(f"vacuum {where}: {progress.listed:,} objects, {progress.going:,} {verb}")
 
         yield show
 

@@ -6,7 +6,7 @@
 The archive holds installed packages, and no interpreter: it is unpacked beside the driver and each executor and put on
 their ``PYTHONPATH``.  Libraries are taken as wheels for the runtime's interpreter and machine, so that it can be made
 anywhere; Spark and Delta are the runtime's own and left out.  A wheel or zip given to ``--py-files`` would not do:
-Python loads no compiled module out of one, and three of the libraries have some.
+Python loads no compiled module out of one, and four of the libraries have some.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from txntable.cli.interruption import SIGNALS, Terminated
-from txntable.cli.output import note
+from txntable.cli.progress import waiting
 from txntable.errors import MissingDependencyError
 from txntable.spark.s3a import s3a_settings
 from txntable.spark.session import add_hadoop_settings, build_session
@@ -69,8 +69,8 @@ def spark_session(application: str, store: StoreSpec | None = None) -> Iterator[
         finally:
             _activate(running)
         return
-    note("starting Spark")
-    spark = _start(application, store)
+    with waiting("starting Spark (the first time its jars are fetched: 26 MB)"):
+        spark = _start(application, store)
     try:
         with _quiet_libraries():
             yield spark

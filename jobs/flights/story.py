@@ -5,12 +5,14 @@ Owns the order in which they are told.  Must not know of warehouses or Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from txntable.cli.progress import progressing
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,17 @@ class Check:
         return self.expected == self.found
 
 
+def _say_nothing(done: str) -> None:
+    """Take what is done, where nothing is shown yet."""
+
+
 class Story:
     """Collects events and checks, and shows progress.
 
     Parameters
     ----------
     console : rich.console.Console
-        Standard error; nothing is shown where it is no terminal.
+        Standard error: bars where it is a terminal, elsewhere a line every few seconds.
     """
 
     def __init__(self, console: Console) -> None:
@@ -79,16 +85,25 @@ class Story:
             disable=not console.is_terminal,
         )
         self._task: TaskID | None = None
+        self._is_terminal = console.is_terminal
+        self._tell_progress: Callable[[str], None] = _say_nothing
+        self._chapter = ""
 
     @contextmanager
     def shown(self) -> Iterator[Story]:
         """Show progress while the block runs."""
-        with self._progress:
+        if self._is_terminal:
+            with self._progress:
+                yield self
+            return
+        with progressing("demo") as self._tell_progress:
             yield self
 
     @contextmanager
     def chapter(self, title: str, steps: int) -> Iterator[None]:
         """Show a bar of `steps` steps while the block runs."""
+        self._chapter = title
+        self._tell_progress(title)
         self._task = self._progress.add_task(title, total=steps, step="")
         yield
         self._progress.update(self._task, completed=steps, step="")
@@ -96,6 +111,7 @@ class Story:
 
     def step(self, text: str) -> None:
         """Say what is being done."""
+        self._tell_progress(f"{self._chapter}: {text}")
         if self._task is not None:
             self._progress.update(self._task, step=text)
 

@@ -48,6 +48,10 @@ HEX64 = re.compile(r"[0-9a-f]{64}")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 PATH = re.compile(r"[a-zA-Z0-9._-]{1,255}(/[a-zA-Z0-9._-]{1,255})*")
 SEGMENT_PATH = re.compile(r"p([0-9]{5})/([0-9a-f]{32})-(?:(0|[1-9][0-9]*)-(0|[1-9][0-9]*)|x-x)-([0-9a-f]{32})\.parquet")
+SPARK_SEGMENT_PATH = re.compile(
+    r"parts/(?:(0|[1-9][0-9]*)-(0|[1-9][0-9]*)|x-x)/part-[0-9]{5,8}-"
+    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-c[0-9]{3,6}(?:\.[a-z0-9]{2,6})?\.parquet"
+)
 MARKER_PATH = re.compile(r"markers/([0-9a-f]{32})-(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.parquet")
 STATE_PATH = re.compile(r"state/p([0-9]{5})\.parquet")
 T_COLUMNS = ("_kind", "_key", "_state", "_producer_id", "_producer_epoch", "_decision", "_position", "_row")
@@ -320,9 +324,17 @@ def what_file(path: str) -> Json | None:
     """What the name of a file below S's root says."""
     if m := SEGMENT_PATH.fullmatch(path):
         return {"kind": "segment", "producer": None if m[3] is None else [int(m[3]), int(m[4])]}
+    if m := SPARK_SEGMENT_PATH.fullmatch(path):
+        return {"kind": "segment", "producer": None if m[1] is None else [int(m[1]), int(m[2])]}
     if m := MARKER_PATH.fullmatch(path):
         return {"kind": "marker", "producer": [int(m[2]), int(m[3])]}
     return {"kind": "state entry", "producer": None} if STATE_PATH.fullmatch(path) else None
+
+
+def name_of(path: str) -> str:
+    """The 32 hex digits of a segment's path."""
+    m = SPARK_SEGMENT_PATH.fullmatch(path)
+    return m[3].replace("-", "") if m else path[-40:-8]
 
 
 def is_path(value: Any) -> None:
@@ -1329,7 +1341,7 @@ class State:
             known = result[partition, producer_id] = Producer(epoch, known.coordinator_epoch if known else None)
         if "first_sequence" in row.tag:
             first = row.tag["first_sequence"]
-            name = row.add["path"][-40:-8]
+            name = name_of(row.add["path"])
             known.batches = [*known.batches, [first, first + row.tag["records"] - 1, row.base, row.last, name]][-5:]
         known.last_timestamp, known.last_offset = row.add["modificationTime"], row.last
 

@@ -49,6 +49,10 @@ class ManualEnvironment:
         now = self.instant()
         return max(now.boot_ms - instant.boot_ms, now.wall_ms - instant.wall_ms)
 
+    def ticks_ns(self) -> int:
+        """Return the time on the boot clock."""
+        return self.instant().boot_ms * 1_000_000
+
     def sleep_ms(self, milliseconds: float) -> None:
         """Let the time pass, at once."""
         self.advance_ms(milliseconds)

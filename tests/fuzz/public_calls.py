@@ -85,6 +85,7 @@ NOT_CALLED: Mapping[str, str] = {
     "Warehouse.create_views": _NEEDS_SPARK,
     "Warehouse.batch_writer": _NEEDS_SPARK,
     "Transaction.write": _NEEDS_SPARK,
+    "Transaction.write_all": _NEEDS_SPARK,
     "Consumer.read": _NEEDS_SPARK,
     "Snapshot.read": _NEEDS_SPARK,
     "Producer.segment_plan": _INSIDE,
@@ -100,6 +101,7 @@ NOT_CALLED: Mapping[str, str] = {
 CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Warehouse.admin": NONE,
     "Warehouse.complete": NONE,
+    "Warehouse.metrics": NONE,
     "Warehouse.settings": NONE,
     "Warehouse.create": {
         "url": Argument(
@@ -165,6 +167,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Warehouse.snapshot_of": {"topic": TOPIC, "as_of": AS_OF},
     "Warehouse.topic_log": {"name": TOPIC},
     "Warehouse.topic_reader": {"name": TOPIC},
+    "Warehouse.verify": {"topics": TOPICS, "progress": Argument(always(None))},
     "Snapshot.committed_offsets": {"group": GROUP},
     "Snapshot.read_arrow": {
         "topic": TOPIC,
@@ -190,6 +193,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Producer.complete_transaction": {"token": Argument(always(None), st.one_of(texts, anything))},
     "Producer.close": NONE,
     "Producer.flush": {"timeout": WAIT},
+    "Producer.metrics": NONE,
     "Producer.partitions_for": {"topic": TOPIC},
     "Producer.topic_log": {"topic": TOPIC},
     "Producer.send": SEND,
@@ -245,6 +249,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "on_lost": Argument(always(None)),
     },
     "Consumer.subscription": NONE,
+    "Consumer.metrics": NONE,
     "Consumer.topics": NONE,
     "Consumer.unsubscribe": NONE,
     "Consumer.wakeup": NONE,
@@ -319,6 +324,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "wanted": Argument(mapped(hv.PLACES, always("earliest", OffsetSpec.LATEST, 0)), by_place(always(0), anything)),
         "isolation_level": Argument(always("read_committed", "read_uncommitted")),
     },
+    "Admin.list_lags": {"topics": TOPICS},
     "Admin.list_topics": NONE,
     "Admin.list_transactions": {
         "states": STATES,
@@ -328,7 +334,6 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     },
     "Admin.remove_members_from_consumer_group": {"group": GROUP, "members": NAMES},
     "Admin.topic_twins": {"names": TOPICS},
-    "Admin.verify_segments": {"topics": TOPICS},
 }
 """Class and function -> its arguments by name."""
 

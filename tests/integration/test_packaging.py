@@ -57,6 +57,8 @@ def test_wheel_holds_every_module_and_the_template(wheel: Path) -> None:
 
     assert {path for path in wanted if not path.startswith(MOVED)} <= held
     assert {"pyspark_txntable.py", "txntable/infra/warehouse.yaml", "txntable/py.typed"} <= held
+    page = {str(path.relative_to(PROJECT)) for path in (PROJECT / "txntable/report/templates").iterdir()}
+    assert page <= held
     tops = {path.split("/")[0] for path in held}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"pyspark_txntable.py", "txntable"}
 

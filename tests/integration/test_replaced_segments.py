@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from txntable import TopicPartition, Warehouse
-from txntable.admin.segment_verification import SegmentFinding
 from txntable.cli.main import application
 from txntable.errors import DamagedDataError
 from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_columns import segment_columns
 from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
 from txntable.storage.object_reader import WHOLE_BYTES
+from txntable.verification.damage import Damage, DamageKind
 
 COLUMNS = pa.schema([pa.field("value", pa.int64(), nullable=False)])
 # Of a number of 8 bytes each that compress badly: more than is fetched by one request.
@@ -60,7 +60,7 @@ def many_numbers(first: int) -> list[int]:
 
 
 def problems(warehouse: Warehouse) -> list[str]:
-    return [one.path for found in warehouse.admin().verify_segments().values() for one in found.findings]
+    return [one.path for one in warehouse.verify().damages]
 
 
 def test_replaced_segment_is_refused_by_every_reader_and_found_by_who_verifies(warehouse: Warehouse) -> None:
@@ -75,10 +75,12 @@ def test_replaced_segment_is_refused_by_every_reader_and_found_by_who_verifies(w
         consumer.seek(TopicPartition("t", 0), 3)
         with pytest.raises(DamagedDataError, match=path.rsplit("/", 1)[1]):
             consumer.poll(timeout_ms=1_000)
-    found = warehouse.admin().verify_segments(["t"])["t"]
+    found = warehouse.verify(["t"])
     assert found.segments == 2
-    assert found.findings == (
-        SegmentFinding("t", path, "the file has another digest than its row: it was changed or replaced"),
+    assert found.damages == (
+        Damage(
+            DamageKind.SEGMENT_REPLACED, path, "the file has another digest than its row: it was changed or replaced"
+        ),
     )
 
 
@@ -105,10 +107,10 @@ def test_verification_of_what_was_written_finds_nothing(warehouse: Warehouse) ->
     written(warehouse, "t", [1, 2])
     written(warehouse, "t", many_numbers(1_000))
 
-    found = warehouse.admin().verify_segments()
+    found = warehouse.verify()
 
-    assert {name: (one.segments, one.findings) for name, one in found.items()} == {"t": (2, ()), "other": (0, ())}
-    assert found["t"].bytes == sum(file.stat().st_size for file in files(warehouse, "t"))
+    assert (found.segments, found.damages) == (2, ())
+    assert found.bytes == sum(file.stat().st_size for file in files(warehouse, "t"))
 
 
 def test_command_says_which_file_differs_by_its_exit_code_too(warehouse: Warehouse) -> None:

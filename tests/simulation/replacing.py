@@ -58,8 +58,7 @@ class Replacing:
 
 
 def _found(site: ManySite) -> list[str]:
-    verified = site.open().admin().verify_segments()
-    return [finding.path for each in verified.values() for finding in each.findings]
+    return [damage.path for damage in site.open().verify().damages]
 
 
 def _program(kind: type[Writer] | type[Keeper], told: Told) -> Callable[[Process], None]:

@@ -10,6 +10,7 @@ import pytest
 
 from txntable.spark.s3a import s3a_packages
 from txntable.spark.session import build_session
+from txntable.spark.writing.writer_choice import SWITCH, Wish
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,3 +29,11 @@ def spark() -> Iterator[Any]:
     session = build_session("tests", master="local[2]", settings=settings)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def always(spark: Any) -> Iterator[Any]:
+    """The session, with Spark's writer for DataFrames of any size."""
+    spark.conf.set(SWITCH, Wish.ALWAYS.value)
+    yield spark
+    spark.conf.unset(SWITCH)

@@ -20,6 +20,7 @@ from txntable.compaction.compactor import compact
 from txntable.compaction.spark_rewriter import spark_rewriter
 from txntable.errors import TxnTableError
 from txntable.spark.session import SETTINGS
+from txntable.spark.writing.transactional_write import write_dataframes
 from txntable.warehouse.warehouse import Warehouse
 
 SCHEMA = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("delay", pa.int64())])
@@ -58,8 +59,8 @@ def write_in_transactions(spark: Any, warehouse: Warehouse) -> dict[str, Any]:
         transaction.write("notes", frame)
     producer.begin_transaction()
     refused = [
-        refusal(lambda: producer.config.write_dataframe(producer, "flights", frame.selectExpr(*_ROUNDED), "none")),
-        refusal(lambda: producer.config.write_dataframe(producer, "flights", frame.selectExpr(*_WITH_NULL), "none")),
+        refusal(lambda: write_dataframes(producer, [("flights", frame.selectExpr(*_ROUNDED))])),
+        refusal(lambda: write_dataframes(producer, [("flights", frame.selectExpr(*_WITH_NULL))])),
     ]
     producer.abort_transaction()
     producer.begin_transaction()
@@ -93,8 +94,7 @@ def write_streams(spark: Any, warehouse: Warehouse, folder: Path) -> dict[str, A
     sink = {"warehouse": warehouse.url, "topic": "copied", "durability": "page-cache", "transactionalId": "copy"}
 
     def write_both(transaction: Any, numbers: Any) -> None:
-        transaction.write("all", numbers)
-        transaction.write("even", numbers.where("number % 2 = 0"))
+        transaction.write_all({"all": numbers, "even": numbers.where("number % 2 = 0")})
 
     sent = []
     for run in range(2):

@@ -33,10 +33,10 @@ WAYS = ("transaction", "format")
 FAULTS = (*(fault for fault in Fault if fault is not Fault.KILLS_DRIVER), None)
 _NEEDS_DELTA = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.jars.excludes")
 # Every JVM lives for seconds: what compiles well only costs.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # An attempt that hangs is given up soon: its twin has begun, and it is killed when that has ended.
-_CLUSTER = {
-    "spark.executor.extraJavaOptions": _SHORT_LIVED,
+CLUSTER = {
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.executor.memory": "512m",
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -56,7 +56,7 @@ def cluster(work: Path) -> Iterator[str]:
     environment = {
         **os.environ,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": _SHORT_LIVED,
+        "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
@@ -90,7 +90,7 @@ def session(master: str, settings: Mapping[str, str]) -> Any:
     for name, value in {
         **plain,
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": _SHORT_LIVED,
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.python.daemon.module": "tests.spark.faulty_daemon",
         **settings,
     }.items():
@@ -120,7 +120,7 @@ def report(warehouse: Warehouse, label: str, fault: Fault | None) -> dict[str, A
     """What the write left: the version of the public table, and objects by what the logs say of them."""
     root = Path(warehouse.url)
     below = root / segments_root(TOPIC)
-    there = {str(file.relative_to(below)) for file in below.glob("p*/*.parquet")}
+    there = {str(file.relative_to(below)) for file in below.glob("p*/**/*.parquet")}
     logs = [root / log_folder(table) for table in (segments_root(TOPIC), public_root(TOPIC))]
     told = "".join(file.read_text() for log in logs for file in log.glob("*.json"))
     path = None if fault is None else met(warehouse.url, fault)
@@ -156,7 +156,7 @@ def main(url: str) -> None:
     warehouse = Warehouse.create(url, durability="page-cache")
     warehouse.admin().create_topic(TOPIC, partitions=PARTITIONS, schema=SCHEMA, key=["flight"])
     with cluster(Path(f"{url}-work")) as master:
-        spark = session(master, _CLUSTER)
+        spark = session(master, CLUSTER)
         reports = [each for way, fault in itertools.product(WAYS, FAULTS) for each in run(spark, warehouse, way, fault)]
         spark.stop()
     print(json.dumps(reports))  # noqa: T201  the answer

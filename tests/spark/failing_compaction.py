@@ -24,7 +24,7 @@ FAULTS = (Fault.FAILS_MIDWAY, Fault.FAILS_AFTERWARDS, Fault.KILLS_EXECUTOR, None
 SEGMENTS = 4
 # Both partitions' tasks are worked on in one Spark task, or each in one of its own: the first one is lost with the
 # second then.
-_CLUSTER = {"spark.executor.memory": "512m", "spark.cores.max": "2"}
+CLUSTER = {"spark.executor.memory": "512m", "spark.cores.max": "2"}
 
 
 def label_of(fault: Fault | None) -> str:
@@ -57,7 +57,7 @@ def main(url: str) -> None:
     warehouse = Warehouse.create(url, durability="page-cache")
     warehouse.admin().create_topic(TOPIC, partitions=PARTITIONS, schema=SCHEMA)
     with cluster(Path(f"{url}-work")) as master:
-        spark = session(master, _CLUSTER)
+        spark = session(master, CLUSTER)
         reports = [run(spark, warehouse, fault) for fault in FAULTS]
         spark.stop()
     print(json.dumps(reports))  # noqa: T201  the answer

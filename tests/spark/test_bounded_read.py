@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from tests.integration import varied_topic
 from tests.simulation.site import TWO_COLUMNS
 from txntable.consumer.consumer import Consumer
 from txntable.warehouse.warehouse import Warehouse
@@ -85,3 +87,53 @@ def test_bound_cuts_a_segment_and_two_members_share_the_partitions(spark: Any, w
     assert len(mine) + len(others) == 9
     assert not set(mine) & set(others)
     assert others
+
+
+def in_order(records: Any) -> list[str]:
+    """As text: a NaN is like no other number, and Spark compares no maps."""
+    return [repr(row) for row in records.orderBy("_partition", "_offset").collect()]
+
+
+def test_rows_that_the_driver_reads_are_those_of_the_scan_whatever_their_types_and_the_sessions_time_zone(
+    spark: Any, warehouse: Warehouse
+) -> None:
+    warehouse.admin().create_topic("varied", partitions=3, schema=varied_topic.SCHEMA)
+    with warehouse.producer() as producer:
+        given = pa.Table.from_pylist([varied_topic.row(number) for number in range(30)], varied_topic.SCHEMA)
+        for start in (0, 10, 20):
+            producer.send("varied", rows=given.slice(start, 10), partition=start // 10)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        with warehouse.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
+            consumer.subscribe(["varied"])
+            read = consumer.read(spark)
+            scanned = warehouse.read(spark, "varied")
+
+            assert read.inputFiles() == []
+            assert [(field.name, field.dataType) for field in read.schema] == [
+                (field.name, field.dataType) for field in scanned.schema
+            ]
+            assert in_order(read) == in_order(scanned)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_many_segments_are_left_to_sparks_scan(spark: Any, warehouse: Warehouse) -> None:
+    with warehouse.producer() as producer:
+        for number in range(33):
+            producer.send("in", row={"account": f"{number:02}", "amount": 1}, partition=0)
+            producer.flush()
+
+    with in_group(warehouse) as consumer:
+        records = consumer.read(spark)
+
+        assert records.inputFiles() != []
+        assert accounts(records) == [f"{number:02}" for number in range(33)]
+
+
+def test_nothing_new_is_an_empty_dataframe_that_asks_delta_nothing(spark: Any, warehouse: Warehouse) -> None:
+    with in_group(warehouse) as consumer:
+        records = consumer.read(spark)
+
+        assert (records.columns, records.inputFiles(), records.collect()) == (COLUMNS, [], [])

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from typer.testing import CliRunner
@@ -19,8 +20,10 @@ from typer.testing import CliRunner
 from tests.spark.compacting import later_clock
 from tests.spark.stream_source import create_topics, numbers_in
 from txntable.cli.main import application
+from txntable.format.layout import segments_root
 from txntable.spark.s3a import s3a_settings
 from txntable.spark.session import add_hadoop_settings
+from txntable.spark.writing.writer_choice import SWITCH, UNREACHABLE, Wish
 from txntable.testing.moto_server import LockedMotoServer
 from txntable.warehouse.warehouse import Warehouse
 
@@ -28,6 +31,7 @@ pytestmark = pytest.mark.s3
 URL = "s3://lake/wh"
 TRIPS = "lake/wh/topics/trips"
 RECORDS = 24
+NUMBERS = pa.schema([pa.field("number", pa.int64())])
 SECRET = "a-secret-of-storage"
 # Spark by itself does not take it for a secret.
 KEY_ID = "an-access-key-of-storage"
@@ -216,3 +220,45 @@ def test_secret_is_in_no_plan_no_event_and_no_error(
     shown = capsys.readouterr().out + str(spark.sparkContext.getConf().getAll()) + str(spark.sql("SET").collect())
     seen = events + shown + str(refused.value)
     assert [key for key in (SECRET, KEY_ID) if key in seen] == []
+
+
+@pytest.fixture
+def told_always(told_session: Any) -> Iterator[Any]:
+    """The session, with Spark's writer for DataFrames of any size."""
+    told_session.conf.set(SWITCH, Wish.ALWAYS.value)
+    yield told_session
+    told_session.conf.unset(SWITCH)
+
+
+def test_sparks_writer_writes_to_s3_with_the_sessions_client(told_always: Any, options: dict[str, str]) -> None:
+    warehouse = Warehouse.open(URL, options)
+    warehouse.admin().create_topic("written", partitions=2, schema=NUMBERS)
+    producer = warehouse.producer("by spark")
+    producer.init_transactions()
+
+    with producer.transaction() as transaction:
+        written = transaction.write("written", told_always.range(0, 100, 1, 3).selectExpr("id AS number"))
+
+    assert written.segments_by == "spark"
+    numbers = warehouse.read_arrow("written", columns=["number"]).read_all()["number"].to_pylist()
+    assert sorted(numbers) == list(range(100))
+    paths = [meta.path for meta in warehouse.store.list(segments_root("written"))]
+    assert sum("/parts/" in path for path in paths) == 3
+
+
+def test_what_sparks_client_does_not_reach_is_written_in_python(told_always: Any, options: dict[str, str]) -> None:
+    with LockedMotoServer("mirror") as other:
+        warehouse = Warehouse.create("s3://mirror/wh", other.storage_options)
+        warehouse.admin().create_topic("written", schema=NUMBERS)
+        # Spark is told of a place where no server is.
+        nowhere = s3a_settings("s3://mirror/wh", {**options, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+        patience = {f"spark.hadoop.fs.s3a.bucket.mirror.{name}": "1" for name in ("attempts.maximum", "retry.limit")}
+        add_hadoop_settings(told_always, {**nowhere, **patience})
+        producer = warehouse.producer("by python")
+        producer.init_transactions()
+
+        with producer.transaction() as transaction:
+            written = transaction.write("written", told_always.range(0, 100, 1, 3).selectExpr("id AS number"))
+
+        assert written.segments_by == f"python: {UNREACHABLE}"
+        assert warehouse.read_arrow("written").read_all().num_rows == 100

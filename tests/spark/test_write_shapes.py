@@ -242,7 +242,11 @@ def test_one_task_writes_several_segments_when_they_reach_their_size(written: di
     adds = written[way].adds("large")
 
     ids = written[way].warehouse.read_arrow("large", columns=["id"]).read_all().column("id")
-    assert [json.loads(add.stats)["numRecords"] < LARGE_ROWS for add in adds] == [True] * 3
+    # Tasks in Python end a segment with a row group; Spark's own writer counts records.
+    by_python = way == "format"
+    assert all(json.loads(add.stats)["numRecords"] < LARGE_ROWS for add in adds)
+    assert (len(adds) == 3) if by_python else (len(adds) > 3)
+    assert any(add.path.startswith("_segments/parts/") for add in adds) is not by_python
     assert {add.partition_values["_partition"] for add in adds} == {"0", "1"}
     assert ids.combine_chunks().sort().equals(pa.array(range(LARGE_ROWS)))
 

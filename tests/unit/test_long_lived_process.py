@@ -13,14 +13,14 @@ import pytest
 
 from txntable import Producer, Warehouse
 from txntable.log import delta_log
+from txntable.log.delta_log import DeltaLog
 
 YOUNG, OLD, COUNTED = 40, 700, 20
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse whose checkpoints, which cost each version a constant share, are left to the job."""
-    monkeypatch.setattr(delta_log, "is_due", lambda version, live_files: False)
+def warehouse(tmp_path: Path) -> Warehouse:
+    """A warehouse on a disk."""
     made = Warehouse.create(str(tmp_path / "wh"), durability="page-cache")
     made.admin().create_topic("t", schema=pa.schema([("n", pa.int64())]))
     return made
@@ -49,7 +49,10 @@ def steps(work: Callable[[], None]) -> int:
     return counted
 
 
-def test_transaction_costs_a_process_no_more_steps_late_in_its_life(warehouse: Warehouse) -> None:
+def test_transaction_costs_a_process_no_more_steps_late_in_its_life(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta_log, "is_due", lambda version, live_files: False)
     producer = warehouse.producer("etl")
     producer.init_transactions()
     costs = []
@@ -63,3 +66,25 @@ def test_transaction_costs_a_process_no_more_steps_late_in_its_life(warehouse: W
 
     young, old = sorted(costs[:COUNTED]), sorted(costs[COUNTED:])
     assert old[COUNTED // 2] <= 1.02 * young[COUNTED // 2]
+
+
+def test_checkpoint_costs_a_process_no_more_steps_late_in_its_life(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came since the last one is taken as a start takes it; all that was proved before is compared as columns."""
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+    costs: list[int] = []
+    write = DeltaLog._write_checkpoint
+
+    def counted(log: DeltaLog[Any]) -> None:
+        costs.append(steps(lambda: write(log)))
+
+    monkeypatch.setattr(DeltaLog, "_write_checkpoint", counted)
+
+    for number in range(OLD):
+        transact(producer, number)
+
+    # T, S and P write one in each hundred versions.
+    assert len(costs) == 3 * (OLD // 100)
+    assert sum(costs[-6:]) <= 1.02 * sum(costs[3:9])

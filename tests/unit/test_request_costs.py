@@ -44,6 +44,10 @@ def test_steady_transaction_is_decided_one_round_trip_after_its_upload(operation
     assert TRANSACTIONS[operation].rounds_to_decision == 1
 
 
+def test_offsets_are_decided_three_round_trips_after_the_enrolment_that_they_share_with_the_upload() -> None:
+    assert TRANSACTIONS["transaction, 1 partition and offsets"].rounds_to_decision == 3
+
+
 def test_rounds_to_the_decision_count_what_stands_between_the_upload_and_the_commit() -> None:
     steps = TRANSACTIONS["transaction, 1 partition"].steps
     paths = [step.path for step in steps[1:5]]

@@ -14,9 +14,9 @@ from txntable.admin.blocking_transactions import BlockingTransaction, BlockingTr
 from txntable.admin.config_admin import ConfigEntry, alter_configs, config_entries
 from txntable.admin.group_admin import GroupAdmin, Outcomes
 from txntable.admin.group_description import GroupDescription, GroupListing
+from txntable.admin.lag_listing import WarehouseLags, warehouse_lags
 from txntable.admin.offset_listing import ListedOffset, OffsetSpec, list_offsets
 from txntable.admin.record_admin import delete_before
-from txntable.admin.segment_verification import SegmentVerification, verify_topic
 from txntable.admin.topic_admin import TopicAdmin
 from txntable.admin.topic_description import TopicDescription
 from txntable.admin.transaction_abort import AbortedTransaction, AbortTarget, TransactionAborter
@@ -663,11 +663,7 @@ class Admin(OfOneProcess):
         InvalidRequestError
             `topics` is a single name.
         """
-        if topics is not None:
-            for topic in listed(topics, "topics"):
-                self._topic_log(topic).settings()
-        names = self._topics.names() if topics is None else list(dict.fromkeys(topics))
-        return self._blocking.find(names)
+        return self._blocking.find(self._checked_names(topics))
 
     def abort_transaction(  # noqa: PLR0913  Kafka's two ways to name a transaction, and by its id
         self,
@@ -747,6 +743,31 @@ class Admin(OfOneProcess):
 
     # -- upkeep -----------------------------------------------------------------------------
 
+    def list_lags(self, topics: Sequence[str] | None = None) -> WarehouseLags:
+        """Return how far readers, public tables and groups are behind: what metrics and ``txntable watch`` show.
+
+        Parameters
+        ----------
+        topics : sequence of str, optional
+            Default: all.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            One of `topics` does not exist.
+        InvalidRequestError
+            `topics` is a single name.
+        """
+        return warehouse_lags(self._checked_names(topics), self._topic_log, self._completer.offsets)
+
+    def _checked_names(self, topics: Sequence[str] | None) -> list[str]:
+        """Return the names of topics that exist, each once."""
+        if topics is None:
+            return self._topics.names()
+        for topic in listed(topics, "topics"):
+            self._topic_log(topic).settings()
+        return list(dict.fromkeys(topics))
+
     def check_upkeep(self, limits: UpkeepLimits | None = None) -> list[Finding]:
         """Return which maintenance of the warehouse is overdue; made for alarms, cheap, and read-only.
 
@@ -768,31 +789,3 @@ class Admin(OfOneProcess):
         if not isinstance(limits, UpkeepLimits | None):
             raise InvalidConfigError("limits must be UpkeepLimits", limits=shown(limits))
         return UpkeepCheck(self._completer, self._topic_log, self._warehouse.settings, limits or UpkeepLimits()).run()
-
-    def verify_segments(self, topics: Sequence[str] | None = None) -> dict[str, SegmentVerification]:
-        """Read every segment that the logs name and compare it with its row: size, and digest of its bytes.
-
-        Finds files that were replaced by other valid ones.  Costs as much as reading everything; writes nothing.
-
-        Parameters
-        ----------
-        topics : sequence of str, optional
-            Default: all.
-
-        Returns
-        -------
-        dict of str to SegmentVerification
-            By topic.  Without findings, every file is the one that was written.
-
-        Raises
-        ------
-        UnknownTopicOrPartitionError
-            There is no such topic.
-        DamagedDataError
-            A log cannot be read.
-        StoreUnavailableError, StorePermissionError
-            Call again; nothing is said of what was not read.
-        """
-        store = self._completer.transactions.context.store
-        names = self._topics.names() if topics is None else topics
-        return {name: verify_topic(store, self._topic_log(name)) for name in names}

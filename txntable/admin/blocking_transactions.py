@@ -11,13 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from txntable.admin.transaction_admin import TransactionAdmin, open_now
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import UnknownTopicOrPartitionError
+from txntable.format.partition_values import partition_column
 from txntable.format.records import TopicPartition
 from txntable.format.topic import TopicSettings
+from txntable.log.actions import stored_add
 from txntable.partition.batch import batch_of
 from txntable.partition.open_transactions import OpenInPartition
 from txntable.partition.projection import commit_position
@@ -209,12 +214,15 @@ class BlockingTransactions:
 def _committed_extents(topic: TopicLog, partitions: set[int]) -> dict[int, list[_Extent]]:
     """Return the committed segments of partitions, as S shows them now."""
     extents: dict[int, list[_Extent]] = {partition: [] for partition in partitions}
-    wanted = {str(partition) for partition in partitions}
+    wanted = pa.array([str(partition) for partition in partitions], pa.string())
     with topic.segments.lock:
         logs = topic.segments.fold
-        for add in topic.segments.table.files:
-            if add.partition_values["_control"] is None and add.partition_values["_partition"] in wanted:
-                batch = batch_of(add)
-                if commit_position(logs, batch) is not None:
-                    extents[batch.partition].append((batch.base_offset, batch.last_offset, batch.records))
+        rows = topic.segments.table.files.to_table()
+        # Of a topic that is large and old, few partitions are held back: only their rows become objects.
+        rows = rows.filter(pc.is_in(partition_column(rows, "_partition"), value_set=wanted))
+        rows = rows.filter(pc.is_null(partition_column(rows, "_control")))
+        for row in rows.to_pylist():
+            batch = batch_of(stored_add(row))
+            if commit_position(logs, batch) is not None:
+                extents[batch.partition].append((batch.base_offset, batch.last_offset, batch.records))
     return extents

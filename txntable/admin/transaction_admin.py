@@ -173,7 +173,7 @@ class TransactionAdmin:
     def status(self, topic_id: str, one: OpenInPartition) -> tuple[OpenEpochStatus, TransactionMetadata | None]:
         """Return how T, as the view knows it, stands to an open transaction, and the row that has its producer id."""
         with self._transactions.log.lock:
-            row = next((row for row in self._transactions.rows() if row.producer_id == one.producer_id), None)
+            row = self._transactions.row_of_producer(one.producer_id)
             next_id = self._transactions.log.table.number(NEXT_PRODUCER_ID)
         return open_epoch_status(row, OpenEpoch(one.producer_id, one.producer_epoch, topic_id), next_id), row
 

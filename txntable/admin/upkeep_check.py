@@ -46,6 +46,11 @@ class UpkeepCheck:
         How long what is kept.
     limits : UpkeepLimits
         From when on something is late.
+
+    Attributes
+    ----------
+    log_files : dict of str to list of LogFile
+        What the folders of the logs held that were looked at, by their roots.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class UpkeepCheck:
         self._topic_log, self._settings, self._limits = topic_log, settings, limits
         self._context = self._transactions.context
         self._admin = TransactionAdmin(completer, topic_log)
+        self.log_files: dict[str, list[LogFile]] = {}
         self._now_ms = self._context.environment.instant().wall_ms
 
     def run(self) -> list[Finding]:
@@ -138,7 +144,7 @@ class UpkeepCheck:
     # -- any log ----------------------------------------------------------------------------
 
     def _of_log(self, log: DeltaLog[Any], retention_ms: int) -> Iterator[Finding]:
-        files = log_files(self._context.store, log.root)
+        files = self.log_files[log.root] = log_files(self._context.store, log.root)
         newest_ms = max([log.ensure_fresh().timestamp_ms, *(file.meta.last_modified_ms for file in files)])
         yield from self._late(Duty.CORRECT_CLOCK, log.root, newest_ms - self._now_ms, self._limits.clock_ahead_ms)
         spec = plan_cleanup(files, self._now_ms - self._limits.cleanup_grace_ms, retention_ms)

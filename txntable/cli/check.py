@@ -10,9 +10,11 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.metric_samples import samples_of_findings
 from txntable.admin.upkeep import Duty, UpkeepLimits, limits_from_text
 from txntable.cli.connection import Connection, named_values, on_warehouse
-from txntable.cli.output import Rows, camel_headers
+from txntable.cli.metrics import Metrics, write_metrics
+from txntable.cli.output import Rows, camel_headers, tell
 
 LATE = 3
 """The exit code when something is late."""
@@ -30,6 +32,7 @@ def check(
             help=f"When something is late; ages in ms. Repeat it. Defaults: {_LIMITS}.",
         ),
     ] = None,
+    metrics: Metrics = None,
 ) -> None:
     """Look for work that nobody does any more: decided or timed-out transactions, tables behind, debts of the jobs.
 
@@ -37,9 +40,15 @@ def check(
     when something cannot be read. What is open and not late yet is shown by `txntable status`.
     """
     limits = limits_from_text(named_values(limit or (), "--limit", "NAME=NUMBER"))
-    findings = connection.open().admin().check_upkeep(limits)
+    warehouse = connection.open()
+    findings = warehouse.admin().check_upkeep(limits)
     rows = [(one.duty.value, *astuple(one)[1:], one.remedy) for one in findings]
-    connection.output.rows(Rows(HEADERS, rows, empty="all is well: nothing is late"))
+    if metrics is None:
+        connection.output.rows(Rows(HEADERS, rows, empty="all is well: nothing is late"))
+    else:
+        write_metrics(warehouse, samples_of_findings(findings), metrics)
+        for row in rows:
+            tell(f"{row[0]}: {row[1]}: {row[-1]}")
     if any(one.duty is Duty.READ for one in findings):
         raise typer.Exit(1)
     if findings:

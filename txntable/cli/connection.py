@@ -1,8 +1,8 @@
 """Which warehouse a command works on and how it answers: the options that all commands share.
 
-Owns `--warehouse`, `--storage-option` and `--output`, which may stand before the noun or after the verb (there
-they are stronger), and how a failure is told: one line on standard error and exit code 1; an interruption: 130 or 143.
-Must not know of any single command.
+Owns `--warehouse`, `--storage-option`, `--output` and `--log-level`, which may stand before the noun or after the verb
+(there they are stronger), and how a failure is told: one line on standard error and exit code 1; an interruption: 130
+or 143.  Must not know of any single command.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import typer
 
 import txntable
 from txntable.cli.interruption import exit_code, interruptible, word
+from txntable.cli.logs import LogLevelOption, show_logs
 from txntable.cli.output import Output, OutputFormat, output_for, tell
 from txntable.cli.suggestion import suggestion
 from txntable.errors import TxnTableError
+from txntable.storage.object_store import ObjectStore, StoreSpec
+from txntable.storage.open import open_store
 
 WAREHOUSE_VARIABLE = "TXNTABLE_WAREHOUSE"
 
@@ -45,6 +48,7 @@ _SHARED = tuple(
         ("warehouse", None, _Warehouse),
         ("storage_option", None, RootStorageOption),
         ("output", OutputFormat.TABLE, RootOutput),
+        ("log_level", None, LogLevelOption),
     )
 )
 
@@ -78,6 +82,10 @@ class Connection:
         # By its package's name: it is imported when a warehouse is opened, not for `--help`.
         return txntable.Warehouse.open(self.url, self.storage_options, recovering=recovering)
 
+    def store(self) -> ObjectStore:
+        """Return the store, where a warehouse may be that cannot be opened."""
+        return open_store(StoreSpec(self.url, self.storage_options))
+
 
 def on_warehouse(command: Callable[..., None], *, default_url: str | None = None) -> Callable[..., None]:
     """Return `command` as the command line calls it: with the shared options in place of its connection.
@@ -106,7 +114,8 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
     @functools.wraps(command)
     def run(context: typer.Context, **arguments: Any) -> None:
         said = (_said(context, parameter.name, arguments.pop(parameter.name)) for parameter in shared)
-        url, pairs, output = said
+        url, pairs, output, level = said
+        show_logs(level)
         if not url:
             raise typer.BadParameter(f"say which one, or set {WAREHOUSE_VARIABLE}", param_hint="--warehouse")
         connection = Connection(url, storage_options(pairs or ()), output_for(output))

@@ -7,15 +7,19 @@ error like any other, exit code 1; with ``--once``, exit code 1 too when somethi
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from txntable.admin.metric_samples import MetricFormat, samples_of_findings, samples_of_round
 from txntable.cli.connection import Connection
 from txntable.cli.interruption import stopped_by_signals
+from txntable.cli.metrics import Metrics, write_metrics
 from txntable.cli.output import note, tell
 from txntable.upkeep.coordinator_round import CoordinatorReport
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig
+from txntable.warehouse.warehouse import Warehouse
 
 _DEFAULT_INTERVAL_MS = CoordinatorConfig().completion_interval_ms
 
@@ -26,21 +30,38 @@ def run(
     interval_ms: Annotated[
         int, typer.Option("--interval-ms", min=1, help="Milliseconds between rounds; without --once.")
     ] = _DEFAULT_INTERVAL_MS,
+    metrics: Metrics = None,
 ) -> None:
     """Run the coordinator: abort what timed out, complete what was decided, expire what is idle, clean up logs.
 
     The newest one counts: one that runs already notices in its next round, and stops.
     """
-    coordinator = connection.open().coordinator(CoordinatorConfig(completion_interval_ms=interval_ms))
+    warehouse = connection.open()
+    coordinator = warehouse.coordinator(CoordinatorConfig(completion_interval_ms=interval_ms))
     if once:
         report = coordinator.run_once()
-        connection.output.facts(asdict(report))
+        if metrics is None:
+            connection.output.facts(asdict(report))
+        else:
+            _measure(warehouse, metrics, report)
         if report.failures:
             raise typer.Exit(1)
         return
     with stopped_by_signals() as stop:
         note("the coordinator runs until it is interrupted")
-        coordinator.run(stop.is_set, _tell)
+        coordinator.run(stop.is_set, partial(_measure_and_tell, warehouse, metrics))
+
+
+def _measure_and_tell(warehouse: Warehouse, metrics: Metrics, report: CoordinatorReport) -> None:
+    if metrics is not None:
+        _measure(warehouse, metrics, report)
+    _tell(report)
+
+
+def _measure(warehouse: Warehouse, form: MetricFormat, report: CoordinatorReport) -> None:
+    """Print what the round did, and what is late all the same: of the other jobs, too."""
+    findings = warehouse.admin().check_upkeep()
+    write_metrics(warehouse, [*samples_of_round(report), *samples_of_findings(findings)], form)
 
 
 def _tell(report: CoordinatorReport) -> None:

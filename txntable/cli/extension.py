@@ -26,7 +26,8 @@ _OWN = tuple(
     EntryPoint(value.partition(":")[0], f"txntable.cli.{value}", GROUP)
     for value in (
         *("warehouse:application", "topics:application", "produce:command", "consume:command", "offsets:application"),
-        *("groups:application", "snapshot:command", "transactions:application", "status:command", "check:command"),
+        *("groups:application", "snapshot:command", "transactions:application", "status:command"),
+        *("watch:command", "check:command", "init:command", "report:command", "ui:command"),
     )
 )
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}

@@ -15,6 +15,7 @@ import typer
 from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 from txntable.cli.interruption import leave_requests, watched
+from txntable.cli.logs import LogLevel, LogLevelOption
 from txntable.cli.output import escape_logs, flush_output
 
 application = typer.Typer(
@@ -35,18 +36,23 @@ def _tell_version(wanted: bool) -> None:
 
 
 @application.callback()
-def root(
+def root(  # noqa: PLR0913  the interface of all commands
+    context: typer.Context,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
     ] = False,
     warehouse: RootWarehouse = None,
     storage_option: RootStorageOption = None,
     output: RootOutput = None,
+    log_level: LogLevelOption = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --log-level info.")] = False,
 ) -> None:
     """Tables with Kafka's transactions on object storage.
 
     What is said of a warehouse here holds for every command, which finds it in its context.
     """
+    if verbose and log_level is None:
+        context.params["log_level"] = LogLevel.INFO
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """What commands print: one value, shown as a table for people or as JSON for programs.
 
-Owns the rule that standard output carries the answer and nothing else; notes and progress go to
-standard error, and only where a person is looking.  And that names and values of others never steer a terminal: all
-that is printed for people goes through :func:`txntable.format.control_characters.escaped` here.  Must not know of
-warehouses.
+Owns the rule that standard output carries the answer and nothing else; notes go to standard error, and only where a
+person is looking (how far long work is tells :mod:`txntable.cli.progress`).  And that names and values of others never
+steer a terminal: all that is printed for people goes through :func:`txntable.format.control_characters.escaped` here.
+Must not know of warehouses.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import os
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
@@ -271,28 +270,6 @@ def escape_logs() -> None:
     """Let warnings that libraries log, ours too, steer no terminal either: those that nobody has a handler for."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Escaping())
-
-
-@contextmanager
-def counting(topic: str) -> Iterator[Callable[[int], None]]:
-    """Show the person before the terminal how many records went to a topic; nothing where there is none.
-
-    Parameters
-    ----------
-    topic : str
-        The topic's name.
-
-    Yields
-    ------
-    callable
-        Takes the number of records so far.
-    """
-    console = error_console()
-    if not console.is_terminal:
-        yield lambda records: None
-        return
-    with console.status(Text(f"records to {escaped(topic)}")) as status:
-        yield lambda records: status.update(Text(f"{records:,} records to {escaped(topic)}"))
 
 
 def note(text: str) -> None:

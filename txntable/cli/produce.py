@@ -89,7 +89,11 @@ def produce(  # noqa: PLR0913 - the interface of a command
     batch_id: BatchIdOption = None,
     transaction_timeout_ms: TransactionTimeout = 60_000,
 ) -> None:
-    """Send records from a file or the standard input: lines, JSON lines, CSV or Parquet."""
+    """Send records from a file or the standard input: lines, JSON lines, CSV or Parquet.
+
+    With --transactional-id and --batch-id a command that runs again does nothing; without them it sends everything
+    again, and the records are there twice.
+    """
     _check_batch(transactional_id, batch_id)
     marks = (key_separator if parse_key else None, headers_delimiter if parse_headers else None)
     line_format = _line_format(*marks, headers_separator, headers_key_separator, null_marker)

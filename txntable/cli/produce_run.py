@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import typer
 
 from txntable.cli.interruption import exit_code, word
-from txntable.cli.output import counting, tell
+from txntable.cli.output import tell
+from txntable.cli.progress import counting
 from txntable.cli.record_source import Chunk
 from txntable.errors import (
     BatchAlreadyCommittedError,

@@ -13,11 +13,11 @@ import typer
 
 from txntable.admin.admin import Admin
 from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction
+from txntable.admin.blocking_words import WAITS_FOR
 from txntable.admin.transaction_listing import HangingTransaction, TransactionDescription
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
 from txntable.cli.output import Rows, camel_headers, note
-from txntable.cli.status import WAITS_FOR
 from txntable.cli.transaction_ending import abort, fence
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState

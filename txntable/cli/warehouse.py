@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,13 +10,15 @@ import typer
 from txntable.admin.restoration import Restoration
 from txntable.admin.warehouse_admin import meanings
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
-from txntable.cli.output import Rows, camel_headers, instant_text, note, note_dry_run, tell
+from txntable.cli.output import Rows, camel_headers, instant_text, note_dry_run, tell
+from txntable.cli.progress import progressing
 from txntable.errors import WarehouseAlreadyExistsError
 from txntable.format.warehouse_settings import numbers_from_text, settings_from_text
+from txntable.warehouse.stored_warehouse import verify_stored
 from txntable.warehouse.warehouse import Warehouse
 
 ALTER_HEADERS = camel_headers("name value new_value executed")
-FINDING_HEADERS = camel_headers("topic path problem")
+DAMAGE_HEADERS = camel_headers("damage path problem remedy")
 
 application = typer.Typer(
     add_completion=False,
@@ -119,16 +121,21 @@ def verify(
         list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeat it. Default: all.")
     ] = None,
 ) -> None:
-    """Read every segment that the logs name, and compare its bytes with its row: finds files that were replaced.
+    """Read everything that is stored, and check every rule of the format that can be checked from outside.
 
-    Reads everything that is stored, and writes nothing. Exit code 1 when a file is another one, a line for each.
+    Logs and their checkpoints, segments with their digests, pages and statistics, and whether the logs agree. Writes
+    nothing, and others may write meanwhile. Exit code 1 when something is damaged: a row for each, with what to do.
     """
-    found = connection.open().admin().verify_segments(topic)
-    findings = [finding for one in found.values() for finding in one.findings]
-    connection.output.rows(Rows(FINDING_HEADERS, [astuple(finding) for finding in findings]))
-    segments, size = (sum(getattr(one, name) for one in found.values()) for name in ("segments", "bytes"))
-    note(f"read {segments} segments of {len(found)} topics, {size} bytes: {len(findings)} differ")
-    if findings:
+    with progressing("verifying") as progress:
+        found = verify_stored(connection.store(), topic, progress)
+    rows = [(one.kind.value, one.path, one.problem, one.remedy) for one in found.damages]
+    read = (
+        f"{found.logs} logs ({found.entries:,} entries, {found.checkpoints:,} checkpoints) and {found.segments:,}"
+        f" segments ({found.bytes:,} bytes)"
+    )
+    connection.output.rows(Rows(DAMAGE_HEADERS, rows, empty=f"all is well: {read}"))
+    if rows:
+        tell(f"read {read}: {len(rows):,} damaged")
         raise typer.Exit(1)
 
 

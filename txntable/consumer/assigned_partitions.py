@@ -52,6 +52,8 @@ class AssignedPartitions:
         By name: one for each topic that is read or subscribed to.
     fetcher : Fetcher
         What is read ahead.
+    counters : Counters
+        Of this consumer.
     readings : Readings
         What was handed out and is not committed.
     iterated : deque of ConsumerRecord
@@ -65,6 +67,7 @@ class AssignedPartitions:
     ) -> None:
         self.config = config
         self.environment = transactions.context.environment
+        self.counters = transactions.context.counters.child()
         self._topic_reader, self._transactions = topic_reader, transactions
         self.subscription = Subscription(config.reset, in_group=config.group_id is not None)
         self.topics: dict[str, FollowedTopic] = {}

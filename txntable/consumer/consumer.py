@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Concatenate, Never, ParamSpec, TypeVar, overload
 
 import pyarrow as pa
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
-from txntable.consumer.bounded_reads import BoundedReads, refuse_unnamed
+from txntable.consumer.bounded_reads import BoundedRange, BoundedReads, refuse_unnamed
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch, records_of
 from txntable.consumer.fetch_position import AutoOffsetReset
@@ -31,6 +32,7 @@ from txntable.errors import IllegalStateError, TxnTableError
 from txntable.format.records import TopicPartition, named_partitions
 from txntable.groups.group_client import GroupClient
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
+from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.transactions.transaction_log import TransactionLog
@@ -278,7 +280,8 @@ class Consumer(OfOneProcess):
         """Return everything from the group's committed offsets to the end as a DataFrame.
 
         The call fixes a range for each partition of this consumer, however long processing takes, and moves the
-        positions to the ends of the ranges.  Commit the ranges together with the results:
+        positions to the ends of the ranges.  A few small segments are read by the call itself; more are scanned by
+        Spark when the DataFrame is used.  Commit the ranges together with the results:
         ``transaction.send_offsets(consumer)``, or :meth:`commit`; until then the next call reads them again.
         Without a group, reading starts at the positions.
 
@@ -312,7 +315,8 @@ class Consumer(OfOneProcess):
             Call again.
         """
         bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
-        frame: DataFrame = self.config.read_dataframe(spark, bounded.view, bounded.starts, bounded.ends)
+        records = partial(self._records, bounded, None)
+        frame: DataFrame = self.config.read_dataframe(spark, bounded.view, bounded.starts, bounded.ends, records)
         return frame
 
     @alone
@@ -333,7 +337,9 @@ class Consumer(OfOneProcess):
         topic, max_offsets_per_partition, timeout_ms
             See :meth:`read`, which raises the same errors.
         """
-        bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
+        return self._records(self._reads.pin(topic, max_offsets_per_partition, timeout_ms), columns)
+
+    def _records(self, bounded: BoundedRange, columns: Sequence[str] | None) -> pa.RecordBatchReader:
         reader = self._partitions.topics[bounded.view.settings.name].reader
         return reader.batches(bounded.view, columns, (bounded.starts, bounded.ends))
 
@@ -520,6 +526,25 @@ class Consumer(OfOneProcess):
         position is not known yet.  Raises :class:`IllegalStateError` if the partition is not assigned.
         """
         return self._queries.current_lag(partition)
+
+    @alone
+    def metrics(self) -> Metrics:
+        """Return what the consumer has counted: group -> name -> value, under the names that Kafka has for them.
+
+        ``consumer-fetch-manager-metrics`` has ``records-consumed-total``, ``bytes-consumed-total`` (of records in
+        memory), ``records-lag-max`` and, by partition, ``<topic>-<partition>.records-lag`` as of the last poll;
+        ``consumer-coordinator-metrics`` has ``commit-total``, ``rebalance-total`` and ``assigned-partitions``;
+        ``consumer-metrics`` ``commit-sync-time-ns-total``.  :meth:`read` hands out ranges, and counts nothing.  Cheap:
+        no request.
+        """
+        lags = {each: self._queries.current_lag(each) for each in sorted(self._partitions.subscription.positions)}
+        known = {each: lag for each, lag in lags.items() if lag is not None}
+        group = "consumer-fetch-manager-metrics"
+        gauges = {f"{group}/{each.topic}-{each.partition}.records-lag": lag for each, lag in known.items()}
+        if known:
+            gauges[f"{group}/records-lag-max"] = max(known.values())
+        gauges["consumer-coordinator-metrics/assigned-partitions"] = len(lags)
+        return grouped({**self._partitions.counters.totals(), **gauges})
 
     # -- the group --------------------------------------------------------------------------
 

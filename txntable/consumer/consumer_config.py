@@ -154,7 +154,7 @@ class ConsumerConfig:
         Whether a thread sends heartbeats between polls; ``False``: only poll, read and commit do, so they must
         not be further apart than the session timeout.
     read_dataframe : callable
-        (Spark session, view, partition -> range of offsets) -> DataFrame; passed in because this package does not
+        (Spark session, view, starts, ends, () -> the records) -> DataFrame; passed in because this package does not
         know Spark.
 
     Raises

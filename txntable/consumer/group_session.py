@@ -253,6 +253,8 @@ class GroupSession:
             is_new = each.partition >= self._first_partitions[each.topic]
             gained[each] = AutoOffsetReset.EARLIEST if is_new else self._config.reset
         if gained:
+            self._partitions.counters.add("consumer-coordinator-metrics/rebalance-total")
+            logger.info("partitions assigned group=%s partitions=%s", self._config.group_id, _named(gained))
             self._subscription.gain(gained)
             self._listener.on_partitions_assigned(set(gained))
 
@@ -266,16 +268,22 @@ class GroupSession:
 
     def _tell_given_up(self, partitions: Collection[TopicPartition]) -> None:
         if partitions:
+            logger.info("partitions revoked group=%s partitions=%s", self._config.group_id, _named(partitions))
             self._listener.on_partitions_revoked(set(partitions))
 
     def _lose(self, partitions: Collection[TopicPartition]) -> None:
         if partitions:
+            logger.warning("partitions lost group=%s partitions=%s", self._config.group_id, _named(partitions))
             self._drop(partitions)
             self._listener.on_partitions_lost(set(partitions))
 
     def _drop(self, partitions: Collection[TopicPartition]) -> None:
         self._partitions.lose(partitions)
         self._commits.forget(partitions)
+
+
+def _named(partitions: Iterable[TopicPartition]) -> str:
+    return ",".join(f"{each.topic}-{each.partition}" for each in sorted(partitions))
 
 
 def _compiled(pattern: str | None) -> re.Pattern[str] | None:

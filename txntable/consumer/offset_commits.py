@@ -252,8 +252,11 @@ class OffsetCommits:
     def _commit(self, commit: GroupCommit) -> None:
         if not commit.offsets:
             return
+        counters = self._partitions.counters
+        counters.add("consumer-coordinator-metrics/commit-total")
         try:
-            self._groups.commit(commit, self._config.default_api_timeout_ms)
+            with counters.timing("consumer-metrics/commit-sync-time-ns-total"):
+                self._groups.commit(commit, self._config.default_api_timeout_ms)
         except TxnTableError as error:
             self.refused(error, commit)
             raise

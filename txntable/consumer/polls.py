@@ -69,7 +69,7 @@ class Polls:
                 # Whatever it asks the store has the time of this call, and no more.
                 with ending_within(self._environment, self._budget_ms(timeout_ms, began)):
                     self._session.tend()
-                    if found := self._collect(limit, self._noting(decode)):
+                    if found := self._collect(limit, self._counting(self._noting(decode))):
                         return found
             except RetriableError as error:
                 if timeout_ms == 0:
@@ -98,6 +98,17 @@ class Polls:
             return decode(partition, batches)
 
         return noting
+
+    def _counting(self, decode: Decode[T]) -> Decode[T]:
+        """Return `decode` so that what is handed out is counted."""
+
+        def counting(partition: TopicPartition, batches: list[pa.RecordBatch]) -> T:
+            counters = self._partitions.counters
+            counters.add("consumer-fetch-manager-metrics/records-consumed-total", sum(one.num_rows for one in batches))
+            counters.add("consumer-fetch-manager-metrics/bytes-consumed-total", sum(one.nbytes for one in batches))
+            return decode(partition, batches)
+
+        return counting
 
     def _collect(self, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
         due = self._environment.since_ms(self._partitions.followed_at) >= FOLLOW_MS

@@ -8,7 +8,7 @@ column may be left out and is null, a type may be another encoding of the column
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,6 +59,23 @@ def conform(rows: pa.Table | pa.RecordBatch, settings: TopicSettings) -> pa.Tabl
     if key is not None and conformed.column(key).null_count:
         raise _without_key(key, settings)
     return conformed
+
+
+def check_null_counts(nulls: Mapping[str, int], settings: TopicSettings) -> None:
+    """Refuse written rows for nulls where none may be, by how many each column has; inside of columns it is not looked.
+
+    Raises
+    ------
+    SchemaMismatchError, MissingKeyError
+        See :func:`conform`.
+    """
+    required = {field.name: str(field.type) for field in settings.schema if not field.nullable}
+    for name, kind in {**required, TIMESTAMP_COLUMN: str(TIMESTAMP)}.items():
+        if nulls.get(name):
+            raise _null_refused(name, kind, settings)
+    key = required_key_column(settings)
+    if key is not None and nulls.get(key):
+        raise _without_key(key, settings)
 
 
 def check_columns(found: pa.Schema, settings: TopicSettings) -> list[pa.Field]:
@@ -178,21 +195,25 @@ def _conformed(
         ) from error
     path = _null_where_required(values, field, field.name)
     if path is not None:
-        raise SchemaMismatchError(
-            "a column that must not be null has a null; fill it, or leave the record out",
-            topic=settings.name,
-            column=path,
-            expected=f"{field.type} not null",
-            found="null",
-        )
+        raise _null_refused(path, str(field.type), settings)
     return values
+
+
+def _null_refused(path: str, kind: str, settings: TopicSettings) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        "a column that must not be null has a null; fill it, or leave the record out",
+        topic=settings.name,
+        column=path,
+        expected=f"{kind} not null",
+        found="null",
+    )
 
 
 def _null_where_required(column: pa.Array | pa.ChunkedArray, field: pa.Field, path: str) -> str | None:
     """Return the path of the first part of a column that is null though it must not be."""
     if not field.nullable and column.null_count:
         return path
-    if not _requires_inside(field.type):
+    if not requires_inside(field.type):
         return None
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     for chunk in chunks:
@@ -203,11 +224,11 @@ def _null_where_required(column: pa.Array | pa.ChunkedArray, field: pa.Field, pa
     return None
 
 
-def _requires_inside(kind: pa.DataType) -> bool:
+def requires_inside(kind: pa.DataType) -> bool:
     """Return whether something inside a type must not be null (a map's keys never are)."""
     if pa.types.is_map(kind):
-        return not kind.item_field.nullable or _requires_inside(kind.item_type) or _requires_inside(kind.key_type)
-    return any(not inner.nullable or _requires_inside(inner.type) for inner in inner_fields(kind))
+        return not kind.item_field.nullable or requires_inside(kind.item_type) or requires_inside(kind.key_type)
+    return any(not inner.nullable or requires_inside(inner.type) for inner in inner_fields(kind))
 
 
 def _parts(array: pa.Array, kind: pa.DataType) -> list[tuple[pa.Array, pa.Field]]:

@@ -29,6 +29,10 @@ LONGEST_PATH = 387
 """Characters, all of them ASCII: of a segment of a topic with the longest name."""
 
 _SEGMENT = re.compile(r"p\d{5}/[0-9a-f]{32}-(?:x-x|(\d+)-(\d+))-[0-9a-f]{32}\.parquet")
+_SPARK_SEGMENT = re.compile(
+    r"parts/(?:x-x|(\d+)-(\d+))/part-(\d{5,8})-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-c(\d{3,6})"
+    r"(?:\.[a-z0-9]{2,6})?\.parquet"
+)
 _MARKER = re.compile(r"markers/[0-9a-f]{32}-(\d+)-(\d+)\.parquet")
 _STATE = re.compile(r"state/p\d{5}\.parquet")
 
@@ -39,6 +43,14 @@ class FileKind(Enum):
     SEGMENT = "segment"
     MARKER = "marker"
     STATE = "state entry"
+
+
+_KINDS = (
+    (FileKind.SEGMENT, _SEGMENT),
+    (FileKind.SEGMENT, _SPARK_SEGMENT),
+    (FileKind.MARKER, _MARKER),
+    (FileKind.STATE, _STATE),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,22 @@ class FileName:
 
     kind: FileKind
     producer: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFileName:
+    """What the name of a segment that Spark's own writer made says.
+
+    Attributes
+    ----------
+    task : int
+        Which of the job's tasks made it, from 0.
+    number : int
+        Which of the task's files it is, from 0.
+    """
+
+    task: int
+    number: int
 
 
 SNAPSHOT_VIEW = "txntable_snapshot"
@@ -127,13 +155,31 @@ def segment_path(topic_id: str, partition: int, producer: tuple[int, int] | None
     unique : str
         32 hex digits that no other segment has.
     """
-    owner = "x-x" if producer is None else f"{producer[0]}-{producer[1]}"
-    return f"p{partition:05d}/{topic_id}-{owner}-{unique}.parquet"
+    return f"p{partition:05d}/{topic_id}-{_owner(producer)}-{unique}.parquet"
+
+
+def _owner(producer: tuple[int, int] | None) -> str:
+    return "x-x" if producer is None else f"{producer[0]}-{producer[1]}"
+
+
+def spark_segments_folder(producer: tuple[int, int] | None) -> str:
+    """Return the folder, relative to S's root, of the segments that Spark's own writer makes for a producer.
+
+    Their partition is chosen when the files are there, so no path says it.
+    """
+    return f"parts/{_owner(producer)}"
+
+
+def parse_spark_name(path: str) -> SparkFileName | None:
+    """Return what the path of a segment of Spark's own writer says, relative to S's root; ``None``: it is none."""
+    match = _SPARK_SEGMENT.fullmatch(path)
+    return None if match is None else SparkFileName(int(match[3]), int(match[5]))
 
 
 def segment_name(path: str) -> str:
-    """Return what no other segment's path has, the digits at its end: a batch that is tried again is the same file."""
-    return path.removesuffix(".parquet").rpartition("-")[2]
+    """Return what no other segment's path has, its 32 hex digits: a batch that is tried again is the same file."""
+    match = _SPARK_SEGMENT.fullmatch(path)
+    return path.removesuffix(".parquet").rpartition("-")[2] if match is None else match[4].replace("-", "")
 
 
 def marker_path(topic_id: str, producer_id: int, epoch: int) -> str:
@@ -148,11 +194,11 @@ def state_path(partition: int) -> str:
 
 def parse_file_name(path: str) -> FileName | None:
     """Return what a path relative to S's root says; ``None``: it is none that this module makes."""
-    for kind, pattern in ((FileKind.SEGMENT, _SEGMENT), (FileKind.MARKER, _MARKER), (FileKind.STATE, _STATE)):
+    for kind, pattern in _KINDS:
         match = pattern.fullmatch(path)
         if match is not None:
-            numbers = [int(number) for number in match.groups() if number is not None]
-            return FileName(kind, (numbers[0], numbers[1]) if numbers else None)
+            owner = match.groups()[:2]
+            return FileName(kind, (int(owner[0]), int(owner[1])) if owner and owner[0] is not None else None)
     return None
 
 

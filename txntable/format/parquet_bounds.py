@@ -70,6 +70,23 @@ def chunks_of(footer: pq.FileMetaData, group: int, columns: Iterable[int]) -> li
     return found
 
 
+def check_footer(footer: pq.FileMetaData) -> None:
+    """Return when no reader will refuse a row group, by what a footer that is trusted says of its pages.
+
+    Raises
+    ------
+    DamagedDataError
+        A row group would decode to more than :data:`LARGEST_ROW_GROUP_BYTES`.
+    """
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        total = 0
+        for index in range(footer.num_columns):
+            chunk = row_group.column(index)
+            total += chunk.total_uncompressed_size + _width(footer.schema.column(index)) * chunk.num_values
+        _check_total(total, LARGEST_ROW_GROUP_BYTES)
+
+
 def batch_rows(
     footer: pq.FileMetaData, chunks: Iterable[Chunk], read: Callable[[int, int], bytes | memoryview], most: int
 ) -> int:

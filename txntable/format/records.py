@@ -94,6 +94,8 @@ class RecordMetadata:
         Of the first record, ms since 1970.
     on_delivery : callable, optional
         See :class:`SendOptions`.
+    segments_by : str, optional
+        See the attribute.
 
     Attributes
     ----------
@@ -101,11 +103,23 @@ class RecordMetadata:
         The topic's name.
     timestamp_ms : int or None
         Of the first record, ms since 1970; of topics with ``LogAppendTime`` that of the upload, once delivered.
+    segments_by : str or None
+        Of a DataFrame, who has written its segments: ``"spark"``, Spark's own Parquet writer, or ``"python: "`` and
+        why not Spark.
     error : TxnTableError or None
         Why records of this send will never be delivered; ``None``: they wait, or are delivered.
     """
 
-    __slots__ = ("_has_unknown", "_on_delivery", "_ranges", "_waiting", "error", "timestamp_ms", "topic")
+    __slots__ = (
+        "_has_unknown",
+        "_on_delivery",
+        "_ranges",
+        "_waiting",
+        "error",
+        "segments_by",
+        "timestamp_ms",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -113,9 +127,12 @@ class RecordMetadata:
         records: int | None = None,
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
+        *,
+        segments_by: str | None = None,
     ) -> None:
         self.topic = topic
         self.timestamp_ms = timestamp_ms
+        self.segments_by = segments_by
         self.error: TxnTableError | None = None
         self._on_delivery = on_delivery
         self._waiting = records

@@ -31,7 +31,7 @@ from txntable.log.actions import (
     decode_txn,
 )
 from txntable.log.damage import reading
-from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, LiveFiles, TableState
+from txntable.log.table_state import ADD_SCHEMA, ADD_TYPE, NO_FILES, LiveFiles, TableState
 from txntable.runtime.background_thread import lend_to_arrow
 from txntable.storage.object_store import LARGEST_WHOLE_BYTES
 
@@ -51,6 +51,8 @@ _SMALLEST_BOUND, _LARGEST_RATIO = 64 * 1024 * 1024, 1024
 # The only texts that repeat; a reader could not tell a dictionary of long ones from a bomb.
 _DICTIONARIES = ["add.partitionValues.key_value.key", "remove.partitionValues.key_value.key"]
 _SMALL_BYTES = 1024 * 1024
+# What is written and read at a time: memory beside the state.
+_ROWS_A_GROUP = 16_384
 # In the file's own metadata: the digest of its version's entry.  One of another log that stood here does not count.
 _ENTRY = "txntable.entry"
 _STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -183,16 +185,20 @@ def encode_checkpoint(state: TableState) -> bytes:
     if rows > LARGEST_ROWS:
         # Written, it would be refused by everyone who opens the log; without it they read the entries.
         raise InvalidRequestError("the table is too large for a checkpoint; compact it", rows=rows, most=LARGEST_ROWS)
-    parts = [
+    few = [
         _column("protocol", [_protocol_row(state.protocol)]),
         _column("metaData", [_metadata_row(state.metadata)]),
         _column("txn", [{"appId": name, "version": number} for name, number in sorted(state.numbers.items())]),
-        _add_column(state.files.to_table()),
         _column("remove", [_remove_row(tombstone) for tombstone in state.tombstones.values()]),
     ]
-    sink = io.BytesIO()
-    table = pa.concat_tables(parts).replace_schema_metadata({_ENTRY: state.chain or ""})
-    pq.write_table(table, sink, compression="zstd", use_dictionary=_DICTIONARIES)
+    sink, schema = io.BytesIO(), _SCHEMA.with_metadata({_ENTRY: state.chain or ""})
+    # Nobody looks a row up by its bounds: statistics would be an eighth of the time.
+    options: dict[str, Any] = {"compression": "zstd", "use_dictionary": _DICTIONARIES, "write_statistics": False}
+    with pq.ParquetWriter(sink, schema, **options) as writer:
+        writer.write_table(pa.concat_tables(few).cast(schema))
+        adds = state.files.to_table().combine_chunks()
+        for start in range(0, adds.num_rows, _ROWS_A_GROUP):
+            writer.write_table(_add_column(adds.slice(start, _ROWS_A_GROUP)).cast(schema))
     return sink.getvalue()
 
 
@@ -201,9 +207,6 @@ def _column(name: str, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _add_column(adds: pa.Table) -> pa.Table:
-    if adds.num_rows == 0:
-        return _SCHEMA.empty_table()
-    adds = adds.combine_chunks()
     struct = pa.StructArray.from_arrays(
         [adds[name].combine_chunks() for name in ADD_SCHEMA.names], fields=list(ADD_TYPE)
     )
@@ -243,7 +246,7 @@ def _remove_row(remove: Remove) -> dict[str, Any]:
     }
 
 
-def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
+def decode_checkpoint(version: int, data: bytes, path: str, proved: pa.Table | None = None) -> TableState:
     """Return the state that a checkpoint holds; the commit id and time are not in it, but its entry's digest is.
 
     Parameters
@@ -254,11 +257,15 @@ def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
         The whole object.
     path : str
         For error messages.
+    proved : pyarrow.Table, optional
+        Columns of :data:`txntable.log.table_state.ADD_SCHEMA` that it has to begin with, and that were read so before:
+        what is returned has the other files alone.
 
     Raises
     ------
     DamagedDataError
-        It is no Parquet, truncated, lacks what a checkpoint must have, or holds what no log of ours can say.
+        It is no Parquet, truncated, lacks what a checkpoint must have, or holds what no log of ours can say; or it
+        does not begin with those rows.
     UnsupportedFormatError
         It needs a newer version of this project.
     """
@@ -267,13 +274,13 @@ def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
             "a checkpoint is larger than any can be; restore it from a backup", path=path, bytes=len(data)
         )
     with reading(path):
-        table = _read(data, path)
-        entry = (table.schema.metadata or {}).get(_ENTRY.encode(), b"").decode() or None
-        protocol = [decode_protocol(row) for row in _rows(table, "protocol")]
-        metadata = [decode_metadata(row) for row in _rows(table, "metaData")]
-        numbers = {txn.app_id: txn.version for txn in map(decode_txn, _rows(table, "txn"))}
-        tombstones = {remove.path: remove for remove in map(decode_remove, _rows(table, "remove"))}
-        files = LiveFiles(_adds(table))
+        groups = _Groups(proved)
+        entry = groups.read(data, path)
+        protocol = [decode_protocol(row) for row in groups.rows["protocol"]]
+        metadata = [decode_metadata(row) for row in groups.rows["metaData"]]
+        numbers = {txn.app_id: txn.version for txn in map(decode_txn, groups.rows["txn"])}
+        tombstones = {remove.path: remove for remove in map(decode_remove, groups.rows["remove"])}
+        files = LiveFiles(_adds(groups.adds()))
         if len(protocol) != 1 or len(metadata) != 1:
             raise DamagedDataError("checkpoint lacks its protocol or metadata; restore the object from a backup")
         check_protocol(protocol[0], path)
@@ -288,26 +295,65 @@ def decode_checkpoint(version: int, data: bytes, path: str) -> TableState:
     )
 
 
-def _read(data: bytes, path: str) -> pa.Table:
-    """Read the whole file, once its footer says that it is no larger than one can be."""
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        claimed = sum(file.metadata.row_group(index).total_byte_size for index in range(file.num_row_groups))
-        if file.metadata.num_rows > LARGEST_ROWS or claimed > LARGEST_BYTES:
-            raise DamagedDataError(
-                "a checkpoint claims to be larger than one can be; restore it from a backup",
-                path=path,
-                rows=file.metadata.num_rows,
-                bytes=claimed,
-            )
-        _check_pages(file.metadata, memoryview(data))
-        # Of a small one threads cost more than the decoding.
-        if threads := len(data) > _SMALL_BYTES:
-            lend_to_arrow(path)
-        return file.read(use_threads=threads).combine_chunks()
-    except (OSError, pa.ArrowInvalid) as error:
-        # Arrow's own word for bytes that are no Parquet.
-        raise DamagedDataError("checkpoint cannot be read; restore the object from a backup", path=path) from error
+class _Groups:
+    """What the row groups of a checkpoint hold, read one after the other: so memory holds one beside what is kept.
+
+    Parameters
+    ----------
+    proved : pyarrow.Table, optional
+        The first live files have to be these, and are not kept.
+    """
+
+    def __init__(self, proved: pa.Table | None) -> None:
+        self._proved = NO_FILES if proved is None else proved
+        self._adds: list[pa.Table] = []
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _SCHEMA.names if name != "add"}
+
+    def read(self, data: bytes, path: str) -> str | None:
+        """Read the whole file, once its footer says that it is no larger than one can be; return its entry's digest."""
+        try:
+            file = pq.ParquetFile(pa.BufferReader(data))
+            claimed = sum(file.metadata.row_group(index).total_byte_size for index in range(file.num_row_groups))
+            if file.metadata.num_rows > LARGEST_ROWS or claimed > LARGEST_BYTES:
+                raise DamagedDataError(
+                    "a checkpoint claims to be larger than one can be; restore it from a backup",
+                    path=path,
+                    rows=file.metadata.num_rows,
+                    bytes=claimed,
+                )
+            _check_pages(file.metadata, memoryview(data))
+            # Of a small one threads cost more than the decoding; each keeps memory, which a writer is spared.
+            if threads := len(data) > _SMALL_BYTES and not self._proved.num_rows:
+                lend_to_arrow(path)
+            for group in range(file.num_row_groups):
+                self._take(file.read_row_group(group, use_threads=threads))
+        except (OSError, pa.ArrowInvalid) as error:
+            # Arrow's own word for bytes that are no Parquet.
+            raise DamagedDataError("checkpoint cannot be read; restore the object from a backup", path=path) from error
+        return (file.schema_arrow.metadata or {}).get(_ENTRY.encode(), b"").decode() or None
+
+    def _take(self, group: pa.Table) -> None:
+        for name, rows in self.rows.items():
+            column = group[name].combine_chunks()
+            if column.null_count < len(column):
+                rows.extend(column.filter(pc.is_valid(column)).to_pylist(maps_as_pydicts="strict"))
+        column = group["add"].combine_chunks()
+        if column.null_count == len(column):
+            return
+        column = column.filter(pc.is_valid(column)) if column.null_count else column
+        adds = pa.table([pc.struct_field(column, name).cast(type_) for name, type_ in _ADD_FIELDS], schema=ADD_SCHEMA)
+        known = self._proved.slice(0, adds.num_rows)
+        if not adds.slice(0, known.num_rows).equals(known):
+            raise DamagedDataError("a checkpoint says something else than the state that it is of")
+        self._proved, adds = self._proved.slice(known.num_rows), adds.slice(known.num_rows)
+        if adds.num_rows:
+            self._adds.append(adds)
+
+    def adds(self) -> pa.Table:
+        """Return the live files that are not proved, as columns of :data:`txntable.log.table_state.ADD_SCHEMA`."""
+        if self._proved.num_rows:
+            raise DamagedDataError("a checkpoint has fewer files than the state that it is of")
+        return pa.concat_tables([NO_FILES, *self._adds]).combine_chunks()
 
 
 def _check_pages(footer: pq.FileMetaData, data: memoryview) -> None:
@@ -318,16 +364,7 @@ def _check_pages(footer: pq.FileMetaData, data: memoryview) -> None:
         most -= check_whole(footer, chunks, lambda start, length: data[start : start + length], most)
 
 
-def _rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
-    column = table[name].combine_chunks()
-    rows: list[dict[str, Any]] = column.filter(pc.is_valid(column)).to_pylist(maps_as_pydicts="strict")
-    return rows
-
-
-def _adds(table: pa.Table) -> pa.Table:
-    column = table["add"].combine_chunks()
-    column = column.filter(pc.is_valid(column))
-    adds = pa.table([pc.struct_field(column, name).cast(type_) for name, type_ in _ADD_FIELDS], schema=ADD_SCHEMA)
+def _adds(adds: pa.Table) -> pa.Table:
     adds.validate(full=True)
     check_file_paths(adds["path"])
     check_file_columns(adds)

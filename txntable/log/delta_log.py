@@ -98,7 +98,7 @@ class DeltaLog(LogView[F]):
             self._store.sync_read()
             return Unchanged(self.table.version)
 
-        return self._until_answered(attempt)
+        return self._until_answered(operation, attempt)
 
     def fence(self) -> CommitOutcome:
         """Begin a new incarnation of the log: whatever processes of before still put is void (PROTOCOL.md §6.7).
@@ -114,10 +114,11 @@ class DeltaLog(LogView[F]):
                 else self._attempt(("FENCE", OperationDetails()), (), begins_log=True)
             )
 
-        return self._until_answered(attempt)
+        return self._until_answered("FENCE", attempt)
 
-    def _until_answered(self, attempt: Callable[[], Attempt | Unchanged]) -> CommitOutcome:
-        with self.lock:
+    def _until_answered(self, operation: str, attempt: Callable[[], Attempt | Unchanged]) -> CommitOutcome:
+        counters = self.context.counters
+        with self.lock, counters.timing("log-metrics/commit-time-ns-total"):
             self._check_lost()
             self._fairness.wait_turn()
             self._in_doubt = None
@@ -128,13 +129,17 @@ class DeltaLog(LogView[F]):
                         # What is decided without it would be decided again.
                         self.refresh()
                     while isinstance(outcome := attempt(), Conflicted):
-                        pass
+                        counters.add("log-metrics/conflict-total")
             except NO_ANSWER:
                 # An error is a definite no to the caller: with a put under way it would be a lie.
                 if self._in_doubt is None:
                     raise
+                counters.add("log-metrics/unknown-total")
+                logger.warning("a commit has no answer log=%s version=%d", self.root, self._in_doubt)
                 return Unknown(self._in_doubt)
             if isinstance(outcome, Committed):
+                counters.add("log-metrics/commit-total")
+                logger.debug("committed log=%s version=%d operation=%s", self.root, outcome.version, operation)
                 self._fairness.succeeded()
                 self._checkpoint_when_due()
             return outcome
@@ -175,6 +180,7 @@ class DeltaLog(LogView[F]):
                 # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
                 if not attempts.wait():
                     return Unknown(version)
+                self.context.counters.add("log-metrics/retry-total")
 
     def _next_commit(
         self, said: tuple[str, OperationDetails], actions: tuple[Action, ...], *, begins_log: bool

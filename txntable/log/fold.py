@@ -76,6 +76,17 @@ def proved_entry(commit: Commit, engine: str, view: tuple[TableState, Fold], pat
 def proved_checkpoint(table: TableState, fold: Fold, path: str) -> bytes:
     """Return the bytes of a checkpoint that every reader can start from.
 
+    Rows that were proved before are compared, field by field; all others are taken as a start takes them.
+
+    Parameters
+    ----------
+    table : TableState
+        Whose tail of files is absorbed.
+    fold : Fold
+        Of the table.
+    path : str
+        Where it is to be put.
+
     Raises
     ------
     InvalidRequestError
@@ -83,7 +94,8 @@ def proved_checkpoint(table: TableState, fold: Fold, path: str) -> bytes:
     """
     with _proving(path):
         data = encode_checkpoint(table)
-        fold.overlay().restore(decode_checkpoint(table.next_version - 1, data, path))
+        fold.overlay().restore(decode_checkpoint(table.next_version - 1, data, path, table.files.proved))
+    table.files.know_proved()
     return data
 
 

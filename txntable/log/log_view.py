@@ -34,6 +34,7 @@ from txntable.log.head import Head
 from txntable.log.stepping_over import is_void
 from txntable.log.succession import EntryStatus, entry_status
 from txntable.log.table_state import TableState
+from txntable.runtime.counters import Counters
 from txntable.runtime.environment import Environment, Instant
 from txntable.runtime.one_process import OfOneProcess
 from txntable.storage.object_store import ObjectStore, StoredObject
@@ -45,6 +46,9 @@ logger = logging.getLogger(__name__)
 _LARGEST_WINDOW = 16
 _AHEAD = 12
 moments = itertools.count()
+
+GUARD_MS = 300_000
+"""Age beyond which a view is not trusted (log rule 3)."""
 
 
 F = TypeVar("F", bound=Fold)
@@ -68,18 +72,24 @@ class LogContext:
         Name and version, for ``commitInfo``.
     recovering : bool
         Whether an operator fences the logs after a restore: what does not go on from them is stepped over.
+    counters : Counters
+        Of the handle.
     """
 
     store: ObjectStore
     environment: Environment
     clock: StoreClock
-    guard_ms: int = 300_000
+    guard_ms: int = GUARD_MS
     engine: str = "txntable"
     recovering: bool = False
     shared: WeakValueDictionary[str, LogView[Any]] = field(
         default_factory=WeakValueDictionary, repr=False, compare=False
     )
     """The views that every other one of the handle has, by their roots: that of T."""
+    counters: Counters = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counters", Counters(self.environment.ticks_ns))
 
 
 class LogView(OfOneProcess, Generic[F]):

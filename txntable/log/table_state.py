@@ -35,7 +35,7 @@ ADD_TYPE = pa.struct(
 ADD_SCHEMA = pa.schema(list(ADD_TYPE))
 # One for all: making it takes longer than folding an entry.
 # Not `empty_table()`: that loads pandas where it is installed.
-_NO_FILES = pa.Table.from_batches([], ADD_SCHEMA)
+NO_FILES = pa.Table.from_batches([], ADD_SCHEMA)
 # Of a checkpoint, that are Python objects at a time.
 _ROWS_AT_ONCE = 4096
 _FEW_TOMBSTONES = 1_000
@@ -50,11 +50,13 @@ class LiveFiles:
     Parameters
     ----------
     base : pyarrow.Table, optional
-        Columns of :data:`ADD_SCHEMA`, from a checkpoint.
+        Columns of :data:`ADD_SCHEMA`, from a checkpoint that is started from.
     """
 
     def __init__(self, base: pa.Table | None = None) -> None:
-        self.base = _NO_FILES if base is None else base.combine_chunks()
+        self.base = NO_FILES if base is None else base.combine_chunks()
+        # So many rows of the base, from the first on, have been read as a start reads them (PROTOCOL.md §4.2 rule 12).
+        self._proved = self.base.num_rows
         self._tail: MutableMapping[str, Add | None] = {}
         self._rows: dict[str, int] | None = None
         self._count = self.base.num_rows
@@ -129,8 +131,26 @@ class LiveFiles:
 
     def absorb_tail(self) -> None:
         """Make everything that came since the checkpoint part of the columns, as a new checkpoint would."""
-        if self._tail:
-            self.base, self._tail, self._rows = self.to_table().combine_chunks(), {}, None
+        if not self._tail:
+            return
+        rows, first = self._indexed(), self.base.num_rows
+        replaced = [rows[path] for path in self._tail if path in rows]
+        self.base = self.to_table().combine_chunks()
+        self._proved -= sum(row < self._proved for row in replaced)
+        if replaced:
+            self._rows = None
+        else:
+            rows.update(zip(self._tail, range(first, self.base.num_rows), strict=True))
+        self._tail = {}
+
+    @property
+    def proved(self) -> pa.Table:
+        """The rows that were read as a start reads them: the first of all, once the tail is absorbed."""
+        return self.base.slice(0, self._proved)
+
+    def know_proved(self) -> None:
+        """Take note that all rows of the columns were read so."""
+        self._proved = self.base.num_rows
 
     def untouched_base(self) -> pa.Table:
         """Return the rows of the checkpoint that nothing replaced or removed since."""

@@ -7,7 +7,7 @@ stage has it: a call after a failure goes on where the failed one stopped.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, takewhile
 
@@ -23,12 +23,16 @@ from txntable.producer.partitioner import StickyPartition, TopicPartitioner
 from txntable.producer.producer_config import ProducerConfig
 from txntable.producer.segment_upload import uploads
 from txntable.producer.waiting_batch import WaitingBatch
+from txntable.runtime.counters import Counters
 from txntable.runtime.environment import Instant
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog
 
 logger = logging.getLogger(__name__)
+
+# How long before a commit is asked for its topics may have been read (PROTOCOL.md §6.3).
+_RECENT_MS = 1_000
 
 
 class Outbox:
@@ -42,10 +46,19 @@ class Outbox:
         Of the warehouse.
     topic_log : callable
         Topic name -> its logs.
+    counters : Counters
+        Of the producer.
     """
 
-    def __init__(self, config: ProducerConfig, context: LogContext, topic_log: Callable[[str], TopicLog]) -> None:
+    def __init__(
+        self,
+        config: ProducerConfig,
+        context: LogContext,
+        topic_log: Callable[[str], TopicLog],
+        counters: Counters,
+    ) -> None:
         self.topic_log = topic_log
+        self._counters = counters
         self._config = config
         self._context = context
         self._appender = Appender(transactional=config.transactional_id is not None)
@@ -57,6 +70,8 @@ class Outbox:
         self._used: frozenset[str] = frozenset()
         self._using: set[str] = set()
         self._read_ahead: set[str] = set()
+        # By topic id: when the reading was asked for that no record of the transaction for it came after.
+        self._looked_at: dict[str, Instant] = {}
 
     @property
     def producer(self) -> ProducerEpoch | None:
@@ -99,7 +114,9 @@ class Outbox:
         self._appender.restart(producer)
         self._staged_since = None
         self._used, self._using, self._read_ahead = frozenset(self._using or self._used), set(), set()
+        self._looked_at = {}
         if dropped:
+            self._counters.add("producer-metrics/record-error-total", sum(one.records for one in dropped))
             fail_all(
                 dropped,
                 cause
@@ -135,15 +152,33 @@ class Outbox:
 
     def _settings(self, topic: str) -> TopicSettings:
         """Return a topic's settings as they are now; with the first topic, those of the last transaction are read."""
-        if topic in self._read_ahead:
-            self._read_ahead.discard(topic)
-        else:
-            names, asked = {topic} if self._using else {topic, *self._used}, next(moments)
-            logs = [self.topic_log(name).segments for name in sorted(names)]
-            side_by_side(self._context.store, [partial(log.read_since, asked) for log in logs])
-            self._read_ahead |= names - {topic}
+        if topic not in self._read_ahead:
+            self._read({topic})
+        self._read_ahead.discard(topic)
         self._using.add(topic)
         return self.topic_log(topic).known_settings()
+
+    def settings_of(self, topics: Collection[str]) -> dict[str, TopicSettings]:
+        """Return settings of topics as they have been since the transaction began, by name.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        """
+        self._read({topic for topic in topics if topic not in self._using | self._read_ahead})
+        found = {topic: self.topic_log(topic).known_settings() for topic in topics}
+        self._using.update(topics)
+        return found
+
+    def _read(self, topics: set[str]) -> None:
+        """Read the partition logs of topics; with the first ones of a transaction, those of the last one."""
+        if not topics:
+            return
+        names, asked = topics if self._using else topics | self._used, next(moments)
+        logs = [self.topic_log(name).segments for name in sorted(names)]
+        side_by_side(self._context.store, [partial(log.read_since, asked) for log in logs])
+        self._read_ahead |= names - self._using
 
     def _partitioner(self, topic: str) -> TopicPartitioner:
         if topic not in self._partitioners:
@@ -166,6 +201,7 @@ class Outbox:
     ) -> None:
         """Take segments that someone else uploaded."""
         metadata.expect(sum(segment.records for segment in segments))
+        self._count(segments)
         self._appender.stage(topic, settings, segments, [(Delivery(metadata, one.records),) for one in segments])
 
     def upload(self, *, only_full: bool = False, beside: Sequence[Callable[[], object]] = ()) -> None:
@@ -205,17 +241,20 @@ class Outbox:
         self, name: str, accumulator: RecordAccumulator, batch: WaitingBatch, segment: StagedSegment
     ) -> None:
         self._staged_since = self._staged_since or accumulator.waiting_since
+        self._count((segment,))
         self._appender.stage(self.topic_log(name), accumulator.settings, [segment], [tuple(batch.deliveries)])
         accumulator.forget(batch)
         if accumulator.waiting_since is None:
             # The next record finds the topic as it is then.
             del self._accumulators[name]
 
+    def _count(self, segments: Sequence[StagedSegment]) -> None:
+        self._counters.add("producer-metrics/record-send-total", sum(one.records for one in segments))
+        self._counters.add("producer-metrics/outgoing-byte-total", sum(one.size for one in segments))
+        self._counters.add("producer-metrics/batch-total", len(segments))
+
     def carry(self, producer: ProducerEpoch) -> bool:
         """Make all that waits ready for a decision to carry it; return whether it can.
-
-        Uploads, readings of the topics' partition logs that are asked for now, and the files of the markers to come
-        are on their way together.
 
         Raises
         ------
@@ -224,17 +263,44 @@ class Outbox:
         TxnTableError
             A topic refuses: see :meth:`txntable.topics.topic_log.TopicLog.check_append`.
         """
-        staged = self._appender.staged
-        topics = {one.settings.topic_id: self.topic_log(name) for name, one in self._accumulators.items()}
-        topics.update((topic_id, one.topic) for topic_id, one in staged.items())
-        asked = next(moments)
-        readings = [partial(topic.segments.read_since, asked) for topic in topics.values()]
-        markers = [partial(topic.prepare_marker, topic_id, producer) for topic_id, topic in topics.items()]
-        self.upload(beside=[*readings, *markers])
+        self.prepare(producer)
         if self.manifest is None:
             return False
         self._appender.check_all()
         return True
+
+    def prepare(self, producer: ProducerEpoch, beside: Callable[[], object] | None = None) -> None:
+        """Upload all that waits, and do what has to be done before a decision carries it.
+
+        Uploads, readings of the topics' partition logs that are asked for now, and the files of the markers to come
+        are on their way together; what was prepared a moment ago is not prepared again.
+
+        Parameters
+        ----------
+        producer : ProducerEpoch
+            Whose transaction it is.
+        beside : callable, optional
+            What is to be done at the same time.
+
+        Raises
+        ------
+        StoreUnavailableError
+            Call again: what was not uploaded still waits.
+        """
+        waiting = {one.settings.topic_id: self.topic_log(name) for name, one in self._accumulators.items()}
+        topics = waiting | {topic_id: one.topic for topic_id, one in self._appender.staged.items()}
+        instant, asked = self._context.environment.instant(), next(moments)
+        old = [topic_id for topic_id in topics if topic_id in waiting or not self._is_looked_at(topic_id)]
+        readings = [partial(topics[topic_id].segments.read_since, asked) for topic_id in old]
+        new = [topic_id for topic_id in topics if topic_id not in self._looked_at]
+        markers = [partial(topics[topic_id].prepare_marker, topic_id, producer) for topic_id in new]
+        self.upload(beside=[*readings, *markers, *([] if beside is None else [beside])])
+        self._looked_at |= dict.fromkeys(old, instant)
+
+    def _is_looked_at(self, topic_id: str) -> bool:
+        """Return whether a reading of a topic, after which no record came, is recent enough for a decision."""
+        since = self._looked_at.get(topic_id)
+        return since is not None and self._context.environment.since_ms(since) < _RECENT_MS
 
     def append(self, verify_for: VerifyFor) -> None:
         """Append all segments; see :meth:`txntable.producer.appender.Appender.append_all`."""

@@ -9,6 +9,7 @@ one after the other.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -21,7 +22,12 @@ from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.manifest import NOTHING_CARRIED
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
-from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
+from txntable.errors import (
+    IllegalStateError,
+    InvalidRequestError,
+    TxnTableError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.format.records import OnDelivery, RecordMetadata, SendOptions, TopicPartition, header_structs
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
@@ -32,6 +38,7 @@ from txntable.producer.coordinator_client import CoordinatorClient, Ending
 from txntable.producer.producer_config import ProducerConfig, check_identity, timeout_ms_of
 from txntable.producer.record_sender import KafkaRecord, RecordSender
 from txntable.producer.transaction import Transaction
+from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.one_process import OfOneProcess
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.storage.retries import LEAST_BUDGET_MS, ending_within
@@ -39,6 +46,8 @@ from txntable.topics.topic_log import TopicLog
 
 if TYPE_CHECKING:
     from txntable.consumer.consumer import Consumer
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +64,20 @@ def in_turn(call: Callable[Concatenate[Producer, P], T]) -> Callable[Concatenate
             return call(producer, *args, **kwargs)
 
     return run
+
+
+def timed(name: str) -> Callable[[Callable[Concatenate[Producer, P], T]], Callable[Concatenate[Producer, P], T]]:
+    """Add the time that a call takes to the producer's total of that name: Kafka's, of KIP-761."""
+
+    def decorate(call: Callable[Concatenate[Producer, P], T]) -> Callable[Concatenate[Producer, P], T]:
+        @functools.wraps(call)
+        def run(producer: Producer, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            with producer.counters.timing(f"producer-metrics/{name}"):
+                return call(producer, *args, **kwargs)
+
+        return run
+
+    return decorate
 
 
 class Producer(OfOneProcess):
@@ -75,6 +98,8 @@ class Producer(OfOneProcess):
         As given.
     lock : threading.RLock
         Held by the thread that is in a call.
+    counters : Counters
+        What :meth:`metrics` shows.
     """
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
@@ -82,6 +107,7 @@ class Producer(OfOneProcess):
         self._clock, self._coordinator, self._environment = context.clock, coordinator, context.environment
         self._sender = RecordSender(config, context, coordinator)
         self._status, self._outbox, self.lock = self._sender.status, self._sender.outbox, self._sender.lock
+        self.counters = self._sender.counters
         self._batch_id: BatchId | None = None
         self._token: str | None = None
         self._took_over = False
@@ -102,6 +128,15 @@ class Producer(OfOneProcess):
     def producer_epoch(self) -> int | None:
         """The producer epoch; ``None`` before there is one."""
         return None if self._outbox.producer is None else self._outbox.producer.epoch
+
+    def metrics(self) -> Metrics:
+        """Return what the producer has counted: group -> name -> value, with Kafka's names where Kafka has them.
+
+        ``producer-metrics`` has ``record-send-total``, ``record-error-total``, ``outgoing-byte-total``, and of the
+        transactional calls the time spent in them (``txn-commit-time-ns-total``, …).  Ours are ``batch-total``
+        (segments), ``txn-commit-total`` and ``txn-abort-total``.  What never happened is not there.  Cheap: no request.
+        """
+        return grouped(self.counters.totals())
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -174,6 +209,7 @@ class Producer(OfOneProcess):
         self._sender.spoil(error)
 
     @in_turn
+    @timed("flush-time-ns-total")
     def flush(self, timeout: float | None = None) -> None:
         """Upload and append buffered records.  Outside a transaction they are visible when this returns.
 
@@ -216,6 +252,7 @@ class Producer(OfOneProcess):
     # -- transactions -----------------------------------------------------------------------
 
     @in_turn
+    @timed("txn-init-time-ns-total")
     def init_transactions(self, timeout: float | None = None, *, keep_prepared: bool = False) -> None:
         """Acquire the transactional id: fence its previous holder and abort what that left open.
 
@@ -243,6 +280,13 @@ class Producer(OfOneProcess):
             self._token = self._take(transactional_id, keep_prepared=keep_prepared)
         self._took_over = self._token is not None
         self._status.reach(ClientState.PREPARED_TRANSACTION if self._took_over else ClientState.READY)
+        producer = self._sender.require_producer()
+        logger.info(
+            "producer initialised transactional_id=%s producer_id=%d producer_epoch=%d",
+            transactional_id,
+            producer.producer_id,
+            producer.epoch,
+        )
 
     @in_turn
     def resume(self, identity: ProducerEpoch) -> None:
@@ -279,6 +323,7 @@ class Producer(OfOneProcess):
         return identity.token
 
     @in_turn
+    @timed("txn-begin-time-ns-total")
     def begin_transaction(self, batch_id: BatchId | None = None) -> None:
         """Begin a transaction; nothing is written yet.
 
@@ -334,6 +379,7 @@ class Producer(OfOneProcess):
         return memory.last_integer is not None and batch_id <= memory.last_integer
 
     @in_turn
+    @timed("txn-send-offsets-time-ns-total")
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata | str
     ) -> None:
@@ -366,9 +412,14 @@ class Producer(OfOneProcess):
         self._status.check(Call.SEND)
         member, name = (group, group.group) if isinstance(group, GroupMetadata) else (None, group)
         check_name(name, "a group")
-        topics = {topic: self.topic_log(topic).settings() for topic in topics_of(offsets)}
+        topics = topics_of(offsets)
+        try:
+            found = new_offsets(offsets, self._outbox.settings_of(topics))
+        except UnknownTopicOrPartitionError:
+            # It may have come since the transaction began.
+            found = new_offsets(offsets, {topic: self.topic_log(topic).settings() for topic in topics})
         # Who says no member id is none: as Kafka's, a consumer that assigns its partitions itself is not checked.
-        commit = GroupCommit(name, new_offsets(offsets, topics), member if member and member.member_id else None)
+        commit = GroupCommit(name, found, member if member and member.member_id else None)
         self._send_offsets(commit, transactional_id)
 
     @in_turn
@@ -394,6 +445,7 @@ class Producer(OfOneProcess):
             self._status.guard(lambda: self._sender.send_offsets(offsets, transactional_id))
 
     @in_turn
+    @timed("txn-commit-time-ns-total")
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Commit: everything sent since begin becomes visible, or nothing does.
 
@@ -423,6 +475,7 @@ class Producer(OfOneProcess):
             self._end(Outcome.COMMIT)
 
     @in_turn
+    @timed("txn-abort-time-ns-total")
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Abort: nothing sent since begin is ever visible.
 
@@ -528,6 +581,17 @@ class Producer(OfOneProcess):
             self._outbox.deliver_decided()
         self._outbox.restart(producer)
         self._status.reach(ClientState.READY)
+        self._note_end(outcome, transactional_id, producer)
+
+    def _note_end(self, outcome: Outcome, transactional_id: str, producer: ProducerEpoch) -> None:
+        self.counters.add(f"producer-metrics/txn-{outcome.value.lower()}-total")
+        logger.debug(
+            "transaction ended outcome=%s transactional_id=%s producer_id=%d producer_epoch=%d",
+            outcome.value,
+            transactional_id,
+            producer.producer_id,
+            producer.epoch,
+        )
 
     def _ending(self, outcome: Outcome) -> Ending:
         if outcome is Outcome.ABORT:

@@ -35,9 +35,9 @@ class ProducerConfig:
         From the first enrolment on, by the store's time.
     enable_idempotence : bool
         ``False``: at least once; not possible with a transactional id.
-    write_dataframe : callable
-        (producer, topic, DataFrame, distribution mode) -> RecordMetadata; handed in because this package does not
-        know Spark.
+    write_dataframes : callable
+        (producer, [(topic, DataFrame)], distribution mode) -> [RecordMetadata]; handed in because this package does
+        not know Spark.
     linger_ms : int or None
         How long a record waits at most, ms; ``None``: until flush, close or a full batch.  Only without transactions.
     batch_size : int
@@ -60,7 +60,7 @@ class ProducerConfig:
     transactional_id: str | None
     transaction_timeout_ms: int
     enable_idempotence: bool
-    write_dataframe: Callable[..., Any]
+    write_dataframes: Callable[..., Any]
     linger_ms: int | None = None
     batch_size: int = DEFAULT_BATCH_SIZE
     max_request_size: int = DEFAULT_MAX_REQUEST_SIZE
@@ -147,7 +147,7 @@ def with_kafka_settings(config: ProducerConfig, given: Mapping[str, object]) -> 
         A setting is unknown, out of its bounds, or said in both places.
     """
     settings: dict[str, Any] = kafka_settings(given, SETTINGS)
-    plain = ProducerConfig(None, DEFAULT_TRANSACTION_TIMEOUT_MS, True, config.write_dataframe)
+    plain = ProducerConfig(None, DEFAULT_TRANSACTION_TIMEOUT_MS, True, config.write_dataframes)
     twice = [name for name, value in settings.items() if getattr(config, name) not in (getattr(plain, name), value)]
     if twice:
         raise given_twice(twice)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -75,12 +76,15 @@ class RecordSender:
         Whether the transaction log may know of the open transaction, or of its end.
     linger : Linger or None
         Flushes in the background.
+    counters : Counters
+        Of this producer.
     """
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
         self.lock = threading.RLock()
         self.status = ClientStatus()
-        self.outbox = Outbox(config, context, coordinator.topic_log)
+        self.counters = context.counters.child()
+        self.outbox = Outbox(config, context, coordinator.topic_log, self.counters)
         self.enrolled = False
         self._config, self._coordinator = config, coordinator
         if config.transactional_id is None:
@@ -197,10 +201,17 @@ class RecordSender:
             self.send_waiting()
 
     def send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
-        """Append a group's offsets as pending ones of the transaction; records go on waiting."""
+        """Append a group's offsets as pending ones of the transaction.
+
+        Mostly the commit is next: so what waits is uploaded meanwhile, where the transaction was not enrolled before.
+        """
         producer = self.require_producer()
-        self.enrolled = True
-        self._coordinator.enrol(transactional_id, producer, {}, (offsets.group,))
+        enrol = partial(self._coordinator.enrol, transactional_id, producer, {}, (offsets.group,))
+        is_first, self.enrolled = not self.enrolled, True
+        if is_first:
+            self.outbox.prepare(producer, enrol)
+        else:
+            enrol()
         transaction = OffsetTransaction(transactional_id, producer.producer_id, producer.epoch)
         self._coordinator.send_offsets(transaction, offsets)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from txntable.errors import InvalidRequestError
 from txntable.runtime.one_process import OfOneProcess
 
 if TYPE_CHECKING:
@@ -89,11 +90,44 @@ class Transaction(OfOneProcess):
         InvalidRequestError
             There is no such distribution mode.
         """
-        write = self._producer.config.write_dataframe
+        return self._write([(topic, dataframe)], distribution_mode)[0]
+
+    def write_all(self, dataframes: Mapping[str, Any], *, distribution_mode: str = "none") -> dict[str, RecordMetadata]:
+        """Write Spark DataFrames to several topics, side by side: all are one Spark job.
+
+        For many small ones: Spark plans and runs a job for them all, and fills its cores with the tasks of all.  When
+        one fails, or the job is cancelled, none is written, and only abort is possible.  The DataFrames belong to one
+        session.
+
+        Parameters
+        ----------
+        dataframes : Mapping of str to pyspark.sql.DataFrame
+            Topic -> what is written to it, as for :meth:`write`.
+        distribution_mode : str
+            See :meth:`write`; of all.
+
+        Returns
+        -------
+        dict of str to RecordMetadata
+            By topic; they have the offsets after a flush or commit.
+
+        Raises
+        ------
+        TxnTableError
+            As :meth:`write`: the columns of all are checked before anything runs.
+        InvalidRequestError
+            It is no mapping.
+        """
+        if not isinstance(dataframes, Mapping):
+            raise InvalidRequestError("give a mapping of topics to dataframes", found=type(dataframes).__name__)
+        return dict(zip(dataframes, self._write(list(dataframes.items()), distribution_mode), strict=True))
+
+    def _write(self, dataframes: list[tuple[str, Any]], mode: str) -> list[RecordMetadata]:
+        write = self._producer.config.write_dataframes
         try:
-            metadata: RecordMetadata = write(self._producer, topic, dataframe, distribution_mode)
+            written: list[RecordMetadata] = write(self._producer, dataframes, mode)
         except BaseException as error:
             # A job failed or was interrupted: a caller that catches this must not commit without its rows.
             self._producer.spoil(error)
             raise
-        return metadata
+        return written

@@ -74,6 +74,10 @@ class Environment(Protocol):
         """Return how long ago `instant` was, by whichever clock says longer."""
         ...
 
+    def ticks_ns(self) -> int:
+        """Return a time that never goes back, of no beginning, in ns: to measure how long something took."""
+        ...
+
     def sleep_ms(self, milliseconds: float) -> None:
         """Wait."""
         ...
@@ -108,6 +112,10 @@ class SystemEnvironment:
         """Return how long ago `instant` was, by whichever clock says longer."""
         now = self.instant()
         return max(now.boot_ms - instant.boot_ms, now.wall_ms - instant.wall_ms)
+
+    def ticks_ns(self) -> int:
+        """Return a time that never goes back, of no beginning, in ns: to measure how long something took."""
+        return time.perf_counter_ns()
 
     def sleep_ms(self, milliseconds: float) -> None:
         """Wait."""

@@ -31,15 +31,13 @@ from typing import BinaryIO
 
 from txntable.errors import (
     InvalidRequestError,
-    KafkaStorageError,
-    StorePermissionError,
-    StoreUnavailableError,
     StoreUnsuitableError,
-    TxnTableError,
-    WarehouseReplacedError,
 )
 from txntable.format.object_path import TEMPORARY_PREFIX, check_folder, check_path, parent_of
-from txntable.storage.folder_ledger import FolderLedger, FolderSyncError
+from txntable.runtime.counters import Counters
+from txntable.runtime.environment import SystemEnvironment
+from txntable.storage.disk_errors import disk_failure, failing_at
+from txntable.storage.folder_ledger import FolderLedger
 from txntable.storage.held_root import HeldRoot
 from txntable.storage.object_store import (
     ObjectMeta,
@@ -51,11 +49,11 @@ from txntable.storage.object_store import (
     name_is_taken,
 )
 from txntable.storage.object_writer import open_writer
+from txntable.storage.request_counts import DELETES, GETS, HEADS, LISTS, PUTS, READ_BYTES, WRITTEN_BYTES
 from txntable.storage.side_by_side import threads
 from txntable.storage.system_calls import MachineCalls, SystemCalls
 from txntable.storage.unfinished_file import UnfinishedFile
 
-_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 _TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
 _ABSENT = (FileNotFoundError, NotADirectoryError)
@@ -79,6 +77,8 @@ class LocalFolder(ObjectStore):
         The path is not absolute, or the durability unknown.
     """
 
+    counters: Counters
+
     def __init__(self, spec: StoreSpec, calls: SystemCalls | None = None) -> None:
         if not spec.url.startswith("/"):
             raise InvalidRequestError("a local store needs an absolute path", url=spec.url)
@@ -94,6 +94,7 @@ class LocalFolder(ObjectStore):
         self._takes_turns = calls is None
         self._held = HeldRoot(self._root, self._calls)
         self._folders = FolderLedger(self._root, self._held, self._calls, durable=self._durable)
+        self.counters = Counters(SystemEnvironment().ticks_ns)
         self._numbers = itertools.count()
         self._series = threading.local()
 
@@ -105,6 +106,19 @@ class LocalFolder(ObjectStore):
 
     def get(self, path: str) -> StoredObject | None:
         """Return the object, or ``None`` when there is none."""
+        return self.get_many([path])[0]
+
+    def get_many(self, paths: Sequence[str]) -> list[StoredObject | None]:
+        """Return the objects in the order of `paths`; the folder is looked at once, at the end."""
+        found = [self._read(path) for path in paths]
+        self._check_root(paths[0] if paths else "")
+        for folder in {parent_of(path) for path, one in zip(paths, found, strict=True) if one is not None}:
+            self._folders.saw(folder)
+        self.counters.add(GETS, len(paths))
+        self.counters.add(READ_BYTES, sum(len(one.data) for one in found if one is not None))
+        return found
+
+    def _read(self, path: str) -> StoredObject | None:
         try:
             descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
             try:
@@ -116,28 +130,28 @@ class LocalFolder(ObjectStore):
             finally:
                 self._calls.close(descriptor)
         except _ABSENT:
-            self._check_root(path)
             return None
         except OSError as error:
-            raise _failure(error, path) from error
-        self._check_root(path)
-        self._folders.saw(parent_of(path))
+            raise disk_failure(error, path) from error
         return StoredObject(data, status.st_mtime_ns // 1_000_000)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
         found: bytes | None = None
-        with _failing_at(path), suppress(*_ABSENT):
+        self.counters.add(GETS)
+        with failing_at(path), suppress(*_ABSENT):
             descriptor = self._calls.open(f"{self._root}/{check_path(path)}", os.O_RDONLY)
             try:
                 found = self._calls.pread(descriptor, length, start)
             finally:
                 self._calls.close(descriptor)
         self._check_root(path)
+        self.counters.add(READ_BYTES, len(found or b""))
         return found
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
+        self.counters.add(HEADS)
         found = self._meta_at(check_path(path))
         self._check_root(path)
         return found
@@ -148,7 +162,7 @@ class LocalFolder(ObjectStore):
         except _ABSENT:
             return None
         except OSError as error:
-            raise _failure(error, path) from error
+            raise disk_failure(error, path) from error
         if not stat.S_ISREG(status.st_mode):
             return None
         self._folders.saw(parent_of(path))
@@ -162,7 +176,9 @@ class LocalFolder(ObjectStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create an object unless there is one."""
         folder = parent_of(check_path(path))
-        with _failing_at(path):
+        self.counters.add(PUTS)
+        self.counters.add(WRITTEN_BYTES, len(data))
+        with failing_at(path):
             file = self._create_file(folder)
             try:
                 file.write(data)
@@ -194,7 +210,7 @@ class LocalFolder(ObjectStore):
 
     def sync_read(self) -> None:
         """Sync the folders of all that was read and may be another's, linked and not synced; in a series at its end."""
-        with _failing_at(self._root):
+        with failing_at(self._root):
             if self._is_in_series():
                 self._folders.require_sound()
             else:
@@ -220,24 +236,27 @@ class LocalFolder(ObjectStore):
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
         folder = check_folder(prefix)
+        self.counters.add(LISTS)
         self._check_root(folder)
         return self._walk(folder)
 
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted."""
         folder = check_folder(prefix)
+        self.counters.add(LISTS)
         entries: Sequence[tuple[str, bool]] = []
-        with _failing_at(folder), suppress(*_ABSENT):
+        with failing_at(folder), suppress(*_ABSENT):
             entries = self._calls.entries(f"{self._root}/{folder}" if folder else self._root)
         self._check_root(folder)
         return sorted(name for name, is_folder in entries if is_folder)
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects one after the other; an absent one is no error."""
+        self.counters.add(DELETES, len(paths))
         for path in paths:
             self._unlink(check_path(path))
         for folder in dict.fromkeys(parent_of(path) for path in paths):
-            with _failing_at(folder), suppress(*_ABSENT):
+            with failing_at(folder), suppress(*_ABSENT):
                 self._folders.sync(folder)
 
     def writer(self, path: str) -> BinaryIO:
@@ -247,18 +266,38 @@ class LocalFolder(ObjectStore):
     def create_all(self, objects: Sequence[tuple[str, bytes]]) -> None:
         """Create objects under their names, which no log says before this has returned; all are synced at once."""
         files: list[UnfinishedFile] = []
+        self.counters.add(PUTS, len(objects))
+        self.counters.add(WRITTEN_BYTES, sum(len(data) for _, data in objects))
         try:
             for path, data in objects:
-                with _failing_at(path):
+                with failing_at(path):
                     files.append(self._create_named(path))
                     files[-1].write(data)
-            with _failing_at(objects[0][0] if objects else ""):
+            with failing_at(objects[0][0] if objects else ""):
                 self._seal_all(files, list(dict.fromkeys(parent_of(path) for path, _ in objects)))
                 self._held.check()
         except BaseException:
             for file in files:
                 file.remove()
             raise
+
+    def sync_written(self, folder: str, paths: Sequence[str] = ()) -> None:
+        """Put what other software has written into a folder on the disk: bytes, names, and the folder's own name."""
+        with failing_at(folder):
+            self._folders.ensure(check_folder(folder))
+            if paths:
+                files = [partial(self._sync_file, check_path(path)) for path in paths]
+                self._sync((*files, partial(self._sync_new, folder)), at_once=True)
+            self._held.check()
+
+    def _sync_file(self, path: str) -> None:
+        if not self._durable:
+            return
+        descriptor = self._calls.open(f"{self._root}/{path}", os.O_RDONLY)
+        try:
+            self._calls.fsync(descriptor)
+        finally:
+            self._calls.close(descriptor)
 
     def _create_named(self, path: str) -> UnfinishedFile:
         self._folders.ensure(parent_of(check_path(path)))
@@ -285,7 +324,8 @@ class LocalFolder(ObjectStore):
             one.result()
 
     def _open(self, path: str, publish: Callable[[UnfinishedFile, str], None]) -> BinaryIO:
-        with _failing_at(check_path(path)):
+        self.counters.add(PUTS)
+        with failing_at(check_path(path)):
             file = self._create_file(parent_of(path))
         return open_writer(_LocalSink(file, path, publish))
 
@@ -304,7 +344,7 @@ class LocalFolder(ObjectStore):
 
     def _unlink(self, path: str) -> None:
         self._check_root(path)
-        with _failing_at(path), suppress(*_ABSENT):
+        with failing_at(path), suppress(*_ABSENT):
             self._calls.unlink(f"{self._root}/{path}")
 
     def _create_file(self, folder: str) -> UnfinishedFile:
@@ -319,7 +359,7 @@ class LocalFolder(ObjectStore):
                 continue  # left behind by a dead process that had our id
 
     def _check_root(self, path: str) -> None:
-        with _failing_at(path):
+        with failing_at(path):
             self._held.check()
 
     def _read_all(self, descriptor: int, size: int) -> bytes:
@@ -376,7 +416,7 @@ class LocalFolder(ObjectStore):
             self._check_root(folder)
             return
         except OSError as error:
-            raise _failure(error, folder) from error
+            raise disk_failure(error, folder) from error
         # a folder sorts as its objects do, with the slash: "a-b" before "a/b"
         for name in sorted(f"{name}/" if is_folder else name for name, is_folder in entries):
             path = f"{folder}/{name}" if folder else name
@@ -395,11 +435,11 @@ class _LocalSink:
         self._replace = replace
 
     def write(self, block: bytes) -> None:
-        with _failing_at(self._path):
+        with failing_at(self._path):
             self._file.write(block)
 
     def publish(self) -> None:
-        with _failing_at(self._path):
+        with failing_at(self._path):
             self._replace(self._file, self._path)
 
     def discard(self) -> None:
@@ -416,33 +456,3 @@ def _holding(descriptor: int) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _failing_at(path: str) -> Iterator[None]:
-    """Raise what a caller can act on where the disk fails."""
-    try:
-        yield
-    except OSError as error:
-        raise _failure(error, path) from error
-
-
-def _failure(error: OSError, path: str) -> TxnTableError:
-    reason = error.strerror or str(error)
-    if isinstance(error, FolderSyncError):
-        return KafkaStorageError(
-            "the disk failed to sync a folder: what was written last may be lost; check the disk, then start anew",
-            path=path,
-            reason=reason,
-        )
-    if isinstance(error, NotADirectoryError):
-        return StoreUnsuitableError("a part of the path is a file and no folder; choose another place", path=path)
-    if isinstance(error, FileNotFoundError):
-        # A name that is not there is an answer to a read: it is a folder that a write did not find.
-        return WarehouseReplacedError(
-            "a folder of the warehouse is gone, and is not made again; restore it, or open the warehouse anew",
-            path=path,
-        )
-    if error.errno in _REFUSED:
-        return StorePermissionError("the file system refused; check the folder's owner", path=path, reason=reason)
-    return StoreUnavailableError("the file system failed; mend it, then try again", path=path, reason=reason)

@@ -40,6 +40,7 @@ from txntable.errors import (
     TxnTableError,
     WarehouseReplacedError,
 )
+from txntable.runtime.counters import Counters
 from txntable.storage.side_by_side import side_by_side
 
 BEGINNING_BYTES = 1024
@@ -138,9 +139,12 @@ class ObjectStore(ABC):
         How many objects :meth:`get_many` asks for at once, and as many threads may gain by; 1: one after the other.
     is_remote : bool
         Whether an endpoint answers, behind which another software may stand than when the warehouse was created.
+    counters : Counters or None
+        Requests and bytes of this process; ``None``: the store does not count.
     """
 
     spec: StoreSpec
+    counters: Counters | None = None
     retry_timeout_ms: int = 3_000
     parallel_writes: int = 1
     parallel_reads: int = 1
@@ -326,6 +330,24 @@ class ObjectStore(ABC):
             Something has one of the names already; it was not replaced.
         """
         side_by_side(self, [partial(_create, self, *one) for one in objects])
+
+    def sync_written(self, folder: str, paths: Sequence[str] = ()) -> None:  # noqa: B027  most stores have it durable
+        """Let new objects that other software has written into a folder survive a power cut, before a log names them.
+
+        Parameters
+        ----------
+        folder : str
+            Theirs; made if it is not there, so that it is called before as well.
+        paths : sequence of str
+            Of the objects; nobody writes to them any more.
+
+        Raises
+        ------
+        StoreUnavailableError
+            They are not known to be durable: write others.
+        KafkaStorageError
+            The sync of a folder failed.
+        """
 
     def unfinished(self) -> Iterator[ObjectMeta]:
         """Yield what writers have begun and not finished, the living and the killed ones; of some stores nothing.

@@ -36,6 +36,7 @@ from txntable.errors import (
 )
 from txntable.format.object_path import check_folder, check_path
 from txntable.runtime.background_thread import threads_may_begin
+from txntable.runtime.counters import Counters
 from txntable.runtime.environment import SystemEnvironment
 from txntable.runtime.one_process import check_own
 from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
@@ -53,6 +54,17 @@ from txntable.storage.object_store import (
 from txntable.storage.object_writer import open_writer
 from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
+from txntable.storage.request_counts import (
+    DELETES,
+    FAILED,
+    GETS,
+    HEADS,
+    LISTS,
+    PUTS,
+    READ_BYTES,
+    UPLOADS,
+    WRITTEN_BYTES,
+)
 from txntable.storage.request_rate import RequestRate
 from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
 from txntable.storage.side_by_side import threads
@@ -94,12 +106,15 @@ class RemoteStore(ObjectStore):
     # With those asked for ahead, all that can stand between two checkpoints of a small table.
     parallel_reads = 96
 
+    counters: Counters
+
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec
         self._clients = connect(spec)
         self.retry_timeout_ms = self._clients.retry_timeout_ms
         self._environment = SystemEnvironment()
         self._rate = RequestRate(self._environment)
+        self.counters = Counters(self._environment.ticks_ns)
         self._process = os.getpid()
         self._is_s3 = kind_of(spec.url) == "s3"
         self.is_remote = kind_of(spec.url) != "memory"
@@ -120,7 +135,11 @@ class RemoteStore(ObjectStore):
             result = obstore.get(self._client(), path)
             # Of the answer's head: the body is not asked for unless somebody wants it.
             check_whole_size(path, result.meta["size"])
-            return StoredObject(result.bytes().to_bytes(), _milliseconds(result.meta["last_modified"]))
+            data = result.bytes().to_bytes()
+            self.counters.add(READ_BYTES, len(data))
+            return StoredObject(data, _milliseconds(result.meta["last_modified"]))
+
+        self.counters.add(GETS)
 
         return self._present(request)
 
@@ -155,11 +174,14 @@ class RemoteStore(ObjectStore):
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or ``None`` when there is no object."""
+        self.counters.add(GETS)
         try:
-            return self._unless_absent(
+            found_bytes = self._unless_absent(
                 lambda: obstore.get_range(self._client(), path, start=start, length=length).to_bytes(),
                 check_path(path),
             )
+            self.counters.add(READ_BYTES, len(found_bytes or b""))
+            return found_bytes
         except StoreUnavailableError:
             # What begins after the end is an error to these stores, each in its own words.
             found = self.head(path)
@@ -169,16 +191,19 @@ class RemoteStore(ObjectStore):
 
     def head(self, path: str) -> ObjectMeta | None:
         """Return the object's size and time, or ``None`` when there is none."""
+        self.counters.add(HEADS)
         return self._unless_absent(lambda: _meta(obstore.head(self._client(), path)), check_path(path))
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object by one request."""
         check_path(path)
+        self._count_put(len(data))
         self._answered(lambda: obstore.put(self._client(), path, data, use_multipart=False), path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create an object unless there is one; never sent again."""
         check_path(path)
+        self._count_put(len(data))
         attempts = self._attempts()
         try:
             self._once(lambda: obstore.put(self._client(), path, data, mode="create", use_multipart=False))
@@ -207,6 +232,7 @@ class RemoteStore(ObjectStore):
         return entries, self.get_range(below, 0, BEGINNING_BYTES) if isinstance(found, Exception) else found
 
     def _tried_beginning(self, path: str) -> bytes | Exception | None:
+        self.counters.add(GETS)
         request = partial(obstore.get_range, self._client(), path, start=0, length=BEGINNING_BYTES)
         try:
             return self._once(lambda: self._present(lambda: request().to_bytes()))
@@ -216,23 +242,27 @@ class RemoteStore(ObjectStore):
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield the objects in and below the folder `prefix`, sorted by path."""
         folder = check_folder(prefix)
+        self.counters.add(LISTS)
         found = self._list(folder)
         return found if self._in_order else iter(sorted(found, key=lambda meta: meta.path))
 
     def folders(self, prefix: str) -> Sequence[str]:
         """Return the names of the folders directly in the folder `prefix`, sorted; one LIST with a delimiter."""
         folder = check_folder(prefix)
+        self.counters.add(LISTS)
         found = self._answered(lambda: obstore.list_with_delimiter(self._client(), folder or None), folder)
         return sorted(str(path).rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects by one request each, so that the order holds; an absent one is no error."""
+        self.counters.add(DELETES, len(paths))
         for path in paths:
             self._unless_absent(partial(obstore.delete, self._client(), path), check_path(path))
 
     def delete_unordered(self, paths: Sequence[str]) -> None:
         """Delete objects by as few requests as the store allows; an absent one is no error."""
         checked = [check_path(path) for path in paths]
+        self.counters.add(DELETES, len(paths))
         try:
             self._answered(partial(obstore.delete, self._client(), checked), checked[0] if checked else "")
         except TxnTableError as error:
@@ -278,12 +308,14 @@ class RemoteStore(ObjectStore):
                 if found.data != data:
                     raise name_is_taken(path) from None
 
+        self._count_put(len(data))
         with ending_within(self._environment, self.retry_timeout_ms):
             self._answered(request, path)
 
     def _put_parts(self, path: str, parts: Iterator[bytes]) -> None:
         put = partial(obstore.put, chunk_size=PART_BYTES, max_concurrency=PARTS_IN_FLIGHT, use_multipart=True)
         attempts, mark = self._attempts(), {_MARK: self._environment.new_id()}
+        self.counters.add(UPLOADS)
         try:
             self._check_process()
             put(self._clients.parts, path, parts, attributes=mark)
@@ -343,9 +375,16 @@ class RemoteStore(ObjectStore):
             answer = request()
         except _FAILURES as error:
             self._heed(error)
+            # Absent and taken are answers.
+            if not isinstance(error, FileNotFoundError | AlreadyExistsError | PreconditionError):
+                self.counters.add(FAILED)
             raise
         self._rate.went_well()
         return answer
+
+    def _count_put(self, size: int) -> None:
+        self.counters.add(PUTS)
+        self.counters.add(WRITTEN_BYTES, size)
 
     def _heed(self, error: Exception) -> None:
         if asks_for_less(str(error)):

@@ -8,6 +8,7 @@ COMPLETE would leave it, and COMPLETE itself is written only for what stays the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
@@ -34,6 +35,8 @@ from txntable.topics.topic_log import TopicLog, known
 from txntable.transactions.completion_linger import CompletionLinger
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import id_columns
+
+logger = logging.getLogger(__name__)
 
 _CONTROL = {Outcome.COMMIT: Control.COMMIT, Outcome.ABORT: Control.ABORT}
 
@@ -370,7 +373,16 @@ class Completer:
                 return Transition(None, None)
             return time_out(row, elapsed_ms, position)
 
-        return self.transactions.request("TIME_OUT", seen.transactional_id, request) is not None
+        is_decided = self.transactions.request("TIME_OUT", seen.transactional_id, request) is not None
+        if is_decided:
+            self._context.counters.add("transaction-metrics/timed-out-total")
+            logger.info(
+                "transaction timed out transactional_id=%s producer_id=%d timeout_ms=%d",
+                seen.transactional_id,
+                seen.producer_id,
+                seen.timeout_ms,
+            )
+        return is_decided
 
 
 def _refresh_readable(log: LogView[Any]) -> None:

@@ -39,6 +39,7 @@ from txntable.transactions.transaction_rows import (
     ID_KIND,
     KINDS,
     LEASE_KIND,
+    PRODUCER_ID,
     STATE,
     TRANSACTION_LOG_COLUMNS,
     RowUnderWay,
@@ -272,6 +273,22 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
         for add in adds:
             if add.partition_values[KIND] == ID_KIND:
                 yield as_known(id_row_of(add))
+
+    def row_of_producer(self, producer_id: int) -> TransactionMetadata | None:
+        """Return the row of the id that has a producer id, as :meth:`row` returns it; reads no other row.
+
+        Parameters
+        ----------
+        producer_id : int
+            Each is one id's.
+        """
+        with self.log.lock:
+            files, rows = self.log.table.files, self.log.table.files.to_table()
+            is_meant = pc.and_(
+                pc.equal(_column(rows, KIND), ID_KIND), pc.equal(_column(rows, PRODUCER_ID), str(producer_id))
+            )
+            found = [add for path in rows.filter(is_meant)["path"].to_pylist() if (add := files.get(path)) is not None]
+            return self.log.fold.as_known(id_row_of(found[0])) if found else None
 
     def know_complete(self, is_complete: Callable[[TransactionMetadata], bool]) -> None:
         """Take note of the decided rows of which nothing is owed any more, among those that somebody has looked at.

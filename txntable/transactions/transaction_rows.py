@@ -29,13 +29,13 @@ STATE = "_state"
 _DECIDED = frozenset(state.value for state in TransactionState if state.is_decided)
 _OPEN = frozenset(state.value for state in TransactionState if state.is_open)
 _AT_REST = frozenset(state.value for state in TransactionState if state is not TransactionState.DEAD) - _DECIDED - _OPEN
-_PRODUCER_ID, _PRODUCER_EPOCH, _DECISION = "_producer_id", "_producer_epoch", "_decision"
+PRODUCER_ID, _PRODUCER_EPOCH, _DECISION = "_producer_id", "_producer_epoch", "_decision"
 TRANSACTION_LOG_COLUMNS = pa.schema(
     [
         pa.field(KIND, pa.string()),
         pa.field(KEY, pa.string()),
         pa.field(STATE, pa.string()),
-        pa.field(_PRODUCER_ID, pa.int64()),
+        pa.field(PRODUCER_ID, pa.int64()),
         pa.field(_PRODUCER_EPOCH, pa.int64()),
         pa.field(_DECISION, pa.int64()),
         pa.field(POSITION, pa.int64()),
@@ -50,7 +50,7 @@ def id_columns(row: TransactionMetadata) -> Columns:
         KIND: ID_KIND,
         KEY: row.key,
         STATE: row.state.value,
-        _PRODUCER_ID: str(row.producer_id),
+        PRODUCER_ID: str(row.producer_id),
         _PRODUCER_EPOCH: str(row.producer_epoch),
         _DECISION: None if row.decision is None else str(row.decision.position),
         POSITION: str(row.position),
@@ -64,7 +64,7 @@ def batch_columns(row: BatchRow) -> Columns:
         KIND: BATCH_KIND,
         KEY: row.key,
         STATE: None,
-        _PRODUCER_ID: str(row.producer_id),
+        PRODUCER_ID: str(row.producer_id),
         _PRODUCER_EPOCH: str(row.epoch),
         _DECISION: str(row.position),
         POSITION: str(row.position),
@@ -78,7 +78,7 @@ def lease_columns(row: LeaseRow) -> Columns:
         KIND: LEASE_KIND,
         KEY: LEASE_KEY,
         STATE: None,
-        _PRODUCER_ID: None,
+        PRODUCER_ID: None,
         _PRODUCER_EPOCH: str(row.coordinator_epoch),
         _DECISION: None,
         POSITION: str(row.position),

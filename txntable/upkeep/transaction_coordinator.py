@@ -128,6 +128,7 @@ class TransactionCoordinator(OfOneProcess):
             Call again.
         """
         self._coordinator_epoch = self._claims.claim_lease(self._owner).coordinator_epoch
+        logger.info("lease claimed owner=%s coordinator_epoch=%d", self._owner, self._coordinator_epoch)
         return self._coordinator_epoch
 
     def run_once(self) -> CoordinatorReport:

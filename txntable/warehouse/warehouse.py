@@ -31,6 +31,7 @@ from txntable.producer.producer_config import (
     DEFAULT_TRANSACTION_TIMEOUT_MS,
     ProducerConfig,
 )
+from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.environment import Environment, SystemEnvironment
 from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.snapshot import Snapshot, records_of
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from txntable.producer.producer import Producer
     from txntable.spark.writing.batch_writer import BatchWriter, Write
     from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+    from txntable.verification.damage import Progress, Verification
     from txntable.warehouse.warehouse_clients import WarehouseClients
 
 
@@ -237,7 +239,7 @@ class Warehouse(OfOneProcess):
             None if isinstance(transactional_id, Mapping) else transactional_id,
             transaction_timeout_ms,
             enable_idempotence,
-            self._clients.write_dataframe,
+            self._clients.write_dataframes,
             linger_ms=linger_ms,
             batch_size=batch_size,
             max_request_size=max_request_size,
@@ -274,6 +276,47 @@ class Warehouse(OfOneProcess):
     def complete(self) -> int:
         """Abort timed-out transactions, complete and project decided ones; return how many transactions that were."""
         return self.completer.abort_timed_out() + self.completer.complete_all()
+
+    def metrics(self) -> Metrics:
+        """Return what the handle, its store and its clients have counted since it was opened: group -> name -> value.
+
+        ``log-metrics`` has commits of all logs, conflicts (a slot was lost, and everything decided again), retries and
+        commits without an answer; ``store-metrics`` calls by kind and bytes, of everything in this process that uses
+        the same store; ``producer-metrics`` and ``consumer-…-metrics`` the sums of the clients' own
+        (:meth:`Producer.metrics <txntable.producer.producer.Producer.metrics>`); ``transaction-metrics`` what was timed
+        out here.  What never happened is not there.  Cheap: no request.  How far everything is behind says
+        :meth:`Admin.list_lags <txntable.admin.admin.Admin.list_lags>`.
+        """
+        of_store = {} if self.store.counters is None else self.store.counters.totals()
+        return grouped({**self.context.counters.totals(), **of_store})
+
+    def verify(self, topics: Sequence[str] | None = None, *, progress: Progress | None = None) -> Verification:
+        """Read everything that is stored, and check every rule of the format that can be checked from outside.
+
+        Finds entries that were lost or changed, logs that contradict each other, segments that were replaced or cannot
+        be read, statistics that would make a filter miss records.  Costs as much as reading everything; writes nothing,
+        and other processes may write meanwhile.
+
+        Parameters
+        ----------
+        topics : sequence of str, optional
+            Read the logs and files of these only, beside the warehouse's own two logs; default: all.
+        progress : callable, optional
+            Is told in words how far it is, often; default: nobody is.
+
+        Returns
+        -------
+        Verification
+            How much was read, and each damage with its remedy.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        StoreUnavailableError, StorePermissionError
+            Call again; nothing is said of what was not read.
+        """
+        return self._clients.verify(topics, progress)
 
     # -- reading ----------------------------------------------------------------------------
 

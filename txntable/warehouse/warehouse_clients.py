@@ -5,7 +5,7 @@ Must not know how a warehouse is opened; what a client's settings mean is its ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from txntable.admin.admin import Admin
@@ -19,8 +19,10 @@ from txntable.producer.producer import Producer
 from txntable.producer.producer_config import ProducerConfig, with_kafka_settings
 from txntable.spark.scan.bounded_read import dataframe_reader
 from txntable.spark.writing.batch_writer import BatchWriter, Write
-from txntable.spark.writing.transactional_write import write_dataframe
+from txntable.spark.writing.transactional_write import write_dataframes
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig, TransactionCoordinator
+from txntable.verification.damage import Progress, Verification
+from txntable.warehouse.stored_warehouse import verify_stored
 
 if TYPE_CHECKING:
     from txntable.warehouse.warehouse import Warehouse
@@ -35,7 +37,7 @@ class WarehouseClients:
         The handle.
     """
 
-    write_dataframe = staticmethod(write_dataframe)
+    write_dataframes = staticmethod(write_dataframes)
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
@@ -72,6 +74,10 @@ class WarehouseClients:
             warehouse.settings,
             config or CoordinatorConfig(),
         )
+
+    def verify(self, topics: Sequence[str] | None, progress: Progress | None) -> Verification:
+        """Read everything that is stored, and check it."""
+        return verify_stored(self._warehouse.store, topics, progress)
 
     def batch_writer(self, transactional_id: str, write: Write, transaction_timeout_ms: int) -> BatchWriter:
         """Return what ``foreachBatch`` takes."""

@@ -14,7 +14,8 @@ import pytest
 from tests.unit.cli.conftest import Call
 from txntable.cli import consume_run
 from txntable.cli.group_reset import _guarded, _unguarded
-from txntable.cli.output import JsonOutput, Rows, TableOutput, counting, escape_logs, note, tell
+from txntable.cli.output import JsonOutput, Rows, TableOutput, escape_logs, note, tell
+from txntable.cli.progress import counting
 from txntable.cli.record_line import for_terminal
 from txntable.format.control_characters import CONTROL, escaped, escaped_in_json
 from txntable.warehouse.warehouse import Warehouse

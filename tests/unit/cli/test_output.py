@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,18 +13,19 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from txntable.cli import output
+from tests.doubles.manual_environment import ManualEnvironment
+from txntable.cli import progress
 from txntable.cli.column import column_from_text, column_text
 from txntable.cli.output import (
     JsonOutput,
     OutputFormat,
     Rows,
     TableOutput,
-    counting,
     json_value,
     output_for,
     shown,
 )
+from txntable.cli.progress import counting, waiting
 from txntable.errors import SchemaMismatchError
 
 LONG = "a" * 150
@@ -130,17 +132,36 @@ def test_column_is_refused_when_its_text_is_not_one(text: str) -> None:
         column_from_text(text)
 
 
-def test_records_are_counted_before_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {}
-    for is_terminal in (True, False):
-        console = Console(file=io.StringIO(), force_terminal=is_terminal, width=80)
-        monkeypatch.setattr(output, "error_console", lambda console=console: console)
+def test_records_are_counted_at_once_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(progress, "error_console", lambda: console)
 
-        with counting("orders") as count:
-            count(336_776)
+    with counting("orders") as count:
+        count(336_776)
 
-        assert isinstance(console.file, io.StringIO)
-        said[is_terminal] = console.file.getvalue()
+    assert isinstance(console.file, io.StringIO)
+    assert "336,776 records to orders" in console.file.getvalue()
 
-    assert "336,776 records to orders" in said[True]
-    assert said[False] == ""
+
+def test_records_are_counted_every_few_seconds_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    environment = ManualEnvironment()
+    with counting("orders", environment) as count:
+        count(1)
+        environment.advance_ms(progress.INTERVAL_MS)
+        count(336_776)
+        count(336_777)
+
+    assert capsys.readouterr().err == "336,776 records to orders\n"
+
+
+def test_who_waits_for_what_tells_nothing_is_told_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    monkeypatch.setattr(progress, "_STANDARD_ERROR", writing)
+    monkeypatch.setattr(progress, "INTERVAL_MS", 1)
+
+    with waiting("starting Spark"):
+        told = os.read(reading, 20)
+
+    os.close(writing)
+    os.close(reading)
+    assert told == b"starting Spark: 0 s\n"

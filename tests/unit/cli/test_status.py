@@ -11,8 +11,9 @@ import pytest
 from tests.simulation.site import Site
 from tests.unit.admin.administering import lose_id, replace_row, row_of
 from tests.unit.cli.conftest import Call
+from txntable.admin.blocking_words import duration_text
 from txntable.cli.connection import Connection
-from txntable.cli.status import duration_text, ending_command
+from txntable.cli.status import ending_command
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.records import TopicPartition

@@ -11,9 +11,9 @@ import pytest
 from tests.simulation.site import Site
 from tests.unit.admin.administering import lose_id, replace_row, row_of
 from tests.unit.cli.conftest import Call
+from txntable.admin.blocking_words import WAITS_FOR
 from txntable.cli import transactions
 from txntable.cli.connection import Connection
-from txntable.cli.status import WAITS_FOR
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.records import TopicPartition
 from txntable.producer.producer import Producer

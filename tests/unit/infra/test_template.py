@@ -29,6 +29,9 @@ VALUES = {
     "AWS::Region": "eu-west-1",
     "AWS::AccountId": "1",
     "Application.ApplicationId": "app",
+    "AWS::StackName": "lake",
+    "JobLogs": "/txntable/lake",
+    "JobLogs.Arn": "logs-arn",
     **{f"{name}Role.Arn": f"{name}-role" for name in ROLES},
     **{name: name for name in TEMPLATE["Resources"] if name.endswith(("Bucket", "Policy"))},
 }
@@ -40,15 +43,17 @@ EVERY = {
 }
 
 
-def properties(name: str, *, key: bool = False, writes: Writes = Writes.CHECKED) -> dict[str, Any]:
+def properties(name: str, *, key: bool = False, writes: Writes = Writes.CHECKED, topic: str = "") -> dict[str, Any]:
     """Return a resource as it is deployed."""
     conditions = {
         "HasKey": key,
         "IsChecked": writes is Writes.CHECKED,
         "IsPaused": writes is Writes.NONE,
         "MakesApplication": True,
+        "HasAlarmTopic": bool(topic),
     }
-    found = resolved(TEMPLATE["Resources"][name]["Properties"], {**VALUES, **conditions}, TEMPLATE["Mappings"])
+    values = {**VALUES, **conditions, "AlarmTopicArn": topic}
+    found = resolved(TEMPLATE["Resources"][name]["Properties"], values, TEMPLATE["Mappings"])
     return dict(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
@@ -11,7 +12,9 @@ import pytest
 from tests.unit.log.only_looked_up import OnlyLookedUp
 from tests.unit.log.world import Nothing, Process, World, creation, file, plant
 from txntable.errors import DamagedDataError, InvalidRequestError
-from txntable.log.actions import Action, Commit, CommitInfo, Metadata, Txn, guard_protocol
+from txntable.log import checkpoint, fold
+from txntable.log.actions import Action, Add, Commit, CommitInfo, Metadata, Remove, Txn, guard_protocol
+from txntable.log.checkpoint import encode_checkpoint
 from txntable.log.fold import proved_entry
 from txntable.log.table_state import LiveFiles, TableState
 
@@ -102,6 +105,105 @@ def test_checkpoint_that_the_fold_could_not_start_from_is_not_written(process: P
         process.log.write_checkpoint()
 
     assert process.world.paths() == there
+
+
+class Taken(Nothing):
+    """A fold that keeps which files it was given by each start."""
+
+    def __init__(self) -> None:
+        self.starts: list[set[str]] = []
+
+    def restore(self, table: TableState) -> None:
+        self.starts.append(table.files.paths())
+
+    def overlay(self) -> Taken:
+        return self
+
+
+def taken_by_checkpoints(process: Process) -> list[set[str]]:
+    """Let the next checkpoints be proved with a fold that keeps what it takes."""
+    fold = process.log.fold = Taken()
+    return fold.starts
+
+
+def test_checkpoint_takes_what_came_since_the_last_one_as_a_start_does_and_compares_the_rest(process: Process) -> None:
+    starts = taken_by_checkpoints(process)
+    for path in ("a", "b", "c"):
+        process.add_file(path)
+    process.log.write_checkpoint()
+    process.log.commit("X", lambda table: [file("b", 2), Remove("c", 0, False), file("d")])
+    process.add_file("e")
+    process.log.table.files.absorb_tail()
+
+    process.log.write_checkpoint()
+    process.add_file("f")
+    process.log.write_checkpoint()
+
+    assert starts == [{"a", "b", "c"}, {"b", "d", "e"}, {"f"}]
+    opened = process.open_log(process.store).refresh()
+    assert {add.path: add.size for add in opened.files} == {"a": 1, "b": 2, "d": 1, "e": 1, "f": 1}
+
+
+def test_who_has_started_from_a_checkpoint_takes_what_stands_above_it_alone(process: Process) -> None:
+    process.add_file("a")
+    process.log.write_checkpoint()
+    process.add_file("b")
+    process.log = process.open_log(process.store)
+    process.log.refresh()
+    starts = taken_by_checkpoints(process)
+    process.add_file("c")
+
+    process.log.write_checkpoint()
+
+    assert starts == [{"b", "c"}]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda adds: [*adds[:1], replace(adds[1], size=7)],
+        lambda adds: [*adds[:1], replace(adds[1], stats=None)],
+        lambda adds: adds[:1],
+        lambda adds: [adds[1], adds[0]],
+    ],
+    ids=["another size", "no statistics", "a row less", "another order"],
+)
+def test_checkpoint_that_says_something_else_of_what_was_proved_is_not_written(
+    process: Process, monkeypatch: pytest.MonkeyPatch, wrong: Callable[[list[Add]], list[Add]]
+) -> None:
+    for path in ("a", "b"):
+        process.add_file(path)
+    process.log.write_checkpoint()
+    process.count()
+    there = process.world.paths()
+
+    def encode(table: TableState) -> bytes:
+        other = replace(table, files=LiveFiles())
+        for add in wrong(list(table.files)):
+            other.files.put(add)
+        return encode_checkpoint(other)
+
+    monkeypatch.setattr(fold, "encode_checkpoint", encode)
+    with pytest.raises(InvalidRequestError, match="than the state that it is of"):
+        process.log.write_checkpoint()
+
+    assert process.world.paths() == there
+
+
+def test_checkpoint_of_several_row_groups_is_started_from_as_one_of_one(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "_ROWS_A_GROUP", 3)
+    for number in range(5):
+        process.add_file(f"a{number}")
+    process.log.write_checkpoint()
+    for number in range(3):
+        process.add_file(f"b{number}")
+    process.log.write_checkpoint()
+
+    opened = process.open_log(process.store).refresh()
+
+    assert [add.path for add in opened.files] == [*(f"a{number}" for number in range(5)), "b0", "b1", "b2"]
 
 
 def test_checkpoint_that_can_not_be_written_fails_no_commit(process: Process) -> None:

@@ -101,7 +101,7 @@ def test_failed_send_leaves_only_abort_where_a_record_is_missing_and_nothing_els
 
 
 def _failing(error: BaseException) -> Callable[..., Any]:
-    def write(producer: object, topic: str, dataframe: object, mode: str) -> Any:
+    def write(producer: object, dataframes: object, mode: str) -> Any:
         raise error
 
     return write
@@ -125,12 +125,21 @@ def test_failed_write_of_a_dataframe_leaves_only_abort_unless_the_call_was_wrong
     site: Site, error: BaseException, spoils: bool
 ) -> None:
     producer = _begun(site)
-    producer.config = SimpleNamespace(transactional_id="etl", write_dataframe=_failing(error))  # type: ignore[assignment]
+    producer.config = SimpleNamespace(transactional_id="etl", write_dataframes=_failing(error))  # type: ignore[assignment]
 
     with pytest.raises(type(error)):
         Transaction(producer).write("t", object())
 
     assert _must_abort(producer) is spoils
+
+
+def test_dataframes_without_topics_are_a_wrong_call_that_changes_nothing(site: Site) -> None:
+    producer = _begun(site)
+
+    with pytest.raises(InvalidRequestError, match="mapping"):
+        Transaction(producer).write_all([("t", object())])  # type: ignore[arg-type]
+
+    assert not _must_abort(producer)
 
 
 def test_failed_send_outside_of_a_transaction_spoils_nothing(site: Site) -> None:

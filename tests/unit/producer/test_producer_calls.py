@@ -21,6 +21,21 @@ from txntable.errors import (
 )
 from txntable.format.records import LATEST_TIMESTAMP_MS
 
+# -- asking -------------------------------------------------------------------------------------
+
+
+def test_whether_a_batch_has_committed_is_answered_to_who_has_not_taken_the_id_and_fences_nobody(site: Site) -> None:
+    holder = started(site.open())
+    answers = []
+    for batch_id in ("a", "b"):
+        answers.append(site.open().producer("etl").is_committed("a"))
+        with holder.transaction(batch_id) as transaction:
+            transaction.send("t", row=row(batch_id))
+
+    assert answers == [False, True]
+    assert accounts(site, "t") == ["a", "b"]
+
+
 # -- wrong use ----------------------------------------------------------------------------------
 
 

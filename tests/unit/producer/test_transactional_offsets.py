@@ -9,8 +9,10 @@ from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from txntable.coordinator.group_offsets import CommittedOffset
 from txntable.errors import (
+    AbortableError,
     OffsetMetadataTooLargeError,
     ProducerFencedError,
+    StoreUnavailableError,
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
@@ -219,6 +221,103 @@ def test_one_enrolment_serves_records_and_offsets(site: Site) -> None:
     producer.send_offsets_to_transaction({IN: 7}, "g")
 
     assert warehouse.transactions.refresh() == before + 1
+
+
+def test_records_are_uploaded_beside_the_enrolment_of_offsets_and_only_decided_at_the_commit(site: Site) -> None:
+    warehouse = site.open()
+    producer = producer_of(warehouse)
+    with producer.transaction() as txn:
+        txn.send("out", row={"account": "a", "amount": 1})
+    producer.begin_transaction()
+    producer.send("out", row={"account": "b", "amount": 1})
+    store = plan(warehouse)
+    store.steps.clear()
+
+    producer.send_offsets_to_transaction({IN: 7}, "g")
+    sent = [shape(step.path) for step in store.steps]
+    store.steps.clear()
+    producer.commit_transaction()
+
+    assert {"T", "marker", "segment"} <= set(sent[: sent.index("O")])
+    assert shape(store.steps[0].path) == "T"
+    assert "segment" not in [shape(step.path) for step in store.steps]
+    assert committed(site) is not None
+
+
+def shape(path: str) -> str:
+    """What an object is, by its path."""
+    kinds = {"system/transaction_log/": "T", "system/offset_log/": "O", "/markers/": "marker", "/p0": "segment"}
+    return next(
+        (kind for part, kind in kinds.items() if part in path), "S" if "/_segments/_delta_log/" in path else "P"
+    )
+
+
+def test_topic_is_not_read_again_for_its_offsets_once_the_transaction_has_read_it(site: Site) -> None:
+    warehouse = site.open()
+    producer = producer_of(warehouse)
+    producer.begin_transaction()
+    producer.send("in", row={"account": "a", "amount": 1})
+    store = plan(warehouse, on(Operation.GET, "topics/in/_segments/_delta_log", Fault.FAIL_BEFORE, occurrence=None))
+
+    with pytest.raises(StoreUnavailableError):
+        producer.partitions_for("in")
+    store.steps.clear()
+    with pytest.raises(StoreUnavailableError):
+        producer.send_offsets_to_transaction({IN: 7}, "g")
+
+    # It got as far as the upload, beside which the topic is read for the decision.
+    assert "segment" in [shape(step.path) for step in store.steps]
+
+
+def test_partition_that_came_since_the_transaction_began_takes_an_offset(site: Site) -> None:
+    producer = producer_of(site.open())
+    producer.begin_transaction()
+    producer.send("in", row={"account": "a", "amount": 1}, partition=0)
+    site.open().admin().create_partitions({"in": 3})
+
+    producer.send_offsets_to_transaction({TopicPartition("in", 2): 5}, "g")
+    producer.commit_transaction()
+
+    offsets = site.open().offsets
+    offsets.refresh()
+    assert offsets.offsets("g").keys() == {("in", 2)}
+
+
+@pytest.mark.parametrize("what", ["a second passes", "a record follows"])
+def test_commit_looks_at_its_topics_again_when_it_is_not_next_after_the_offsets(site: Site, what: str) -> None:
+    producer = producer_of(site.open())
+    producer.begin_transaction()
+    producer.send("out", row={"account": "a", "amount": 1})
+    producer.send_offsets_to_transaction({IN: 7}, "g")
+    site.open().admin().delete_topic("out")
+
+    if what == "a second passes":
+        site.advance_ms(1_000)
+        with pytest.raises(UnknownTopicOrPartitionError):
+            producer.commit_transaction()
+    else:
+        with pytest.raises(UnknownTopicOrPartitionError):
+            producer.send("out", row={"account": "b", "amount": 1})
+        with pytest.raises(AbortableError):
+            producer.commit_transaction()
+    producer.abort_transaction()
+
+    assert committed(site) is None
+
+
+def test_topic_that_is_deleted_between_its_offsets_and_the_commit_counts_as_done(site: Site) -> None:
+    """As one that is deleted beside the decision (PROTOCOL.md §6.3)."""
+    producer = producer_of(site.open())
+    producer.begin_transaction()
+    producer.send("out", row={"account": "a", "amount": 1})
+    producer.send_offsets_to_transaction({IN: 7}, "g")
+    site.open().admin().delete_topic("out")
+
+    producer.commit_transaction()
+
+    found = committed(site)
+    assert found is not None
+    assert found.offset == 7
 
 
 def test_offsets_that_are_settled_are_not_written_again_however_far_the_transaction_log_has_moved(site: Site) -> None:

@@ -125,6 +125,19 @@ def test_all_tasks_become_visible_at_the_commit_and_nothing_before(
     assert committed == 1, "one append; that of a transaction with its marker"
 
 
+@pytest.mark.parametrize("options", [{}, run("7")], ids=["without", "with"])
+def test_write_without_a_name_says_that_it_is_written_twice_when_it_runs_twice(
+    warehouse: Warehouse, caplog: pytest.LogCaptureFixture, options: dict[str, str]
+) -> None:
+    with caplog.at_level("INFO", logger="txntable.spark.datasource.data_sink"):
+        for _ in range(2):
+            writer = writer_of(warehouse, options)
+            writer.commit(uploaded(writer, [rows("a")]))
+
+    told = [message for message in caplog.messages if "a job that runs twice writes everything twice" in message]
+    assert (accounts(warehouse), len(told)) == ((["a", "a"], 2) if not options else (["a"], 0))
+
+
 def test_segments_carry_the_identity_of_the_transaction_that_appends_them(warehouse: Warehouse) -> None:
     write(writer_of(warehouse, {"transactionalId": "etl"}), [rows("a", "b", "c")])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -39,9 +40,20 @@ def create_all(store: ObjectStore, path: str = PATH) -> None:
     store.create_all([(path, DATA), (f"{path}.2", DATA)])
 
 
+def sync_written(store: Any, path: str = PATH) -> None:
+    folder = path.rpartition("/")[0]
+    store.sync_written(folder)
+    # Other software, which syncs nothing.
+    calls = store._calls
+    file = calls.open(f"{ROOT}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    calls.write(file, DATA)
+    calls.close(file)
+    store.sync_written(folder, [path])
+
+
 WHOLE = [put_if_absent, put, write]
 """Of these nothing is ever seen in part."""
-OPERATIONS = [*WHOLE, create_all]
+OPERATIONS = [*WHOLE, create_all, sync_written]
 
 
 def syncs_of(operation: Callable[[ObjectStore], None]) -> int:

@@ -29,7 +29,8 @@ from txntable.segments.segment import StagedSegment
 from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, PARTITION_COLUMN
 from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.write_options import WriteOptions
-from txntable.spark.writing.python_worker import freeze_loaded
+from txntable.spark.scan.source_options import Option
+from txntable.spark.writing.python_worker import settle_worker
 from txntable.spark.writing.writer import WriteTarget, check_schema, raise_refusal, refusal_text, upload_segments
 from txntable.warehouse.warehouse import Warehouse, open_warehouse
 
@@ -143,7 +144,7 @@ class TopicWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> UploadedSegments:
         """Upload the rows of one task."""
-        freeze_loaded()
+        settle_worker()
         return uploaded((_without_place(batch, self.target) for batch in iterator), self.target)
 
     @without_traceback
@@ -168,6 +169,14 @@ class TopicWriter(DataSourceArrowWriter):
         if producer.config.transactional_id is None:
             producer.stage(topic, settings, segments, metadata)
             producer.flush()
+            logger.info(
+                "appended without a transactional id: a job that runs twice writes everything twice, which the options"
+                " %s and %s prevent topic=%s records=%d",
+                Option.TRANSACTIONAL_ID,
+                Option.BATCH_ID,
+                settings.name,
+                sum(segment.records for segment in segments),
+            )
             return
         with producer.transaction(self._options.batch_id):
             producer.stage(topic, settings, segments, metadata)

@@ -45,6 +45,11 @@ from txntable.spark.scan.offset_bounds import OffsetBounds
 class TxnTableSource(DataSource):
     """The data source; Spark makes it.
 
+    A write is exactly once where it has a name: with the options ``transactionalId`` and ``batchId`` a job that runs
+    twice writes once; with ``transactionalId`` a stream that begins again under a new checkpoint is refused.  Without
+    them *everything that is written again is there twice*: a batch write is one append each time it runs, and a stream
+    is known by its checkpoint alone, so under a new one what it reads again is written again.
+
     Parameters
     ----------
     options : Mapping[str, str]

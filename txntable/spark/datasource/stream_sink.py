@@ -26,7 +26,7 @@ from txntable.spark.datasource.data_sink import UploadedSegments, segments_of, u
 from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.scan.source_options import Option
-from txntable.spark.writing.python_worker import freeze_loaded
+from txntable.spark.writing.python_worker import settle_worker
 from txntable.spark.writing.store_cache import store_key
 from txntable.spark.writing.stream_batch import commit_batch
 from txntable.spark.writing.streaming_query import checkpoint_query_id, task_query_id
@@ -106,7 +106,7 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
             f"the batches of a stream have Spark's numbers; leave the option {Option.BATCH_ID} out",
             batch_id=options.batch_id,
         )
-    freeze_loaded()
+    settle_worker()
     transactional_id = options.transactional_id
     if transactional_id is None:
         transactional_id = f"{_UNNAMED}{checkpoint_query_id(options.checkpoint_location, options.store)}"
@@ -177,7 +177,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Upload the rows of one task."""
         if self._target is None:
             raise IllegalStateError("this writer only commits; a micro-batch's own one uploads")
-        freeze_loaded()
+        settle_worker()
         target = self._target.write
         return UploadedBatch(uploaded(iterator, target), self._target.transactional_id, target.plan, task_query_id())
 
@@ -196,7 +196,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         TxnTableError
             As :func:`txntable.spark.writing.stream_batch.commit_batch`.
         """
-        freeze_loaded()
+        settle_worker()
         told = [message for message in messages if isinstance(message, UploadedBatch)]
         segments = segments_of(message.uploaded for message in told)
         # The first batch is asked about in any case: a stream that begins again may be quiet until it reaches a number

@@ -27,7 +27,8 @@ class WriteOptions:
     topic : str
         The topic's name.
     transactional_id : str or None
-        Under which to commit; ``None``: what the kind of write does without.
+        Under which to commit; ``None``: a batch write that runs twice writes everything twice, and a stream goes by its
+        checkpoint's id, so that it writes again what it reads again under a new checkpoint.
     batch_id : str, int or None
         Names the run, so that it commits once; digits are an integer.
     transaction_timeout_ms : int

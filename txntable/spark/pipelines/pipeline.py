@@ -228,8 +228,8 @@ class Pipeline:
         # A group that stands nowhere yet takes its stand with the first run, also where there is nothing to read.
         read = {partition: (start, end) for partition, (start, end) in consumer.ranges().items() if start < end}
         try:
-            for topic, records in (self._transformed(frames) if read else {}).items():
-                transaction.write(topic, records, distribution_mode=self._config.distribution_mode)
+            written = self._transformed(frames) if read else {}
+            transaction.write_all(written, distribution_mode=self._config.distribution_mode)
         except Exception as error:
             error.add_note(f"nothing is committed of what it read: {_words(read)}")
             raise

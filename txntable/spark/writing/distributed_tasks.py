@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from txntable.errors import RetriableError, TxnTableError
 from txntable.runtime.environment import SystemEnvironment
-from txntable.spark.writing.python_worker import freeze_loaded
+from txntable.spark.writing.python_worker import settle_worker
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -132,7 +132,7 @@ def _result(jobs: _Jobs, work: Callable[[Task], Result], task: Task) -> Result:
 
 def _on_executor(work: Callable[[Task], Result], task: Task) -> Callable[[Iterator[pa.RecordBatch]], Any]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        freeze_loaded()
+        settle_worker()
         for _ in batches:
             yield pa.record_batch({"result": pa.array([_packed(work, task)], pa.binary())})
 

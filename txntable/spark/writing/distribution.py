@@ -20,8 +20,8 @@ from txntable.format.topic import TopicSettings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# User columns never begin with it, and _timestamp is another one.
-_TASK_COLUMN = "_task"
+TASK_COLUMN = "_task"
+"""Which task a row goes to; no column of a user begins so."""
 
 
 class DistributionMode(Enum):
@@ -68,8 +68,8 @@ def distributed(dataframe: DataFrame, settings: TopicSettings, mode: Distributio
     )
     # Records without a key stay spread, by the task that they come from: a repeated task must send them the same way.
     unkeyed = functions.pmod(functions.spark_partition_id(), functions.lit(settings.partitions))
-    placed = dataframe.withColumn(_TASK_COLUMN, functions.coalesce(keyed, unkeyed))
-    return placed.repartitionById(settings.partitions, functions.col(_TASK_COLUMN))
+    placed = dataframe.withColumn(TASK_COLUMN, functions.coalesce(keyed, unkeyed))
+    return placed.repartitionById(settings.partitions, functions.col(TASK_COLUMN))
 
 
 def _partition_udf(settings: TopicSettings) -> Callable[..., pa.Array]:

@@ -1,6 +1,7 @@
-"""Writing a DataFrame as segments, distributed.
+"""Writing DataFrames as segments, distributed.
 
-Owns the job: what travels to executors, and what comes back.  Only segments that the driver has
+Owns the job: what travels to executors, and what comes back.  Several DataFrames are one job, so that Spark runs their
+tasks side by side, and ends them together when one fails or the job is cancelled.  Only segments that the driver has
 collected count; whatever retried, speculative or failed tasks leave in the store is named by no
 log.  Works over Spark Connect: nothing here touches the JVM.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,7 +24,7 @@ from txntable.format.topic_config import config_value
 from txntable.runtime.environment import SystemEnvironment
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.spark.writing.distribution import DistributionMode, distributed, quoted
-from txntable.spark.writing.python_worker import freeze_loaded
+from txntable.spark.writing.python_worker import settle_worker
 from txntable.spark.writing.segment_task import SegmentTask, TaskLimits
 from txntable.spark.writing.store_cache import opened
 from txntable.spark.writing.worker_python import unfit_python
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _RESULT = pa.schema(
     [
+        ("number", pa.int32()),
         ("path", pa.string()),
         ("partition", pa.int32()),
         ("records", pa.int64()),
@@ -49,7 +51,7 @@ _RESULT = pa.schema(
     ]
 )
 _RESULT_DDL = (
-    "path string, partition int, records long, size long, stats string, first_timestamp_ms long, "
+    "number int, path string, partition int, records long, size long, stats string, first_timestamp_ms long, "
     "max_timestamp_ms long, partition_count int, uploaded_at_ms long, digest string, refusal string"
 )
 
@@ -73,12 +75,11 @@ class WriteTarget:
     limits: TaskLimits | None = None
 
 
-def write_segments(
-    dataframe: DataFrame, target: WriteTarget, mode: DistributionMode = DistributionMode.NONE
-) -> list[StagedSegment]:
-    """Upload a DataFrame and return its segments; nothing is registered.
+@dataclass(frozen=True, slots=True)
+class FrameWrite:
+    """A DataFrame and where it goes.
 
-    Parameters
+    Attributes
     ----------
     dataframe : DataFrame
         The topic's columns by name, in any order, without nullable ones or with; optionally ``_timestamp``.
@@ -86,11 +87,32 @@ def write_segments(
         Where to.
     mode : DistributionMode
         How rows come to tasks.
+    """
+
+    dataframe: DataFrame
+    target: WriteTarget
+    mode: DistributionMode = DistributionMode.NONE
+
+
+def write_segments(
+    dataframe: DataFrame, target: WriteTarget, mode: DistributionMode = DistributionMode.NONE
+) -> list[StagedSegment]:
+    """Upload one DataFrame; see :func:`write_together`."""
+    return write_together([FrameWrite(dataframe, target, mode)])[0]
+
+
+def write_together(writes: Sequence[FrameWrite]) -> list[list[StagedSegment]]:
+    """Upload DataFrames of one session by one job and return their segments; nothing is registered.
+
+    Parameters
+    ----------
+    writes : sequence of FrameWrite
+        At least one.
 
     Returns
     -------
-    list of StagedSegment
-        For each partition in the order of the tasks; none for an empty DataFrame.
+    list of list of StagedSegment
+        Of each DataFrame, for each partition in the order of the tasks; none for an empty DataFrame.
 
     Raises
     ------
@@ -102,23 +124,50 @@ def write_segments(
     MissingDependencyError
         Spark's workers run a Python that cannot run our code.
     """
-    settings = target.plan.settings
-    given = dataframe.columns
-    names = [field.name for field in check_schema(dataframe.schema, settings) if field.name in given]
-    placed = distributed(dataframe, settings, mode)
-    # Where it changes nothing, a projection is left out: Spark's analysis of it is felt in tiny micro-batches.
-    ordered = placed if placed.columns == names else placed.select(*(quoted(name) for name in names))
+    uploads = [_uploading(write, number) for number, write in enumerate(writes)]
     try:
-        rows = ordered.mapInArrow(_task(target), _RESULT_DDL).collect()
+        rows = (uploads[0] if len(uploads) == 1 else _side_by_side(uploads)).collect()
     except Exception as error:
-        unfit = unfit_python(error, dataframe.sparkSession)
+        unfit = unfit_python(error, writes[0].dataframe.sparkSession)
         if unfit is None:
             raise
         raise unfit from error
     for row in rows:
         if row["refusal"] is not None:
             raise_refusal(row["refusal"])
-    return [StagedSegment(*(row[field.name] for field in fields(StagedSegment))) for row in rows]
+    segments: list[list[StagedSegment]] = [[] for _ in writes]
+    for row in rows:
+        segments[row["number"]].append(StagedSegment(*(row[field.name] for field in fields(StagedSegment))))
+    return segments
+
+
+def _uploading(write: FrameWrite, number: int) -> DataFrame:
+    """Return what uploads the rows of a DataFrame when it is collected: a row for each segment."""
+    dataframe, settings = write.dataframe, write.target.plan.settings
+    given = dataframe.columns
+    names = [field.name for field in check_schema(dataframe.schema, settings) if field.name in given]
+    placed = distributed(dataframe, settings, write.mode)
+    # Where it changes nothing, a projection is left out: Spark's analysis of it is felt in tiny micro-batches.
+    ordered = placed if placed.columns == names else placed.select(*(quoted(name) for name in names))
+    return ordered.mapInArrow(_task(write.target, number), _RESULT_DDL)
+
+
+def _side_by_side(uploads: Sequence[DataFrame]) -> DataFrame:
+    """Return all rows, in order, each DataFrame with its own tasks.
+
+    Where all have the same partitioning, Spark puts the first partition of each into one task, and so on: those of one
+    partition would be written by one task.  A DataFrame of no partitions keeps it from that, and has no tasks itself.
+    """
+    nothing = uploads[0].sparkSession.range(0, 0, 1, 1).mapInArrow(lambda batches: batches, _RESULT_DDL)
+    return _union([*uploads, nothing])
+
+
+def _union(uploads: Sequence[DataFrame]) -> DataFrame:
+    """Return all rows, in order; halves of halves, since Spark looks through the whole plan at each union."""
+    if len(uploads) == 1:
+        return uploads[0]
+    half = len(uploads) // 2
+    return _union(uploads[:half]).union(_union(uploads[half:]))
 
 
 def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
@@ -128,6 +177,17 @@ def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
     ------
     SchemaMismatchError, MissingKeyError
         As :func:`txntable.format.conform.check_columns`.
+    """
+    return check_columns(given_columns(schema, settings), settings)
+
+
+def given_columns(schema: StructType, settings: TopicSettings) -> pa.Schema:
+    """Return Spark's schema as Arrow's.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A name is not the topic's, or a type is none that a topic can have.
     """
     # Spark's JSON of a schema is Delta's.
     columns = json.loads(schema.json())["fields"]
@@ -145,27 +205,27 @@ def check_schema(schema: StructType, settings: TopicSettings) -> list[pa.Field]:
                 expected=str(settings.schema.field(name).type) if name in settings.schema.names else "timestamp",
                 found=schema[name].dataType.simpleString(),
             ) from error
-    return check_columns(pa.schema(kinds), settings)
+    return pa.schema(kinds)
 
 
-def _task(target: WriteTarget) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(target: WriteTarget, number: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        freeze_loaded()
-        yield from upload(batches, target)
+        settle_worker()
+        yield from upload(batches, target, number)
 
     return run
 
 
-def upload(batches: Iterator[pa.RecordBatch], target: WriteTarget) -> Iterator[pa.RecordBatch]:
-    """Run one task; yield a row for each segment, or one that says why the rows were refused.
+def upload(batches: Iterator[pa.RecordBatch], target: WriteTarget, number: int) -> Iterator[pa.RecordBatch]:
+    """Run one task of a job's DataFrame; yield a row for each segment, or one that says why the rows were refused.
 
     A refusal is a result: raised, it would be tried again, and reach the user as text of two languages.
     """
     try:
         for staged in upload_segments(batches, target):
-            yield _result([*astuple(staged), None])
+            yield _result([number, *astuple(staged), None])
     except errors.InvalidCallError as refused:
-        yield _result([None] * (len(_RESULT) - 1) + [refusal_text(refused)])
+        yield _result([number, *[None] * (len(_RESULT) - 2), refusal_text(refused)])
 
 
 def upload_segments(batches: Iterator[pa.RecordBatch], target: WriteTarget) -> Iterator[StagedSegment]:

@@ -1,0 +1,105 @@
+"""``txntable report`` and ``txntable ui``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.unit.cli.conftest import Call
+from tests.unit.report.reading_page import read_page
+from txntable.cli.report import DEFAULT_FILE
+from txntable.warehouse.warehouse import Warehouse
+
+
+@pytest.fixture
+def orders(warehouse: Warehouse) -> Warehouse:
+    warehouse.admin().create_topic("orders")
+    with warehouse.producer() as producer:
+        producer.send("orders", key=b"a key", value=b"a value")
+    return warehouse
+
+
+def test_report_writes_one_page_and_says_where(call: Call, orders: Warehouse, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+
+    result = call("report", str(file), "--output", "json")
+
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout) == {"file": str(file), "bytes": file.stat().st_size}
+    document = read_page(file.read_text(encoding="utf-8"))
+    assert document.first("h1").text == orders.url
+    assert "a value" in document.first(id="records").text
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "warehouse"}
+
+
+def test_report_has_a_name_of_its_own_and_replaces_what_it_was(
+    call: Call, orders: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(DEFAULT_FILE).write_text("of yesterday")
+
+    assert call("report").exit_code == 0
+
+    assert Path(DEFAULT_FILE).read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_report_without_records_has_no_content_of_any(call: Call, orders: Warehouse, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+
+    assert call("report", str(file), "--records", "0").exit_code == 0
+
+    page = file.read_text(encoding="utf-8")
+    assert "a value" not in page
+    assert "a key" not in page
+    assert "orders" in page
+
+
+def test_report_that_cannot_be_written_says_so_and_leaves_nothing(
+    call: Call, orders: Warehouse, tmp_path: Path
+) -> None:
+    result = call("report", str(tmp_path / "no folder" / "page.html"))
+
+    assert result.exit_code == 1
+    assert "name another file" in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"warehouse"}
+
+
+@pytest.mark.parametrize("option", ["--records=-1", "--records=10001", "--entries=x"])
+def test_report_refuses_a_limit_that_is_none(call: Call, orders: Warehouse, option: str) -> None:
+    assert call("report", option).exit_code == 2
+
+
+def test_ui_serves_the_page_until_it_is_interrupted(orders: Warehouse) -> None:
+    command = [sys.executable, "-m", "txntable.jobs.command", "--warehouse", orders.url, "--output", "json", "ui"]
+    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        told = b"".join(iter(process.stdout.readline, b"}\n")) + b"}"
+        url = json.loads(told)["url"]
+        with urlopen(url, timeout=60) as answer:
+            page = answer.read().decode()
+        with pytest.raises(HTTPError) as refused:
+            urlopen(Request(url, headers={"Host": "rebound.example"}), timeout=60)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+
+    assert read_page(page).first("h1").text == orders.url
+    assert refused.value.code == 421
+    refused.value.close()
+    assert (process.returncode, said) == (130, b"interrupted\n")
+
+
+def test_ui_says_that_a_port_is_taken(call: Call, orders: Warehouse) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = call("ui", "--port", str(taken.getsockname()[1]))
+
+    assert result.exit_code == 1
+    assert "say another one with --port" in result.stderr

@@ -1,0 +1,45 @@
+"""Metrics in place of an answer: the option, and what is measured for it.
+
+Owns what is measured beside what a command found itself.  The texts are :mod:`txntable.admin.metric_samples`'s.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from txntable.admin.metric_samples import (
+    MetricFormat,
+    Sample,
+    exported,
+    samples_of_lags,
+    samples_of_open,
+    samples_of_totals,
+)
+from txntable.warehouse.warehouse import Warehouse
+
+Metrics = Annotated[
+    MetricFormat | None,
+    typer.Option(
+        "--metrics",
+        help="Print metrics in place of the answer: Prometheus's text (for a file of its textfile collector), or lines"
+        " of CloudWatch's embedded metric format (for CloudWatch Logs).",
+    ),
+]
+
+
+def write_metrics(warehouse: Warehouse, found: Sequence[Sample], form: MetricFormat) -> None:
+    """Print what a command found, how far everything is behind, what is open, and what this process has counted."""
+    admin = warehouse.admin()
+    samples = [
+        *found,
+        *samples_of_lags(admin.list_lags()),
+        *samples_of_open(admin.find_blocking_transactions()),
+        *samples_of_totals(warehouse.metrics()),
+    ]
+    now_ms = warehouse.context.environment.instant().wall_ms
+    sys.stdout.write(exported(samples, form, warehouse.url, now_ms))
+    sys.stdout.flush()

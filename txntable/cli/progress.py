@@ -1,0 +1,110 @@
+"""Progress of long work on standard error: alive on a terminal, a line every few seconds elsewhere.
+
+Owns how often it is told.  Whoever works says what is done as often as it likes; the answer on standard output is not
+touched.  Must not know what is being done.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+from txntable.cli.output import error_console, tell
+from txntable.format.control_characters import escaped
+from txntable.runtime.environment import Environment, SystemEnvironment
+
+_STANDARD_ERROR = 2
+INTERVAL_MS = 5_000
+"""Between two lines where nobody is looking: in a log of a scheduler, or in a file."""
+
+
+@contextmanager
+def progressing(begun: str, environment: Environment | None = None) -> Iterator[Callable[[str], None]]:
+    """Show how far a block is.
+
+    Parameters
+    ----------
+    begun : str
+        What is being done, until the block says more.
+    environment : Environment, optional
+        The clock; default: this machine's.
+
+    Yields
+    ------
+    callable
+        Takes what is done by now, in words; cheap, and may be called as often as one likes, by any thread.
+    """
+    console = error_console()
+    if console.is_terminal:
+        with console.status(Text(escaped(begun))) as status:
+            yield lambda done: status.update(Text(escaped(done)))
+        return
+    clock = environment or SystemEnvironment()
+    last = clock.instant()
+
+    def told(done: str) -> None:
+        nonlocal last
+        if clock.since_ms(last) >= INTERVAL_MS:
+            last = clock.instant()
+            tell(done)
+
+    yield told
+
+
+@contextmanager
+def counting(topic: str, environment: Environment | None = None) -> Iterator[Callable[[int], None]]:
+    """Show how many records went to a topic.
+
+    Parameters
+    ----------
+    topic : str
+        The topic's name.
+    environment : Environment, optional
+        See :func:`progressing`.
+
+    Yields
+    ------
+    callable
+        Takes the number of records so far.
+    """
+    with progressing(f"records to {topic}", environment) as progress:
+        yield lambda records: progress(f"{records:,} records to {topic}")
+
+
+@contextmanager
+def waiting(begun: str) -> Iterator[None]:
+    """Show that a block takes its time, in which nothing can be told of how far it is.
+
+    Its own standard error, since the block may lead the process's elsewhere.
+
+    Parameters
+    ----------
+    begun : str
+        What is being done.
+    """
+    with os.fdopen(os.dup(_STANDARD_ERROR), "w") as file:
+        console = Console(file=file, highlight=False)
+        if console.is_terminal:
+            with console.status(Text(escaped(begun))):
+                yield
+            return
+        over = threading.Event()
+
+        def tell_again() -> None:
+            seconds = 0
+            while not over.wait(INTERVAL_MS / 1_000):
+                seconds += INTERVAL_MS // 1_000
+                console.print(Text(escaped(f"{begun}: {seconds} s")), soft_wrap=True)
+
+        teller = threading.Thread(target=tell_again, name="txntable-waiting", daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()

@@ -1,0 +1,1 @@
+"""What a process counts, for observability systems that collect it."""

@@ -1,0 +1,1 @@
+"""Verification of a whole warehouse: every rule of PROTOCOL.md that can be checked from outside."""

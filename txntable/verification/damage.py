@@ -1,0 +1,143 @@
+"""What can be wrong with a warehouse on storage, and how each kind of damage is repaired.
+
+Owns the kinds of damage, their names and the remedies, for people.  How they are found is the neighbours' matter.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+Progress = Callable[[str], None]
+"""Takes what is being done, in words for people; who shows it decides how often."""
+
+
+class DamageKind(Enum):
+    """A kind of damage; its value is its name for people and programs."""
+
+    LOG_MISSING = "log missing"
+    LOG_BEGINNING = "beginning of a log missing"
+    ENTRY_MISSING = "entry missing"
+    ENTRY_UNREADABLE = "entry unreadable"
+    CHAIN = "chain broken"
+    CHECKPOINT = "checkpoint differs"
+    GUARD = "table not guarded"
+    ROW = "row contradicts itself"
+    NUMBER = "number went back"
+    TRANSITION = "illegal transition"
+    OFFSETS = "offsets do not follow"
+    SEQUENCE = "sequence does not follow"
+    MARKER = "marker without decision"
+    MARKER_MISSING = "decision without marker"
+    CARRIED = "carried segment not appended"
+    INCOMPLETE = "complete, and work is owed"
+    HANGING = "hanging transaction"
+    PROJECTION = "public table differs"
+    COMMITTED_OFFSET = "offset without decision"
+    PENDING_OFFSET = "offset never settled"
+    SEGMENT_MISSING = "segment missing"
+    SEGMENT_REPLACED = "segment replaced"
+    SEGMENT_CONTENT = "segment unreadable"
+    SEGMENT_ROW = "row differs from its segment"
+    BOUND = "bound excludes records"
+    CONSTANT_FILE = "constant file differs"
+    UNKNOWN_DIGEST = "digest unknown"
+
+
+_RESTORE_LOG = (
+    "stop every writer, restore this object from the newest backup that has it, and verify again; where the log as a"
+    " whole comes from a backup, run `txntable warehouse fence-all --execute` before anybody writes"
+)
+_RESTORE_ALL = (
+    "stop every writer and restore the whole warehouse from the newest backup that verifies; then run `txntable"
+    " warehouse fence-all --execute`"
+)
+_RESTORE_FILE = (
+    "restore this file from a backup: the row's digest tells the right one; without a backup its records are lost, and"
+    " readers stop there until `txntable topics delete-records` has moved the log start beyond them"
+)
+REMEDIES: Mapping[DamageKind, str] = {
+    DamageKind.LOG_MISSING: _RESTORE_LOG,
+    DamageKind.LOG_BEGINNING: _RESTORE_LOG,
+    DamageKind.ENTRY_MISSING: _RESTORE_LOG,
+    DamageKind.ENTRY_UNREADABLE: _RESTORE_LOG,
+    DamageKind.CHAIN: "the entry below, or this one, was changed or replaced: " + _RESTORE_LOG,
+    DamageKind.CHECKPOINT: "delete this checkpoint: as long as the entries below are there, readers start further down,"
+    " and the next commit or `txntable transactions run --once` writes another",
+    DamageKind.GUARD: _RESTORE_ALL,
+    DamageKind.ROW: _RESTORE_ALL,
+    DamageKind.NUMBER: _RESTORE_ALL,
+    DamageKind.TRANSITION: _RESTORE_ALL,
+    DamageKind.OFFSETS: _RESTORE_ALL,
+    DamageKind.SEQUENCE: "records of this producer may be there twice, or be missing: compare them with their source; "
+    + _RESTORE_ALL,
+    DamageKind.MARKER: _RESTORE_ALL,
+    DamageKind.MARKER_MISSING: _RESTORE_ALL,
+    DamageKind.CARRIED: _RESTORE_ALL,
+    DamageKind.INCOMPLETE: _RESTORE_ALL,
+    DamageKind.HANGING: "see it with `txntable transactions find-hanging`, and end it with the command that `txntable"
+    " status` shows",
+    DamageKind.PROJECTION: "restore the log of the public table; or delete that log whole while nobody reads or writes:"
+    " whoever uses the topic next makes it again, without its history, and streams over it begin anew",
+    DamageKind.COMMITTED_OFFSET: "set the group's offsets with `txntable groups reset-offsets`",
+    DamageKind.PENDING_OFFSET: "set the group's offsets with `txntable groups reset-offsets`: that takes away what is"
+    " pending",
+    DamageKind.SEGMENT_MISSING: _RESTORE_FILE,
+    DamageKind.SEGMENT_REPLACED: _RESTORE_FILE,
+    DamageKind.SEGMENT_CONTENT: "the file is as it was written, and cannot be read: send its records again, and move"
+    " the log start beyond it with `txntable topics delete-records`",
+    DamageKind.SEGMENT_ROW: "records are complete, but searches by time or count may be wrong until `txntable compact`"
+    " has merged the segment",
+    DamageKind.BOUND: "queries with a filter may miss records until `txntable compact` has merged the segment: read"
+    " without a filter on this column until then",
+    DamageKind.CONSTANT_FILE: "put the constant file of PROTOCOL.md §3.3 there again: its 179 bytes never differ",
+    DamageKind.UNKNOWN_DIGEST: "verify with the version of txntable that wrote the segment",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that is not as PROTOCOL.md has it.
+
+    Attributes
+    ----------
+    kind : DamageKind
+        Which kind.
+    path : str
+        Of the object that is damaged, or whose row is; relative to the warehouse's root.
+    problem : str
+        What is wrong with it.
+    """
+
+    kind: DamageKind
+    path: str
+    problem: str
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return REMEDIES[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a verification has read, and found.
+
+    Attributes
+    ----------
+    logs, entries, checkpoints : int
+        How many were read.
+    segments, bytes : int
+        How many segments, and how large they are together.
+    damages : tuple of Damage
+        Empty: everything that can be checked from outside holds.
+    """
+
+    logs: int
+    entries: int
+    checkpoints: int
+    segments: int
+    bytes: int
+    damages: tuple[Damage, ...]

@@ -1,0 +1,141 @@
+"""Verifying a warehouse: T, then each topic, then O, then T once more.
+
+Owns the order, in which each log is read after those that it may run behind of: so what another process writes
+meanwhile is never taken for damage.  Writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from txntable.coordinator.transaction import TransactionMetadata
+from txntable.errors import UnknownTopicOrPartitionError
+from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, topic_names
+from txntable.log.keyed_table import KIND
+from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLogFold
+from txntable.storage.object_store import ObjectStore
+from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLogFold
+from txntable.transactions.transaction_rows import ID_KIND, id_row_of
+from txntable.verification.constant_files import damages_of_constant_files
+from txntable.verification.damage import Damage, DamageKind, Progress, Verification
+from txntable.verification.decision_record import DecisionRecord, RecordedDecision
+from txntable.verification.keyed_rules import OffsetRules, offsets_against_decisions
+from txntable.verification.log_replay import LogReplay
+from txntable.verification.topic_rules import markers_against_decisions, open_against_rows
+from txntable.verification.topic_verification import TopicVerification
+from txntable.verification.transaction_rules import TransactionRules
+
+
+class WarehouseVerification:
+    """One look at everything that is stored.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The warehouse's.
+    warehouse_id : str
+        As ``_warehouse.json`` says.
+    guard_ms : int
+        See :class:`LogReplay`.
+    """
+
+    def __init__(self, store: ObjectStore, warehouse_id: str, guard_ms: int) -> None:
+        self._store, self._guard_ms = store, guard_ms
+        make_rules = partial(TransactionRules, warehouse_id)
+        self._transactions = LogReplay(store, TRANSACTION_LOG_ROOT, TransactionLogFold, make_rules, guard_ms)
+        make_offset_rules = partial(OffsetRules, warehouse_id)
+        self._offsets = LogReplay(store, OFFSET_LOG_ROOT, OffsetLogFold, make_offset_rules, guard_ms)
+        self._topics: list[TopicVerification] = []
+        self._damages: list[Damage] = []
+
+    def run(self, topics: Sequence[str] | None, progress: Progress) -> Verification:
+        """Read everything, or some topics and what stands beside them.
+
+        Parameters
+        ----------
+        topics : sequence of str, optional
+            Default: all.
+        progress : callable
+            Is told how far it is.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
+        StoreUnavailableError, StorePermissionError
+            Call again; nothing is said of what was not read.
+        """
+        self._transactions.advance(progress)
+        complete = self._complete()
+        names = topic_names(self._store.folders(TOPICS_FOLDER))
+        for name in names if topics is None else topics:
+            topic = TopicVerification(self._store, name, self._decisions, self._guard_ms)
+            topic.run(complete, progress)
+            if topics is not None and not (topic.segments.exists or topic.segments.damages or topic.damages):
+                raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=name)
+            self._topics.append(topic)
+        self._offsets.advance(progress)
+        self._transactions.advance(progress)
+        self._damages += self._of_keyed_logs(complete, bool(names), progress)
+        self._damages += self._of_topics()
+        return self._told()
+
+    @property
+    def _decisions(self) -> DecisionRecord:
+        assert isinstance(self._transactions.rules, TransactionRules)
+        return self._transactions.rules.decisions
+
+    def _rows(self) -> list[TransactionMetadata]:
+        adds = self._transactions.table.files
+        return [id_row_of(add) for add in adds if add.partition_values.get(KIND) == ID_KIND]
+
+    def _complete(self) -> list[RecordedDecision]:
+        """Return the decisions of which T says that nothing is owed: all but those in PREPARE_*."""
+        if not self._transactions.is_whole:
+            return []
+        under_way = {(row.producer_id, row.producer_epoch - 1) for row in self._rows() if row.state.is_decided}
+        return [one for one in self._decisions if (one.producer_id, one.epoch) not in under_way]
+
+    def _of_keyed_logs(
+        self, complete: Iterable[RecordedDecision], has_topics: bool, progress: Progress
+    ) -> Iterator[Damage]:
+        for log in (self._transactions, self._offsets):
+            if not log.exists and not log.damages and has_topics:
+                yield Damage(DamageKind.LOG_MISSING, log.root, "the warehouse has topics and has lost this log")
+            yield from damages_of_constant_files(self._store, log.root, sorted(log.table.files.paths()), progress)
+        offsets, transactions = self._offsets, self._transactions
+        if not (offsets.is_whole and transactions.is_whole and offsets.exists):
+            return
+        settled = offsets.table.number(DECIDED_THROUGH)
+        for one in complete:
+            if one.groups and one.position > settled:
+                problem = f"{one.transactional_id} is complete at {one.position}, and offsets are settled to {settled}"
+                yield Damage(DamageKind.INCOMPLETE, OFFSET_LOG_ROOT, problem)
+        head = transactions.table.version
+        yield from offsets_against_decisions(offsets.table, offsets.fold, self._decisions, head)
+
+    def _of_topics(self) -> Iterator[Damage]:
+        transactions = self._transactions
+        if not transactions.is_whole or not transactions.exists:
+            return
+        rows = {row.producer_id: row for row in self._rows()}
+        head, free = transactions.table.version, transactions.table.number(NEXT_PRODUCER_ID)
+        for topic in self._topics:
+            if topic.segments.exists:
+                yield from markers_against_decisions(topic.name, topic.rules.markers, self._decisions, head)
+            if topic.segments.is_whole:
+                yield from open_against_rows(topic.name, topic.segments.fold, rows, free)
+
+    def _told(self) -> Verification:
+        topics = self._topics
+        logs = [self._transactions, self._offsets, *(log for one in topics for log in (one.public, one.segments))]
+        damages = [*(each for log in logs for each in log.damages), *(each for one in topics for each in one.damages)]
+        return Verification(
+            sum(log.exists for log in logs),
+            sum(log.entries for log in logs),
+            sum(log.checkpoints for log in logs),
+            sum(one.files for one in topics),
+            sum(one.bytes for one in topics),
+            tuple(sorted({*damages, *self._damages}, key=lambda one: (one.path, one.kind.value, one.problem))),
+        )
