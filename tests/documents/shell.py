@@ -17,8 +17,10 @@ from txntable.cli.main import application
 # Others' programs, of which nothing is known here.
 FOREIGN = {
     *("aws", "cd", "conda", "crontab", "curl", "export", "git", "mkdir", "psql", "pytest", "sqlite3", "unzip"),
-    *("airflow", "dagster", "source", "uv", "ls", "kubectl", "docker"),
+    *("airflow", "dagster", "source", "uv", "ls", "kubectl", "docker", "logger", "read", "done", "fi"),
 }
+# Before a command, in loops and conditions.
+_BEFORE = {"while", "do", "if", "then"}
 PROGRAMS = {"txntable.jobs.pipeline", "txntable.jobs.compact", "txntable.jobs.vacuum", "txntable.jobs.coordinator"}
 # What the command line says of arguments that it does not take; no name of Typer's is public.
 WRONG_USAGE: Any = typer.BadParameter.__base__
@@ -51,7 +53,7 @@ def fault_of(line: str) -> str | None:
 
 
 def _fault(command: list[str]) -> str | None:
-    while command and _ASSIGNMENT.fullmatch(command[0]):
+    while command and (command[0] in _BEFORE or _ASSIGNMENT.fullmatch(command[0])):
         command = command[1:]
     if not command:
         return None

@@ -41,7 +41,8 @@ def test_commands_of_a_document_exist_and_take_their_arguments(document: Path) -
     [
         "txntable topic list",
         "txntable topics list --all",
-        "txntable topics describe",
+        "txntable topics describe --all",
+        "while read -r name; do txntable topic list; done",
         "make tests",
         "python -m txntable.jobs.no_such_job",
         "spark-submit jobs/compact.py --twice",
@@ -70,7 +71,10 @@ def test_site_has_no_hidden_code_and_no_section_that_is_still_to_be_made(tmp_pat
     SITE.write(tmp_path / "site")
 
     texts = {page: (tmp_path / "site" / page).read_text() for page in SITE.pages}
-    assert [page for page, text in texts.items() if "<!-- prepare" in text or "<!-- generated:" in text] == []
+    assert [page for page, text in texts.items() if "<!-- prepare" in text] == []
+    # Pages of infra have such marks of their own, around what benchmarks write.
+    own = {page: text for page, text in texts.items() if not page.startswith("reference/infra/")}
+    assert [page for page, text in own.items() if "<!-- generated:" in text] == []
 
 
 def test_link_of_a_page_that_leads_nowhere_is_refused(tmp_path: Path) -> None:

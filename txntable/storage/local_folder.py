@@ -29,10 +29,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import partial
 from typing import BinaryIO
 
-from txntable.errors import (
-    InvalidRequestError,
-    StoreUnsuitableError,
-)
+from txntable.errors import InvalidRequestError, StoreUnsuitableError
 from txntable.format.object_path import TEMPORARY_PREFIX, check_folder, check_path, parent_of
 from txntable.runtime.counters import Counters
 from txntable.runtime.environment import SystemEnvironment
@@ -52,7 +49,7 @@ from txntable.storage.object_writer import open_writer
 from txntable.storage.request_counts import DELETES, GETS, HEADS, LISTS, PUTS, READ_BYTES, WRITTEN_BYTES
 from txntable.storage.side_by_side import threads
 from txntable.storage.system_calls import MachineCalls, SystemCalls
-from txntable.storage.unfinished_file import UnfinishedFile
+from txntable.storage.unfinished_file import FileSink, UnfinishedFile
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 _TAKEN = frozenset({errno.EAGAIN, errno.EACCES})
@@ -327,7 +324,7 @@ class LocalFolder(ObjectStore):
         self.counters.add(PUTS)
         with failing_at(check_path(path)):
             file = self._create_file(parent_of(path))
-        return open_writer(_LocalSink(file, path, publish))
+        return open_writer(FileSink(file, path, publish))
 
     def unfinished(self) -> Iterator[ObjectMeta]:
         """Yield the files that were never linked or renamed into place, by their paths."""
@@ -424,26 +421,6 @@ class LocalFolder(ObjectStore):
                 yield from self._walk(path[:-1], unfinished=unfinished)
             elif _is_unfinished(name) is unfinished and (meta := self._meta_at(path)) is not None:
                 yield meta
-
-
-class _LocalSink:
-    """The sink of one streamed object."""
-
-    def __init__(self, file: UnfinishedFile, path: str, replace: Callable[[UnfinishedFile, str], None]) -> None:
-        self._file = file
-        self._path = path
-        self._replace = replace
-
-    def write(self, block: bytes) -> None:
-        with failing_at(self._path):
-            self._file.write(block)
-
-    def publish(self) -> None:
-        with failing_at(self._path):
-            self._replace(self._file, self._path)
-
-    def discard(self) -> None:
-        self._file.remove()
 
 
 def _is_unfinished(name: str) -> bool:

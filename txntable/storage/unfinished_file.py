@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 
+from txntable.storage.disk_errors import failing_at
 from txntable.storage.system_calls import SystemCalls
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -61,3 +63,23 @@ class UnfinishedFile:
             self.seal(durable=False)
         with contextlib.suppress(OSError):
             self._calls.unlink(self.place)
+
+
+class FileSink:
+    """The sink of one streamed object: a file that becomes the object when it is published."""
+
+    def __init__(self, file: UnfinishedFile, path: str, replace: Callable[[UnfinishedFile, str], None]) -> None:
+        self._file = file
+        self._path = path
+        self._replace = replace
+
+    def write(self, block: bytes) -> None:
+        with failing_at(self._path):
+            self._file.write(block)
+
+    def publish(self) -> None:
+        with failing_at(self._path):
+            self._replace(self._file, self._path)
+
+    def discard(self) -> None:
+        self._file.remove()

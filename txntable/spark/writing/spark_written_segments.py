@@ -55,9 +55,7 @@ _US_PER_MS = 1000
 _MOST_RECORDS = "spark.sql.files.maxRecordsPerFile"
 
 
-def chosen_segments(
-    writes: Sequence[FrameWrite], store: ObjectStore
-) -> list[tuple[list[StagedSegment], WriterChoice]]:
+def chosen_segments(writes: Sequence[FrameWrite], store: ObjectStore) -> list[tuple[list[StagedSegment], WriterChoice]]:
     """Write the segments of DataFrames of one session by whom it suits; return them, and who that was.
 
     Those that Spark's writer takes are written one after the other, all others by one job.
