@@ -73,7 +73,7 @@ def test_site_has_no_hidden_code_and_no_section_that_is_still_to_be_made(tmp_pat
     texts = {page: (tmp_path / "site" / page).read_text() for page in SITE.pages}
     assert [page for page, text in texts.items() if "<!-- prepare" in text] == []
     # Pages of infra have such marks of their own, around what benchmarks write.
-    own = {page: text for page, text in texts.items() if not page.startswith("reference/infra/")}
+    own = {page: text for page, text in texts.items() if not page.startswith(("reference/infra/", "reference/contrib"))}
     assert [page for page, text in own.items() if "<!-- generated:" in text] == []
 
 
@@ -112,7 +112,7 @@ def test_every_command_is_in_the_reference() -> None:
 def test_differences_from_kafka_are_those_of_the_tests() -> None:
     section = kafka_differences.section()
 
-    noted = [behaviour for behaviour in kafka_differences.BEHAVIOURS if behaviour.note]
+    noted = [behaviour for behaviour in BEHAVIOURS if behaviour.note]
     assert section.count("\n") - 2 == len(noted)
     assert all(f"| {behaviour.number} | " in section for behaviour in noted)
 

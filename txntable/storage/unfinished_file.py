@@ -74,12 +74,15 @@ class FileSink:
         self._replace = replace
 
     def write(self, block: bytes) -> None:
+        """Add bytes."""
         with failing_at(self._path):
             self._file.write(block)
 
     def publish(self) -> None:
+        """Make the file the object."""
         with failing_at(self._path):
             self._replace(self._file, self._path)
 
     def discard(self) -> None:
+        """Remove the file; there is no object."""
         self._file.remove()
