@@ -165,7 +165,8 @@ class Reader:
         for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words[:1] == ["export"]:
-                self._terminal.env.update([words[1].split("=", 1)])
+                name, value = words[1].split("=", 1)
+                self._terminal.env = {**self._terminal.env, name: value}
             elif words[:1] == ["txntable"]:
                 done = self._terminal.invoke(application, words[1:])
                 assert done.exit_code == 0, f"{where}: {line}\n{done.output}"

@@ -12,6 +12,7 @@ import pytest
 import txntable
 from tests.documents.page import PAGES, ROOT, SHELLS, Reader, blocks_of, code_of, named, needs_spark
 from tests.documents.shell import fault_of, lines_of
+from tests.kafka_behaviours import BEHAVIOURS
 from tools.documentation import api_reference, command_reference, error_reference, kafka_differences, state_diagrams
 from tools.documentation.generated import GENERATED_PAGES, SECTIONS
 from tools.documentation.site import Site

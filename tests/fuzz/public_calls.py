@@ -267,6 +267,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "columns": Argument(
             made("a column", lambda: [pa.field("more", pa.string())]), st.one_of(listed(hv.fields), hv.schemas)
         ),
+        "inside": Argument(always(()), st.one_of(listed(texts), anything)),
     },
     "Admin.alter_configs": {"topic": TOPIC, "changes": CONFIG, "validate_only": FLAG},
     "Admin.alter_consumer_group_offsets": {"group": Argument(always("idle"), GROUP.hostile), "offsets": OFFSETS},

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
@@ -111,6 +112,23 @@ def test_column_that_sources_lack_is_null_in_the_new_segment(warehouse: Warehous
     rows = read(warehouse, [as_planned(output)])
     assert {row["note"] for row in rows} == {None}
     assert [row["account"] for row in rows] == [f"a{number}" for number in range(9)]
+
+
+def test_column_that_structs_of_sources_lack_is_null_in_the_new_segment(warehouse: Warehouse) -> None:
+    kind = pa.list_(pa.struct([pa.field("x", pa.int64())]))
+    warehouse.admin().create_topic("n", partitions=1, schema=pa.schema([("l", kind)]))
+    with warehouse.producer() as producer:
+        producer.send("n", row={"l": [{"x": 1}, None]})
+    warehouse.admin().add_columns("n", [NOTE], inside=["l", "element"])
+    view = warehouse.topic_reader("n").view(IsolationLevel.READ_UNCOMMITTED)
+    rewrite = RewritePlan(SegmentPlan(view.root, view.settings, None, 0), 1 << 30, lambda: "c" * 32)
+
+    (output,) = rewrite_segments(warehouse.store, rewrite, list(view.plan()))
+
+    written = warehouse.store.get(f"{view.root}/{output.segment.path}")
+    assert written is not None
+    rows = pq.read_table(pa.BufferReader(written.data))["l"].to_pylist()
+    assert rows == [[{"x": 1, "note": None}, None]]
 
 
 def test_next_segment_is_begun_when_one_is_full(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,8 +112,10 @@ class Admin(OfOneProcess):
         wanted = self._topics.wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
         return self._topics.create(wanted, exist_ok=exist_ok)
 
-    def add_columns(self, topic: str, columns: pa.Schema | Sequence[pa.Field]) -> TopicSettings:
-        """Add columns to a topic; old records have null in them.  Repeating the call changes nothing.
+    def add_columns(
+        self, topic: str, columns: pa.Schema | Sequence[pa.Field], *, inside: Sequence[str] = ()
+    ) -> TopicSettings:
+        """Add columns to a topic, or to a struct in it; old records have null in them.  Repeating it changes nothing.
 
         Producers that already know the topic continue without the columns.
 
@@ -123,6 +125,9 @@ class Admin(OfOneProcess):
             The topic's name.
         columns : pyarrow.Schema or sequence of pyarrow.Field
             Nullable columns with new names; they are added at the end.
+        inside : sequence of str
+            The way to the struct that gets them: ``["address"]``, or, where it is in a list, ``["lines", "element"]``;
+            not in a map.  Default: the topic's own columns.
 
         Returns
         -------
@@ -134,13 +139,14 @@ class Admin(OfOneProcess):
         UnknownTopicOrPartitionError
             There is no such topic.
         SchemaMismatchError
-            A column is not nullable, exists with another type, or its name or type cannot be stored.
+            A column is not nullable, exists with another type, or its name or type cannot be stored; or there is no
+            struct at the end of the way.
         InvalidRequestError
             A timestamp without a time zone, for a topic that was created without any: create another topic.
         CommitStateUnknownError
             Call again.
         """
-        return self._topics.add_columns(topic, columns)
+        return self._topics.add_columns(topic, columns, inside)
 
     def create_partitions(
         self, new_totals: Mapping[str, int], *, validate_only: bool = False

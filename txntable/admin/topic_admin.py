@@ -100,10 +100,13 @@ class TopicAdmin:
         topic.catch_up()
         return live_settings(topic.segments.fold)
 
-    def add_columns(self, topic: str, columns: pa.Schema | Sequence[pa.Field]) -> TopicSettings:
-        """Add columns to a topic; those that are there already are left."""
+    def add_columns(self, topic: str, columns: pa.Schema | Sequence[pa.Field], inside: Sequence[str]) -> TopicSettings:
+        """Add columns to a topic, or to a struct in it; those that are there already are left."""
+        way = tuple(listed(inside, "inside"))
+        if not all(isinstance(name, str) for name in way):
+            raise InvalidRequestError("inside is a list of names", inside=shown(inside))
         log = self._topic_log(topic)
-        return changed(log, "ADD COLUMNS", lambda table: decide_new_columns(log.segments.fold, table, columns))
+        return changed(log, "ADD COLUMNS", lambda table: decide_new_columns(log.segments.fold, table, columns, way))
 
     def create_partitions(
         self, new_totals: Mapping[str, int], *, validate_only: bool = False

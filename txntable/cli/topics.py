@@ -115,10 +115,18 @@ def add_column(
     columns: Annotated[
         list[str], typer.Argument(metavar="'NAME TYPE'...", help="Columns with Spark SQL's names of their types.")
     ],
+    inside: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--inside",
+            metavar="NAME",
+            help="A struct that gets them; repeat it on the way down, with element for what is in a list.",
+        ),
+    ] = None,
 ) -> None:
-    """Add nullable columns to a topic: null in the records that are there."""
+    """Add nullable columns to a topic, or to a struct in it: null in the records that are there."""
     wanted = [column_from_text(text) for text in columns]
-    connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted)))
+    connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted, inside=inside or ())))
 
 
 def delete(

@@ -127,6 +127,28 @@ def nullable_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def has_grown(found: pa.DataType, kind: pa.DataType) -> bool:
+    """Return whether a type has become another, at most by structs that got more fields; nullability aside.
+
+    Parameters
+    ----------
+    found : pyarrow.DataType
+        A canonical type, as a file has it.
+    kind : pyarrow.DataType
+        The same, as the topic has it now.
+    """
+    if pa.types.is_struct(found) and pa.types.is_struct(kind):
+        # A field that is added is nullable and stands last: else it is another struct.
+        return (
+            [field.name for field in found.fields] == [field.name for field in kind.fields][: found.num_fields]
+            and all(has_grown(old.type, new.type) for old, new in zip(found.fields, kind.fields, strict=False))
+            and all(field.nullable for field in kind.fields[found.num_fields :])
+        )
+    if pa.types.is_list(found) and pa.types.is_list(kind):
+        return has_grown(found.value_type, kind.value_type)
+    return bool(nullable_type(found) == nullable_type(kind))
+
+
 def to_delta_type(kind: pa.DataType) -> str | dict[str, Any]:
     """Return a canonical type as the JSON of a Delta schema has it.
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.conform import conform
 from txntable.format.delta_types import nullable_type
@@ -117,6 +118,9 @@ def _by_arrow(column: _Column, value: object) -> tuple[Any, int]:
         array = pa.array([value], column.type)
     except _ARROW_REFUSES as error:
         raise _misfit(column, str(error).lower()) from error
+    unknown = _unknown_part(value, column.type, column.name)
+    if unknown is not None:
+        raise _misfit(column, f"arrow would drop {shown(unknown)}, which the topic does not have")
     conform(pa.RecordBatch.from_arrays([array], names=[column.name]), column.settings)
     taken = value
     # A moment that Python has no type for was given as a number, which nobody changes.
@@ -125,6 +129,23 @@ def _by_arrow(column: _Column, value: object) -> tuple[Any, int]:
     if isinstance(value, float) and taken != value and pa.types.is_integer(column.type):
         raise _misfit(column, "arrow would cut its fraction")
     return taken, int(value_sizes([array], 1)[0])
+
+
+def _unknown_part(value: Any, kind: pa.DataType, path: str) -> str | None:
+    """Return the path of what a struct in a value has and its type has not; the value is one that Arrow takes."""
+    parts: Iterable[tuple[str, Any, pa.DataType]] = ()
+    if pa.types.is_struct(kind) and isinstance(value, Mapping):
+        unknown = [name for name in value if kind.get_field_index(name) < 0]
+        if unknown:
+            return f"{path}.{unknown[0]}"
+        parts = ((name, part, kind.field(name).type) for name, part in value.items())
+    elif pa.types.is_list(kind) and isinstance(value, list | tuple):
+        parts = (("element", part, kind.value_type) for part in value)
+    elif pa.types.is_map(kind) and value is not None:
+        pairs = value.items() if isinstance(value, Mapping) else value
+        parts = (("value", item, kind.item_type) for _, item in pairs)
+    found = (_unknown_part(part, inner, f"{path}.{name}") for name, part, inner in parts)
+    return next((each for each in found if each is not None), None)
 
 
 def _misfit(column: _Column, reason: str) -> SchemaMismatchError:

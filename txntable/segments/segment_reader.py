@@ -1,8 +1,8 @@
 """Reading segments: record batches in offset order, in bounded memory (PROTOCOL.md §5.2, §10).
 
-Owns the columns that a reader gets: the topic's, then ``_partition``, ``_offset``, ``_timestamp`` and
-``_commit``.  A column that was added after a segment was written is null there.  A segment that is gone
-or cannot be read is an error that names it: never silently fewer rows.  Must not know of Spark.
+Owns the columns that a reader gets: the topic's, then ``_partition``, ``_offset``, ``_timestamp`` and ``_commit``.  A
+column that was added after a segment was written is null there, also inside of a struct.  A segment that is gone or
+cannot be read is an error that names it: never silently fewer rows.  Must not know of Spark.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import DamagedDataError, InvalidRequestError, SchemaMismatchError, TxnTableError
-from txntable.format.conform import TIMESTAMP_COLUMN, is_same_type
-from txntable.format.delta_types import TIMESTAMP
+from txntable.format.conform import TIMESTAMP_COLUMN
+from txntable.format.delta_types import TIMESTAMP, canonical_type, has_grown
 from txntable.format.parquet_bounds import batch_rows as safe_batch_rows
 from txntable.format.parquet_bounds import chunks_of, leaf_count
 from txntable.format.schema import OFFSET_DELTA_COLUMN, all_nullable
@@ -229,7 +229,8 @@ class SegmentReader:
             index = found.get_field_index(field.name)
             if index < 0 and not field.nullable:
                 raise DamagedDataError(f"it has no column {field.name}")
-            if index >= 0 and not is_same_type(found.field(index).type, field.type):
+            kind = canonical_type(found.field(index).type) if index >= 0 else field.type
+            if kind is None or not has_grown(kind, field.type):
                 raise DamagedDataError(f"its column {field.name} is {found.field(index).type}, not {field.type}")
         wanted = {OFFSET_DELTA_COLUMN, *self.schema.names}
         return [name for name in found.names if name in wanted]

@@ -1,8 +1,8 @@
 """Changing a topic that has records: a decision on S, followed by the projection (PROTOCOL.md §3.2).
 
-Columns are only ever added, nullable and last: so a segment of any age is read with the newest schema,
-and who knows an older one goes on.  Partitions are only ever added, too: offsets keep their meaning.  Any of
-Kafka's settings may change, as long as the topic could have been created with them.  Pure.
+Columns are only ever added, nullable and last, to the topic or to a struct in it: so a segment of any age is read with
+the newest schema, and who knows an older one goes on.  Partitions are only ever added, too: offsets keep their meaning.
+Any of Kafka's settings may change, as long as the topic could have been created with them.  Pure.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ from txntable.topics.topic_creation import check_partitions
 
 
 def decide_new_columns(
-    logs: PartitionLogs, table: TableState, columns: pa.Schema | Sequence[pa.Field]
+    logs: PartitionLogs,
+    table: TableState,
+    columns: pa.Schema | Sequence[pa.Field],
+    inside: Sequence[str] = (),
 ) -> Sequence[Action]:
-    """Decide that a topic gets more columns; nothing when it has them all.
+    """Decide that a topic, or a struct in it, gets more columns; nothing when it has them all.
 
     Parameters
     ----------
@@ -38,21 +41,26 @@ def decide_new_columns(
         S's state.
     columns : pyarrow.Schema or sequence of pyarrow.Field
         The new ones.
+    inside : sequence of str
+        The way to the struct: a column, and below it names of fields, and ``element`` for what is in a list.
 
     Raises
     ------
     UnknownTopicOrPartitionError
         There is no such topic.
     SchemaMismatchError
-        A column is not nullable, is there with another type, or its name or type cannot be stored.
+        A column is not nullable, is there with another type, or its name or type cannot be stored; or there is no
+        such struct.
     InvalidRequestError
         A zone-less timestamp, which the table's protocol does not have; or a topic with Kafka's columns.
     """
     settings = live_settings(logs)
-    new = _new_columns(settings, columns)
+    _check_may_grow(settings, columns)
+    whole = pa.struct(list(settings.schema))
+    new = _new_columns(settings, columns, _struct_at(settings, inside), inside)
     if not new:
         return []
-    schema = check_topic_schema(pa.schema([*settings.schema, *new]))
+    schema = check_topic_schema(pa.schema(_with_fields(whole, inside, new).fields))
     features = () if table.protocol is None else table.protocol.writer_features
     if needs_timestamp_ntz(pa.schema(new)) and TIMESTAMP_NTZ not in features:
         # The protocol stays as it was created: raised later, it would shut out readers that have begun to follow.
@@ -64,7 +72,7 @@ def decide_new_columns(
     return [_changed(table, replace(settings, schema=schema))]
 
 
-def _new_columns(settings: TopicSettings, columns: pa.Schema | Sequence[pa.Field]) -> list[pa.Field]:
+def _check_may_grow(settings: TopicSettings, columns: pa.Schema | Sequence[pa.Field]) -> None:
     if not isinstance(columns, Iterable) or not all(isinstance(field, pa.Field) for field in columns):
         raise SchemaMismatchError(
             "new columns are a pyarrow.Schema, or a list of pyarrow.Field", columns=shown(columns)
@@ -74,26 +82,71 @@ def _new_columns(settings: TopicSettings, columns: pa.Schema | Sequence[pa.Field
             "a topic with Kafka's columns keeps them, or its producers would fail; create a topic with its own schema",
             topic=settings.name,
         )
+
+
+def _new_columns(
+    settings: TopicSettings,
+    columns: pa.Schema | Sequence[pa.Field],
+    struct: pa.StructType,
+    inside: Sequence[str],
+) -> list[pa.Field]:
     new = []
     for field in check_topic_schema(pa.schema(list(columns))):
+        path = ".".join([*inside, field.name])
         if not field.nullable:
             raise SchemaMismatchError(
                 "a column that is added is nullable, since the records that are there have no value for it",
                 topic=settings.name,
-                column=field.name,
+                column=path,
             )
-        index = settings.schema.get_field_index(field.name)
+        index = struct.get_field_index(field.name)
         if index < 0:
             new.append(field)
-        elif settings.schema.field(index) != field:
+        elif struct.field(index) != field:
             raise SchemaMismatchError(
                 "the topic has a column of this name that is another; take another name",
                 topic=settings.name,
-                column=field.name,
-                expected=str(settings.schema.field(index).type),
+                column=path,
+                expected=str(struct.field(index).type),
                 found=str(field.type),
             )
     return new
+
+
+def _struct_at(settings: TopicSettings, inside: Sequence[str]) -> pa.StructType:
+    """Return the struct at the end of a way; of an empty one that of all columns."""
+    kind: pa.DataType = pa.struct(list(settings.schema))
+    for name in inside:
+        part = _part_of(kind, name)
+        kind = pa.null() if part is None else part.type
+    if pa.types.is_struct(kind):
+        return kind
+    raise SchemaMismatchError(
+        "columns are added inside of a struct, and there is none at the end of this way; name the columns on the way"
+        " to it, and element for what is in a list (what is in a map stays as it is: not every reader reads it else)",
+        topic=settings.name,
+        inside=shown(".".join(inside)),
+    )
+
+
+def _part_of(kind: pa.DataType, name: str) -> pa.Field | None:
+    """Return a field of a struct, or the element of a list, by its name; deltalake's queries read no map that grew."""
+    if pa.types.is_struct(kind):
+        index = kind.get_field_index(name)
+        return None if index < 0 else kind.field(index)
+    return kind.value_field if pa.types.is_list(kind) and name == "element" else None
+
+
+def _with_fields(kind: pa.DataType, inside: Sequence[str], new: Sequence[pa.Field]) -> pa.DataType:
+    """Return a type in which the struct at the end of a way has more fields."""
+    if not inside:
+        return pa.struct([*kind.fields, *new])
+    part = _part_of(kind, inside[0])
+    assert part is not None  # _struct_at came by here
+    grown = part.with_type(_with_fields(part.type, inside[1:], new))
+    if pa.types.is_struct(kind):
+        return pa.struct([grown if field.name == part.name else field for field in kind.fields])
+    return pa.list_(grown)
 
 
 def decide_more_partitions(logs: PartitionLogs, table: TableState, partitions: int) -> Sequence[Action]:

@@ -125,10 +125,21 @@ def test_add_column_tells_the_topic_as_it_is_then(call: Call, warehouse: Warehou
     assert warehouse.topic_log("a").settings().schema.names == ["x", "y", "z"]
 
 
+def test_add_column_adds_it_inside_of_a_struct(call: Call, warehouse: Warehouse) -> None:
+    kind = pa.list_(pa.struct([("x", pa.int64())]))
+    warehouse.admin().create_topic("n", schema=pa.schema([("l", kind)]))
+
+    printed(call, "topics", "add-column", "n", "y string", "--inside", "l", "--inside", "element")
+
+    grown = warehouse.topic_log("n").settings().schema.field("l").type.value_type
+    assert [field.name for field in grown.fields] == ["x", "y"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
         (("a", "y string not null"), "column=y"),
+        (("a", "y string", "--inside", "x"), "inside='x'"),
         (("a", "x string"), "column=x"),
         (("a", "t timestamp_ntz"), "columns=t"),
     ],

@@ -208,3 +208,145 @@ def test_topic_with_kafkas_columns_keeps_them() -> None:
     with warehouse.producer() as producer:
         producer.send("raw", b"v")
     assert warehouse.read_arrow("raw").read_all()["value"].to_pylist() == [b"v"]
+
+
+# -- inside of structs --------------------------------------------------------------------------
+
+
+def grown_topic(kind: pa.DataType, old: object, inside: list[str], new: object) -> list[object]:
+    """Write a value, add ``y`` inside, write another, and merge them; return what is read of both, before and after."""
+    _, warehouse = site_with_topic()
+    admin = warehouse.admin()
+    admin.create_topic("n", schema=pa.schema([("v", kind)]))
+    with warehouse.producer() as producer:
+        producer.send("n", row={"v": old})
+        producer.flush()
+        admin.add_columns("n", [pa.field("y", pa.string())], inside=inside)
+        producer.send("n", row={"v": new})
+    found: list[object] = warehouse.read_arrow("n", columns=["v"]).read_all()["v"].to_pylist()
+    return found
+
+
+X = pa.struct([pa.field("x", pa.int64())])
+INSIDE = {
+    "struct": (X, {"x": 1}, ["v"], {"x": 2, "y": "b"}, {"x": 1, "y": None}),
+    "null struct": (X, None, ["v"], {"x": 2, "y": "b"}, None),
+    "struct in a struct": (
+        pa.struct([("s", X)]),
+        {"s": {"x": 1}},
+        ["v", "s"],
+        {"s": {"x": 2, "y": "b"}},
+        {"s": {"x": 1, "y": None}},
+    ),
+    "list": (
+        pa.list_(X),
+        [{"x": 1}, None],
+        ["v", "element"],
+        [{"x": 2, "y": "b"}],
+        [{"x": 1, "y": None}, None],
+    ),
+    "list of lists in a struct": (
+        pa.struct([("l", pa.list_(pa.list_(X)))]),
+        {"l": [[{"x": 1}], None]},
+        ["v", "l", "element", "element"],
+        {"l": [[{"x": 2, "y": "b"}]]},
+        {"l": [[{"x": 1, "y": None}], None]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INSIDE)
+def test_column_that_is_added_inside_of_a_struct_is_null_in_old_records(case: str) -> None:
+    kind, old, inside, new, read = INSIDE[case]
+
+    assert grown_topic(kind, old, inside, new) == [read, new]
+
+
+def test_column_inside_of_a_struct_stands_last_in_it() -> None:
+    _, warehouse = site_with_topic()
+    admin = warehouse.admin()
+    admin.create_topic("n", schema=pa.schema([("s", X), ("after", pa.string())]))
+
+    settings = admin.add_columns("n", [NOTE, pa.field("deep", pa.list_(X))], inside=["s"])
+    admin.add_columns("n", [NOTE], inside=["s", "deep", "element"])
+    again = admin.add_columns("n", [pa.field("note", pa.large_string())], inside=["s"])
+
+    assert settings.schema.names == ["s", "after"]
+    assert [field.name for field in settings.schema.field("s").type.fields] == ["x", "note", "deep"]
+    assert again.schema.field("s").type.field("deep").type.value_type == pa.struct([*X.fields, NOTE])
+
+
+@pytest.mark.parametrize(
+    ("inside", "column", "facts"),
+    [
+        (["nowhere"], NOTE, "inside='nowhere'"),
+        (["account"], NOTE, "inside='account'"),
+        (["s", "x"], NOTE, "inside='s.x'"),
+        (["l"], NOTE, "inside='l'"),
+        (["l", "value"], NOTE, "inside='l.value'"),
+        (["m", "key"], NOTE, "inside='m.key'"),
+        (["m", "value"], NOTE, "inside='m.value'"),
+        (["m", "element"], NOTE, "inside='m.element'"),
+        (["s"], pa.field("x", pa.int32()), "column=s.x expected=int64 found=int32"),
+        (["s"], pa.field("X", pa.int64()), "differ by case only"),
+        (["s"], pa.field("y", pa.string(), nullable=False), "column=s.y"),
+        (["s"], pa.field("a note", pa.string()), "forbid"),
+        (["s"], pa.field("at", NTZ), "columns=at"),
+    ],
+)
+def test_column_that_can_not_be_added_inside_is_refused_and_nothing_is_written(
+    inside: list[str], column: pa.Field, facts: str
+) -> None:
+    _, warehouse = site_with_topic()
+    kinds = {"account": pa.string(), "s": X, "l": pa.list_(X), "m": pa.map_(X, X)}
+    warehouse.admin().create_topic("n", schema=pa.schema(list(kinds.items())))
+    version = warehouse.topic_log("n").segments.refresh().version
+
+    with pytest.raises((SchemaMismatchError, InvalidRequestError), match=facts):
+        warehouse.admin().add_columns("n", [column], inside=inside)
+
+    assert warehouse.topic_log("n").segments.refresh().version == version
+
+
+@pytest.mark.parametrize("inside", ["s", [1], 3, None])
+def test_way_that_is_no_list_of_names_is_refused(inside: object) -> None:
+    _, warehouse = site_with_topic()
+
+    with pytest.raises(InvalidRequestError, match="inside"):
+        warehouse.admin().add_columns(TOPIC, [NOTE], inside=inside)  # type: ignore[arg-type]
+
+
+def test_open_transaction_may_write_with_and_without_a_column_inside() -> None:
+    site, warehouse = site_with_topic()
+    warehouse.admin().create_topic("n", schema=pa.schema([("s", X)]))
+    producer = transactional(site.open())
+    producer.begin_transaction()
+    producer.send("n", row={"s": {"x": 1}})
+    producer.flush()
+
+    warehouse.admin().add_columns("n", [NOTE], inside=["s"])
+    producer.send("n", row={"s": {"x": 2}})
+    producer.send("n", row={"s": {"x": 3, "note": "n"}})
+    producer.commit_transaction()
+
+    found = warehouse.read_arrow("n", columns=["s"]).read_all()["s"].to_pylist()
+    assert found == [{"x": 1, "note": None}, {"x": 2, "note": None}, {"x": 3, "note": "n"}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path"),
+    [
+        (X, {"x": 3, "note": "n"}, r"v\.note"),
+        (pa.list_(X), [{"x": 3}, {"note": "n"}], r"v\.element\.note"),
+        (pa.map_(pa.string(), X), {"k": {"x": 3, "note": "n"}}, r"v\.value\.note"),
+        (pa.map_(pa.string(), X), [("k", {"note": "n"})], r"v\.value\.note"),
+    ],
+)
+def test_field_that_a_struct_does_not_have_is_refused_and_not_dropped(
+    kind: pa.DataType, value: object, path: str
+) -> None:
+    _, warehouse = site_with_topic()
+    warehouse.admin().create_topic("n", schema=pa.schema([("v", kind)]))
+
+    with warehouse.producer() as producer, pytest.raises(SchemaMismatchError, match=path):
+        producer.send("n", row={"v": value})
