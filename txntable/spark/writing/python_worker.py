@@ -23,9 +23,9 @@ def settle_worker() -> None:
     loaded is never garbage.  So the first call takes it out of the collector's sight.
 
     Before a task, Spark 4.1 makes Python read every archive of modules again, once for each package that was found in
-    it: all jars of the session, and twelve times the 1,300 names of Spark's own archive, over 70 ms of CPU.  So Python forgets
-    where it has looked for modules, as far as that never changes, until something is imported again.  (Spark 4.2 makes
-    it read them only where the path has changed.)
+    it: all jars of the session, and twelve times the 1,300 names of Spark's own archive, over 70 ms of CPU.  So Python
+    forgets where it has looked for modules, as far as that never changes, until something is imported again.  (Spark
+    4.2 makes it read them only where the path has changed.)
     """
     if not _frozen:
         _frozen.append(True)
