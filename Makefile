@@ -52,7 +52,7 @@ lint: $(READY) ## Check style, formatting, types and layers
 
 docs: $(READY) ## Build the documentation as a site, strictly, into build/site
 	$(BIN)/python -m tools.documentation build/docs
-	$(BIN)/zensical build --strict --clean
+	$(BIN)/python -m zensical build --strict --clean
 
 bench: java $(READY) ## Measure what it costs, each figure as a ratio within one run
 	$(BIN)/python -m benchmarks

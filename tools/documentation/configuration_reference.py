@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from griffe import Docstring, DocstringSectionKind
@@ -21,6 +23,7 @@ from txntable.spark.datasource.read_options import ReadOptions
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.pipelines.pipeline_config import PipelineConfig
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig
+from txntable.warehouse.warehouse import Warehouse
 
 _INTRODUCTION = """# Configuration
 
@@ -56,8 +59,10 @@ def _topic_section() -> str:
 
 def _section(title: str, where: str, kind: Any, shown: frozenset[str] | None) -> str:
     said = descriptions(kind)
+    # A producer's first settings have their defaults where users give them.
+    given = inspect.signature(Warehouse.producer).parameters if kind is ProducerConfig else {}
     rows = [
-        (f"`{field.name}`", _default(field), prose(said.get(field.name)))
+        (f"`{field.name}`", _default(field, given), prose(said.get(field.name)))
         for field in dataclasses.fields(kind)
         if shown is None or field.name in shown
     ]
@@ -82,11 +87,11 @@ def descriptions(kind: type) -> dict[str, str]:
     }
 
 
-def _default(field: dataclasses.Field[Any]) -> str:
-    if field.default is not dataclasses.MISSING:
-        value = field.default
-        return f"`{getattr(value, 'value', value)}`"
-    return "" if field.default_factory is dataclasses.MISSING else f"`{field.default_factory()}`"
+def _default(field: dataclasses.Field[Any], given: Mapping[str, inspect.Parameter]) -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return f"`{field.default_factory()}`"
+    value = given[field.name].default if field.name in given else field.default
+    return "" if value is dataclasses.MISSING else f"`{getattr(value, 'value', value)}`"
 
 
 def _elsewhere_section() -> str:

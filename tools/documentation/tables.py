@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 
-_ROLE = re.compile(r":\w+:`~?([^`]+)`")
+_ROLE = re.compile(r":[\w:]+:`~?([^`]+)`")
 _LITERAL = re.compile(r"``([^`]+)``")
 
 
@@ -36,8 +36,18 @@ def prose(docstring: str | None) -> str:
     docstring : str or None
         Without one there is no text.
     """
-    text = inspect.cleandoc(docstring or "")
-    return _LITERAL.sub(r"`\1`", _ROLE.sub(r"`\1`", text)).replace("::\n", ":\n")
+    return as_code(inspect.cleandoc(docstring or "")).replace("::\n", ":\n")
+
+
+def as_code(text: str) -> str:
+    """Return a text of a docstring in which roles and literals are code of Markdown.
+
+    Parameters
+    ----------
+    text : str
+        As Sphinx reads it.
+    """
+    return _LITERAL.sub(r"`\1`", _ROLE.sub(r"`\1`", text))
 
 
 def first_paragraph(docstring: str | None) -> str:
