@@ -16,7 +16,10 @@ SECONDS_AT_MOST = 600
 ONLY_CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "rdd", "sparkContext", "SparkContext"}
 # What makes a classic session for a program of ours, and ends it.
 # They make classic sessions, or ask which one it is before.
-CLASSIC = {"session.py", "worker_python.py"}
+CLASSIC = {
+    *("session.py", "worker_python.py"),
+    *("java_expressions.py", "spark_file_job.py", "spark_session_facts.py"),
+}
 MODULES = sorted(path for folder in ("txntable", "compaction", "jobs") for path in (ROOT / folder).rglob("*.py"))
 
 
