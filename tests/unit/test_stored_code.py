@@ -21,6 +21,10 @@ ALLOWED = {
     ("txntable/spark/writing/distribution.py", "import_module"),
     ("txntable/spark/writing/streaming_query.py", "import_module"),
     ("txntable/spark/writing/writer.py", "import_module"),
+    ("txntable/spark/writing/spark_written_segments.py", "import_module"),
+    ("txntable/spark/scan/bounded_read.py", "import_module"),
+    # What needs Spark, when a DataFrame is written.
+    ("txntable/spark/writing/transactional_write.py", "import_module"),
     ("jobs/compact.py", "import_module"),
     # So is moto, an extra of tests.
     ("txntable/testing/pytest_plugin.py", "import_module"),
