@@ -122,7 +122,7 @@ def test_steady_transaction_with_offsets_makes_three_more_puts_and_no_list(serve
     server.requests.clear()
     transaction(3)
 
-    assert dict(server.requests) == {"PUT": 8, "GET": 9}
+    assert dict(server.requests) == {"PUT": 8, "GET": 8}
 
 
 def test_complete_of_the_last_transaction_is_written_when_the_process_ends(server: LockedMotoServer) -> None:
