@@ -70,8 +70,9 @@ class Outbox:
         self._used: frozenset[str] = frozenset()
         self._using: set[str] = set()
         self._read_ahead: set[str] = set()
-        # By topic id: when the reading was asked for that no record of the transaction for it came after.
-        self._looked_at: dict[str, Instant] = {}
+        # By topic id, of topics whose marker has its file: when the reading was asked for that no record of the
+        # transaction for it came after; None: a record came.
+        self._looked_at: dict[str, Instant | None] = {}
 
     @property
     def producer(self) -> ProducerEpoch | None:
@@ -201,8 +202,20 @@ class Outbox:
     ) -> None:
         """Take segments that someone else uploaded."""
         metadata.expect(sum(segment.records for segment in segments))
+        deliveries = [(Delivery(metadata, one.records),) for one in segments]
+        self._stage(topic, settings, segments, deliveries)
+
+    def _stage(
+        self,
+        topic: TopicLog,
+        settings: TopicSettings,
+        segments: Sequence[StagedSegment],
+        deliveries: Sequence[Sequence[Delivery]],
+    ) -> None:
         self._count(segments)
-        self._appender.stage(topic, settings, segments, [(Delivery(metadata, one.records),) for one in segments])
+        if settings.topic_id in self._looked_at:
+            self._looked_at[settings.topic_id] = None
+        self._appender.stage(topic, settings, segments, deliveries)
 
     def upload(self, *, only_full: bool = False, beside: Sequence[Callable[[], object]] = ()) -> None:
         """Upload rows that wait.
@@ -241,8 +254,7 @@ class Outbox:
         self, name: str, accumulator: RecordAccumulator, batch: WaitingBatch, segment: StagedSegment
     ) -> None:
         self._staged_since = self._staged_since or accumulator.waiting_since
-        self._count((segment,))
-        self._appender.stage(self.topic_log(name), accumulator.settings, [segment], [tuple(batch.deliveries)])
+        self._stage(self.topic_log(name), accumulator.settings, [segment], [tuple(batch.deliveries)])
         accumulator.forget(batch)
         if accumulator.waiting_since is None:
             # The next record finds the topic as it is then.

@@ -305,6 +305,22 @@ def test_commit_looks_at_its_topics_again_when_it_is_not_next_after_the_offsets(
     assert committed(site) is None
 
 
+def test_commit_looks_at_a_topic_again_whose_last_record_was_uploaded_since_the_offsets(site: Site) -> None:
+    producer = site.open().producer("etl", batch_size=1)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("out", row={"account": "a", "amount": 1})
+    producer.send_offsets_to_transaction({IN: 7}, "g")
+    producer.send("out", row={"account": "b", "amount": 1})
+    site.open().admin().delete_topic("out")
+
+    with pytest.raises(UnknownTopicOrPartitionError):
+        producer.commit_transaction()
+
+    producer.abort_transaction()
+    assert committed(site) is None
+
+
 def test_topic_that_is_deleted_between_its_offsets_and_the_commit_counts_as_done(site: Site) -> None:
     """As one that is deleted beside the decision (PROTOCOL.md §6.3)."""
     producer = producer_of(site.open())
