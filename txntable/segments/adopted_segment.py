@@ -2,8 +2,9 @@
 
 Owns that such a file is a segment before a log names it: its columns and types are exactly those that
 :mod:`txntable.segments.segment_writer` writes, its encodings those that readers take, no reader will refuse a row group
-for what it decodes to; and that its statistics are those that our own writer would have told.  Who made the file is
-trusted with the rest: page checksums, and offsets that count from 0.  Must not know of Spark.
+for what it decodes to, its offsets count from 0 by the bounds of each row group; and that its statistics are those
+that our own writer would have told.  Who made the file is trusted with the rest: page checksums, that no offset is
+there twice, and that a NaN is in the bounds of its row group, as Java has them.  Must not know of Spark.
 """
 
 from __future__ import annotations
@@ -150,22 +151,42 @@ def _unfit(footer: pq.FileMetaData, columns: Sequence[Leaf], schema: pa.Schema) 
     """Return why a file is no segment; ``None``: it is one."""
     if not footer.schema.equals(_parquet_schema(schema)):
         return "its columns are not those of a segment"
-    for group in range(footer.num_row_groups):
-        row_group = footer.row_group(group)
-        for leaf in columns:
-            chunk = row_group.column(leaf.index)
-            found = set(chunk.encodings)
-            if not found <= _ENCODINGS:
-                return f"column {'.'.join(leaf.path)} has an encoding that readers refuse"
-            if found & _DICTIONARIES and (leaf.repeated or leaf.path[0] == OFFSET_DELTA_COLUMN):
-                return f"column {'.'.join(leaf.path)} has a dictionary"
-            if not leaf.repeated and (chunk.statistics is None or not chunk.statistics.has_null_count):
-                return f"column {'.'.join(leaf.path)} has no count of its nulls"
+    chunks = (
+        (leaf, footer.row_group(group).column(leaf.index)) for group in range(footer.num_row_groups) for leaf in columns
+    )
+    fault = next((f"column {'.'.join(leaf.path)} {it}" for leaf, chunk in chunks if (it := _fault(leaf, chunk))), None)
+    if fault is not None:
+        return fault
+    if not _counts_from_0(footer, next(leaf for leaf in columns if leaf.path == (OFFSET_DELTA_COLUMN,))):
+        return "its offsets do not count from 0"
     try:
         check_footer(footer)
     except DamagedDataError as error:
         return error.message
     return None
+
+
+def _fault(leaf: Leaf, chunk: pq.ColumnChunkMetaData) -> str | None:
+    """Return what readers do not take, or a log cannot be told, of a column in a row group."""
+    found = set(chunk.encodings)
+    if not found <= _ENCODINGS:
+        return "has an encoding that readers refuse"
+    if found & _DICTIONARIES and (leaf.repeated or leaf.path[0] == OFFSET_DELTA_COLUMN):
+        return "has a dictionary"
+    if not leaf.repeated and (chunk.statistics is None or not chunk.statistics.has_null_count):
+        return "has no count of its nulls"
+    return None
+
+
+def _counts_from_0(footer: pq.FileMetaData, leaf: Leaf) -> bool:
+    """Return whether each row group has the offsets that follow those of the one before, by its bounds."""
+    start = 0
+    for group in range(footer.num_row_groups):
+        found, rows = footer.row_group(group).column(leaf.index).statistics, footer.row_group(group).num_rows
+        if rows and (found.null_count or not found.has_min_max or (found.min, found.max) != (start, start + rows - 1)):
+            return False
+        start += rows
+    return True
 
 
 def _misplaced(parquet: pq.ParquetFile, plan: SegmentPlan, file: WrittenFile) -> str | None:
