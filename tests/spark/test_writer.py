@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 
 from txntable.errors import MissingDependencyError, SchemaMismatchError
 from txntable.format.key import key_bytes, partition_of
@@ -18,7 +19,7 @@ from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.spark.writing.distribution import DistributionMode
-from txntable.spark.writing.writer import WriteTarget, write_segments
+from txntable.spark.writing.writer import FrameWrite, WriteTarget, write_together
 from txntable.storage.object_store import StoreSpec
 
 ROOT = "topics/flights/_segments"
@@ -47,6 +48,12 @@ def target_of(folder: Path, key: tuple[str, ...] = ("carrier",), schema: pa.Sche
     settings = TopicSettings("flights", "a" * 32, 3, schema, key)
     store = StoreSpec(str(folder), durability="page-cache")
     return WriteTarget(store, SegmentPlan(ROOT, settings, (7, 1), 1_357_000_000_000))
+
+
+def write_segments(
+    dataframe: DataFrame, target: WriteTarget, mode: DistributionMode = DistributionMode.NONE
+) -> list[StagedSegment]:
+    return write_together([FrameWrite(dataframe, target, mode)])[0]
 
 
 def read(folder: Path, staged: StagedSegment) -> pa.Table:

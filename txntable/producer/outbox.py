@@ -210,7 +210,7 @@ class Outbox:
         topic: TopicLog,
         settings: TopicSettings,
         segments: Sequence[StagedSegment],
-        deliveries: Sequence[Sequence[Delivery]],
+        deliveries: Sequence[tuple[Delivery, ...]],
     ) -> None:
         self._count(segments)
         if settings.topic_id in self._looked_at:

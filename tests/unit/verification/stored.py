@@ -24,6 +24,7 @@ from txntable.warehouse.warehouse import Warehouse
 
 FIRST = TopicPartition("u", 0)
 HOUR_MS = 3_600_000
+U = "topics/u/_segments"
 
 
 def verified(site: Site, topics: Sequence[str] | None = None) -> Verification:
@@ -131,3 +132,10 @@ def appended(topic: TopicLog, change: Callable[[Batch], Batch], *, next_is: int 
         return [batch_add(batch, source.size, source.stats), Txn(per_partition(NEXT_OFFSET, topic_id, 0), last)]
 
     write(topic, decide)
+
+
+def only(site: Site) -> tuple[DamageKind, str]:
+    """The kind and the object of the only damage."""
+    (found,) = damages(site)
+    assert found.remedy
+    return found.kind, found.path

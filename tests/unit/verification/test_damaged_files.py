@@ -12,36 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.simulation.site import Site
-from tests.unit.verification.stored import (
-    appended,
-    copied,
-    damages,
-    fill,
-    plain_segment,
-)
+from tests.unit.verification.stored import U, appended, copied, damages, only, plain_segment
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.topics.topic_log import TopicLog
 from txntable.verification.damage import DamageKind
 from txntable.warehouse.warehouse import Warehouse
-
-U = "topics/u/_segments"
-
-
-@pytest.fixture
-def warehouse(site: Site) -> Warehouse:
-    return fill(site)
-
-
-@pytest.fixture
-def u(warehouse: Warehouse) -> TopicLog:
-    return warehouse.topic_log("u")
-
-
-def only(site: Site) -> tuple[DamageKind, str]:
-    """The kind and the object of the only damage."""
-    (found,) = damages(site)
-    assert found.remedy
-    return found.kind, found.path
 
 
 def test_segment_that_is_gone_is_found(site: Site, warehouse: Warehouse, u: TopicLog) -> None:

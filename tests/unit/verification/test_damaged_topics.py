@@ -10,14 +10,7 @@ import pytest
 from tests.simulation.site import Site
 from tests.unit.admin.administering import row_of
 from tests.unit.producer.producing import row
-from tests.unit.verification.stored import (
-    appended,
-    copied,
-    damages,
-    fill,
-    kinds,
-    write,
-)
+from tests.unit.verification.stored import U, appended, copied, damages, kinds, only, write
 from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
 from txntable.format.layout import OFFSET_LOG_ROOT
 from txntable.log.actions import Action, Remove, Txn
@@ -29,25 +22,6 @@ from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET, REFLECTS, n
 from txntable.topics.topic_log import TopicLog
 from txntable.verification.damage import DamageKind
 from txntable.warehouse.warehouse import Warehouse
-
-U = "topics/u/_segments"
-
-
-@pytest.fixture
-def warehouse(site: Site) -> Warehouse:
-    return fill(site)
-
-
-@pytest.fixture
-def u(warehouse: Warehouse) -> TopicLog:
-    return warehouse.topic_log("u")
-
-
-def only(site: Site) -> tuple[DamageKind, str]:
-    """The kind and the object of the only damage."""
-    (found,) = damages(site)
-    assert found.remedy
-    return found.kind, found.path
 
 
 def test_hole_in_the_offsets_is_found(site: Site, warehouse: Warehouse, u: TopicLog) -> None:

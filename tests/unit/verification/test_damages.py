@@ -11,12 +11,7 @@ from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import Site
 from tests.unit.admin.administering import decide_only, lose_id, opened, replace_row, row_of
 from tests.unit.producer.producing import row, started, store_of
-from tests.unit.verification.stored import (
-    damages,
-    fill,
-    kinds,
-    write,
-)
+from tests.unit.verification.stored import U, damages, kinds, only, write
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, checkpoint_path, commit_path, marker_path
 from txntable.log.actions import Action, Txn
@@ -31,26 +26,6 @@ from txntable.topics.topic_log import TopicLog
 from txntable.transactions.transaction_rows import ID_KIND, id_columns
 from txntable.verification.damage import DamageKind
 from txntable.warehouse.warehouse import Warehouse
-
-U = "topics/u/_segments"
-
-
-@pytest.fixture
-def warehouse(site: Site) -> Warehouse:
-    return fill(site)
-
-
-@pytest.fixture
-def u(warehouse: Warehouse) -> TopicLog:
-    return warehouse.topic_log("u")
-
-
-def only(site: Site) -> tuple[DamageKind, str]:
-    """The kind and the object of the only damage."""
-    (found,) = damages(site)
-    assert found.remedy
-    return found.kind, found.path
-
 
 # -- any log ----------------------------------------------------------------------------------
 

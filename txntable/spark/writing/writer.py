@@ -94,13 +94,6 @@ class FrameWrite:
     mode: DistributionMode = DistributionMode.NONE
 
 
-def write_segments(
-    dataframe: DataFrame, target: WriteTarget, mode: DistributionMode = DistributionMode.NONE
-) -> list[StagedSegment]:
-    """Upload one DataFrame; see :func:`write_together`."""
-    return write_together([FrameWrite(dataframe, target, mode)])[0]
-
-
 def write_together(writes: Sequence[FrameWrite]) -> list[list[StagedSegment]]:
     """Upload DataFrames of one session by one job and return their segments; nothing is registered.
 
