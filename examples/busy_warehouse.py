@@ -1,11 +1,11 @@
 """A warehouse on a busy day, to look at: transactions in every state, groups that wait, a producer that was fenced.
 
-``python -m examples.busy_warehouse /tmp/busy`` plays eight hours of a shop in as many seconds, and leaves two
+``python -m examples.busy_warehouse ./busy`` plays eight hours of a shop in as many seconds, and leaves two
 transactions open, which hold readers back.  Then look::
 
-    txntable --warehouse /tmp/busy status
-    txntable --warehouse /tmp/busy report busy.html
-    txntable --warehouse /tmp/busy ui
+    txntable --warehouse ./busy status
+    txntable --warehouse ./busy report busy.html
+    txntable --warehouse ./busy ui
 """
 
 from __future__ import annotations

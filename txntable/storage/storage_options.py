@@ -129,6 +129,17 @@ def parse_options(kind: str, options: Mapping[str, str]) -> ClientSettings:
     return ClientSettings(store, client, retry_timeout_ms)
 
 
+def says_encryption(options: Mapping[str, str]) -> bool:
+    """Return whether options of S3 say how objects are encrypted: who writes without them must know it, too.
+
+    Raises
+    ------
+    InvalidConfigError
+        See :func:`parse_options`.
+    """
+    return "server_side_encryption" in parse_options("s3", options).store
+
+
 def _canonical(kind: str, given: str) -> str:
     name = given.lower()
     for prefix in _PREFIXES[kind]:

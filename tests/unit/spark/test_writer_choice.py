@@ -23,11 +23,13 @@ from txntable.spark.writing.writer_choice import (
     refusal,
     refusal_by_size,
 )
+from txntable.storage.object_store import StoreSpec
 
 INNER = pa.struct([pa.field("x", pa.int32())])
 REQUIRED_INSIDE = pa.struct([pa.field("x", pa.int32(), nullable=False)])
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("legs", pa.list_(INNER))])
 VERSIONS = min(KNOWN_VERSIONS)
+LOCAL, S3 = StoreSpec("/data/warehouse"), StoreSpec("s3://lake/w", {"region": "eu-west-1"})
 
 
 def facts(**other: Any) -> SessionFacts:
@@ -36,7 +38,7 @@ def facts(**other: Any) -> SessionFacts:
 
 def asked(schema: pa.Schema = SCHEMA, **other: Any) -> Question:
     settings = TopicSettings("flights", "a" * 32, 3, schema, other.pop("key", ()))
-    usual = {"session": facts(), "scheme": "", "mode": DistributionMode.NONE, "given": schema}
+    usual = {"session": facts(), "store": LOCAL, "mode": DistributionMode.NONE, "given": schema}
     return Question(**{"settings": settings, **usual, **other})
 
 
@@ -44,7 +46,7 @@ def asked(schema: pa.Schema = SCHEMA, **other: Any) -> Question:
     "question",
     [
         asked(),
-        asked(scheme="s3"),
+        asked(store=S3),
         asked(mode=DistributionMode.HASH),
         asked(key=("id",), mode=DistributionMode.HASH),
         asked(given=pa.schema([("id", pa.int16()), ("legs", pa.null())])),
@@ -67,8 +69,16 @@ def test_sparks_writer_takes_what_it_writes_as_tasks_in_python_do(question: Ques
         (asked(session=facts(has_classes=False)), "a class of spark or delta is missing"),
         (asked(session=facts(encrypts=True)), "parquet files are to be encrypted"),
         (asked(session=facts(in_micro_batch=True)), "a micro-batch"),
-        (asked(scheme="gs"), "a store of another kind"),
-        (asked(scheme="memory"), "a store of another kind"),
+        (asked(store=StoreSpec("gs://lake/w")), "a store of another kind"),
+        (
+            asked(store=StoreSpec(S3.url, {"AWS_SERVER_SIDE_ENCRYPTION": "aws:kms"})),
+            "storage options say how objects are encrypted",
+        ),
+        (
+            asked(store=StoreSpec(S3.url, {"aws_sse_kms_key_id": "arn:key"})),
+            "storage options say how objects are encrypted",
+        ),
+        (asked(store=StoreSpec("memory://x")), "a store of another kind"),
         (asked(key=("id",)), "a topic with a key, and no distribution_mode hash"),
         (asked(pa.schema([pa.field("leg", REQUIRED_INSIDE)])), "a nested column has what must not be null"),
         (asked(pa.schema([pa.field("leg", INNER, nullable=False)])), "a nested column has what must not be null"),

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -95,12 +94,12 @@ def chosen_segments(writes: Sequence[FrameWrite], store: ObjectStore) -> list[tu
 
 def _questions(writes: Sequence[FrameWrite], store: ObjectStore) -> list[Question]:
     """Return what decides about each; the columns of all are checked before anything runs."""
-    session, scheme = session_facts(writes[0].dataframe.sparkSession), urlsplit(store.spec.url).scheme
+    session = session_facts(writes[0].dataframe.sparkSession)
     asked = []
     for write in writes:
         settings, schema = write.target.plan.settings, write.dataframe.schema
         check_schema(schema, settings)
-        asked.append(Question(session, scheme, settings, write.mode, given_columns(schema, settings)))
+        asked.append(Question(session, store.spec, settings, write.mode, given_columns(schema, settings)))
     return asked
 
 

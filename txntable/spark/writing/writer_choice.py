@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -19,6 +20,8 @@ from txntable.format.delta_types import TIMESTAMP
 from txntable.format.topic import TopicSettings
 from txntable.format.widening import widens
 from txntable.spark.writing.distribution import DistributionMode
+from txntable.storage.object_store import StoreSpec
+from txntable.storage.storage_options import says_encryption
 
 SWITCH = "spark.txntable.sparkWriter"
 """A setting of the session, one of :class:`Wish`."""
@@ -105,8 +108,8 @@ class Question:
     ----------
     session : SessionFacts
         The DataFrame's.
-    scheme : str
-        Of the warehouse's URL; empty: a local folder.
+    store : StoreSpec
+        The warehouse's.
     settings : TopicSettings
         The topic.
     mode : DistributionMode
@@ -116,10 +119,14 @@ class Question:
     """
 
     session: SessionFacts
-    scheme: str
+    store: StoreSpec
     settings: TopicSettings
     mode: DistributionMode
     given: pa.Schema
+
+
+def _scheme(asked: Question) -> str:
+    return urlsplit(asked.store.url).scheme
 
 
 def _requires_what_no_footer_counts(asked: Question) -> bool:
@@ -148,7 +155,12 @@ _RULES: tuple[_Rule, ...] = (
     (lambda asked: not asked.session.has_classes, "a class of spark or delta is missing"),
     (lambda asked: asked.session.encrypts, "parquet files are to be encrypted"),
     (lambda asked: asked.session.in_micro_batch and asked.session.wish is Wish.AUTO, "a micro-batch"),
-    (lambda asked: asked.scheme not in KNOWN_SCHEMES, "a store of another kind"),
+    (lambda asked: _scheme(asked) not in KNOWN_SCHEMES, "a store of another kind"),
+    (
+        # Spark's file systems have settings of their own, and would write objects that are encrypted otherwise.
+        lambda asked: _scheme(asked) == "s3" and says_encryption(asked.store.options),
+        "storage options say how objects are encrypted",
+    ),
     (
         lambda asked: asked.settings.key and asked.mode is not DistributionMode.HASH,
         "a topic with a key, and no distribution_mode hash",
