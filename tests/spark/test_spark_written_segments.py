@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,11 @@ LONG = [
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse.create(str(tmp_path / "wh"))
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    """In which nothing is damaged, whatever a test has written."""
+    warehouse = Warehouse.create(str(tmp_path / "wh"))
+    yield warehouse
+    assert warehouse.verify().damages == ()
 
 
 def write(warehouse: Warehouse, topic: str, frame: Any, mode: str = "none") -> str | None:

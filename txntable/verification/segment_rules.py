@@ -12,7 +12,16 @@ from itertools import groupby
 
 from txntable.coordinator.manifest import ManifestSegment
 from txntable.errors import TxnTableError
-from txntable.format.layout import FileKind, marker_path, parse_file_name, segment_name, segment_path, state_path
+from txntable.format.layout import (
+    FileKind,
+    marker_path,
+    parse_file_name,
+    parse_spark_name,
+    segment_name,
+    segment_path,
+    spark_segments_folder,
+    state_path,
+)
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Add, Commit, Metadata, Txn
 from txntable.log.table_state import TableState
@@ -139,6 +148,9 @@ def _is_segment_path(batch: Batch, topic_id: str, *, is_new: bool) -> bool:
         return False
     # A settled row has no producer any more, and the path that it always had.
     owner = name.producer if batch.decided is not None else _owner(batch)
+    if parse_spark_name(batch.path) is not None:
+        # The partition is in the row only (§2).
+        return batch.path.startswith(f"{spark_segments_folder(owner)}/")
     return batch.path == segment_path(topic_id, batch.partition, owner, segment_name(batch.path))
 
 

@@ -103,7 +103,7 @@ def copied(
     assert found is not None
     data = found.data if data is None else data
     topic_id = topic.settings().topic_id
-    path = segment_path(topic_id, 0, None, warehouse.context.environment.new_id())
+    path = changes.pop("path", None) or segment_path(topic_id, 0, None, warehouse.context.environment.new_id())
     warehouse.store.put(f"{topic.segments.root}/{path}", data)
 
     def decide(table: TableState) -> Sequence[Action]:

@@ -24,6 +24,16 @@ from txntable.verification.damage import DamageKind
 from txntable.warehouse.warehouse import Warehouse
 
 
+@pytest.mark.parametrize(("owner", "found"), [("x-x", set()), ("7-3", {DamageKind.ROW})])
+def test_segment_of_sparks_writer_has_its_producer_in_its_path_and_no_partition(
+    owner: str, found: set[DamageKind], site: Site, warehouse: Warehouse, u: TopicLog
+) -> None:
+    name = "part-00000-00000000-0000-4000-8000-000000000000-c000.zstd.parquet"
+    copied(warehouse, u, path=f"parts/{owner}/{name}")
+
+    assert kinds(site) == found
+
+
 def test_hole_in_the_offsets_is_found(site: Site, warehouse: Warehouse, u: TopicLog) -> None:
     offset = next_offset(u.segments.refresh().numbers, u.settings().topic_id, 0) + 5
     copied(warehouse, u, base_offset=offset, last_offset=offset)
