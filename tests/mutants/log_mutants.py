@@ -70,8 +70,8 @@ LOG_MUTANTS = (
             Edit(
                 _LOG,
                 "                if self._in_doubt is None:\n                    raise\n"
-                "                return Unknown(self._in_doubt)\n",
-                "                raise\n",
+                '                counters.add("log-metrics/unknown-total")\n',
+                '                raise\n                counters.add("log-metrics/unknown-total")\n',
             ),
             Edit(_LOG, "        return Unknown(version)\n", '        raise StoreUnavailableError("no answer")\n'),
         ),
