@@ -18,6 +18,11 @@ READY := $(VENV)/.ready
 # what happens when a process dies, Delta's own reader (the same version in both) and the rest have nothing of Spark's version.
 SPARK41       := .venv-spark41
 SPARK41_READY := $(SPARK41)/.ready
+
+# What looks at a release has an environment of its own, and the wheel is looked at in one that has nothing but what it needs.
+RELEASE  := .venv-release
+RUNTIME  := build/runtime
+LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD-3-Clause;ISC License;MIT;PSF-2.0
 SPARK41_TESTS := -k "not dies and not killed" \
                  $(patsubst %,tests/spark/test_%.py,connect data_sink reader streaming views write_shapes writer)
 
@@ -26,7 +31,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly test-spark41 lint docs bench simulate mutants conformance chaos page correctness format lock java clean
+.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +61,19 @@ lint: $(READY) ## Check style, formatting, types and layers
 docs: $(READY) ## Build the documentation as a site, strictly, into build/site
 	$(BIN)/python -m tools.documentation build/docs
 	$(BIN)/python -m zensical build --strict --clean
+
+dist: $(READY) $(RELEASE)/.ready ## Build wheel and archive of the sources into dist, with digests and a bill of materials; try the wheel and its licences
+	rm -rf dist $(RUNTIME)
+	$(BIN)/python -m hatchling build
+	$(PYTHON) -m venv $(RUNTIME)
+	$(RUNTIME)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements-wheel.lock
+	$(RUNTIME)/bin/pip install --quiet --disable-pip-version-check --no-deps dist/txntable-*.whl
+	$(RUNTIME)/bin/pip --disable-pip-version-check check
+	sed -n '/^```python/,/^```/p' README.md | sed '/^```/d; s#/data/warehouse#$(RUNTIME)/first#' | $(RUNTIME)/bin/python -I -
+	$(RELEASE)/bin/pip-licenses --python $(RUNTIME)/bin/python --partial-match --allow-only '$(LICENCES)'
+	$(RELEASE)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --mc-type library \
+	    --output-file dist/txntable.cdx.json $(RUNTIME)/bin/python
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 bench: java $(READY) ## Measure what it costs, each figure as a ratio within one run
 	$(BIN)/python -m benchmarks
@@ -93,12 +111,14 @@ format: $(READY) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-lock: ## Write both locks again from pyproject.toml (needs uv)
+lock: ## Write all locks again from pyproject.toml (needs uv)
 	$(COMPILE) --all-extras --group docs --output-file requirements.lock
 	$(COMPILE) --extra connect --group spark41 --output-file requirements-spark41.lock
+	$(COMPILE) --constraint requirements.lock --output-file requirements-wheel.lock
+	$(subst pyproject.toml ,,$(COMPILE)) --group release --output-file requirements-release.lock
 
 clean: ## Remove the environments and what the tools leave behind
-	rm -rf $(VENV) $(SPARK41) build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SPARK41) $(RELEASE) build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 java:
 	@tools/require_java.sh
@@ -117,6 +137,11 @@ $(READY) $(SPARK41_READY): pyproject.toml
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $(filter %.lock,$^)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(@D)/bin/python -m pip --disable-pip-version-check check
+	@touch $@
+
+$(RELEASE)/.ready: requirements-release.lock
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $<
 	@touch $@
 
 # What looks for barriers in a page; used by `make page` alone.
