@@ -18,7 +18,7 @@ from pyspark.sql import Row, SparkSession
 from txntable.catalog.catalog import Catalog
 from txntable.catalog.column_types import spark_column
 from txntable.catalog.metastore_text import table_in_text
-from txntable.catalog.table import FoundTable, WantedTable, engine_root
+from txntable.catalog.table import FoundTable, WantedTable, engine_root, plain_location
 from txntable.errors import InvalidConfigError, InvalidRequestError
 from txntable.jobs.session import spark_session
 from txntable.storage.object_store import StoreSpec
@@ -108,16 +108,14 @@ class HiveCatalog(Catalog):
         )
 
     def update(self, wanted: WantedTable, found: FoundTable) -> Written:
-        """Alter a table; one that is no external Delta table is dropped, and made again."""
-        name = self._full(wanted.name)
-        if not found.is_delta:
-            done = self.drop(found)
-            return self.create(wanted) if done is Written.DONE else done
-        # The marks last: until they are there, the table is the old topic's, and the next run goes on.
-        moved = self._written(f"ALTER TABLE {name} SET LOCATION {_text(wanted.location)}")
-        if moved is Written.OVERTAKEN:
-            return moved
-        return self._written(f"ALTER TABLE {name} SET TBLPROPERTIES ({_properties(wanted.marks.properties())})")
+        """Give a table new marks; where it is something else, or elsewhere, it is dropped and made again."""
+        # By location and marks together it is known whose a table is, and two statements are never one: killed in
+        # between, there is no table, which the next run makes.
+        if found.is_delta and plain_location(found.location) == plain_location(wanted.location):
+            marks = _properties(wanted.marks.properties())
+            return self._written(f"ALTER TABLE {self._full(wanted.name)} SET TBLPROPERTIES ({marks})")
+        self.drop(found)
+        return self.create(wanted)
 
     def drop(self, found: FoundTable) -> Written:
         """Drop a table; it is external, so its files stay."""

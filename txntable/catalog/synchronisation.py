@@ -121,8 +121,9 @@ def _done(catalog: Catalog, change: Change, owner: Owner) -> Outcome:
 
 
 def _left(change: Change, now: FoundTable | None) -> Change:
-    reason = "somebody else dropped it" if now is None else "somebody else changed it meanwhile; the next run decides"
-    return replace(change, action=Action.KEEP if now is None else Action.WAIT, reason=reason)
+    if now is None:
+        return replace(change, reason="somebody else dropped it")
+    return replace(change, action=Action.WAIT, reason="somebody else changed it meanwhile; the next run decides")
 
 
 def _written(catalog: Catalog, change: Change) -> Written:
