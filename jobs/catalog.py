@@ -19,8 +19,8 @@ import typer
 
 from txntable.catalog.catalog import Catalog
 from txntable.catalog.glue_catalog import GlueCatalog, s3_root
-from txntable.catalog.synchronisation import Outcome, synchronise
-from txntable.catalog.table import check_prefix
+from txntable.catalog.synchronisation import Outcome, SyncOptions, synchronise
+from txntable.catalog.table import TRANSACTIONS, check_prefix
 from txntable.catalog.unity_catalog import UnityCatalog
 from txntable.catalog.unity_server import UnityServer
 from txntable.cli.connection import Connection, on_warehouse
@@ -55,6 +55,10 @@ def sync(  # noqa: PLR0913  the options of the command
         str | None, typer.Option("--database", metavar="NAME", help="That has the tables; of Unity: CATALOG.SCHEMA.")
     ] = None,
     prefix: Annotated[str, typer.Option("--prefix", help="Of the tables' names.")] = "",
+    transactions: Annotated[
+        bool,
+        typer.Option("--transactions", help=f"Register the transaction log, too, as {TRANSACTIONS}, for snapshots."),
+    ] = False,
     endpoint: Annotated[
         str | None,
         typer.Option(
@@ -74,11 +78,11 @@ def sync(  # noqa: PLR0913  the options of the command
         raise typer.BadParameter("say one of them", param_hint=" / ".join(kind.value for kind in Kind))
     if not database:
         raise typer.BadParameter("say which one", param_hint="--database")
-    check_prefix(prefix)
+    options = SyncOptions(check_prefix(prefix), transactions=transactions, execute=not dry_run)
     warehouse = connection.open()
     with ExitStack() as sessions, progressing("catalog sync") as progress:
         catalog = _opened(kinds[0], warehouse, database, endpoint, sessions)
-        outcomes = synchronise(warehouse, catalog, prefix, execute=not dry_run, progress=progress)
+        outcomes = synchronise(warehouse, catalog, options, progress)
     _answer(connection, outcomes, dry_run=dry_run)
 
 

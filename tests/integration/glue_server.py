@@ -14,8 +14,8 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3  # noqa: TID251  databases and other people's tables are made past our client
+from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
-from moto.glue.exceptions import JsonRESTError
 from moto.glue.responses import GlueResponse
 
 from txntable.testing.moto_server import LockedMotoServer
@@ -76,7 +76,7 @@ class GlueServer:
         """Answer one page."""
         self._come_in("GetTables")
         asked = response.parameters
-        tables = response.glue_backend.get_tables(asked.get("DatabaseName"), asked.get("Expression"))
+        tables = response.glue_backend.get_tables(asked["DatabaseName"], asked.get("Expression"))
         first = int(asked.get("NextToken") or 0)
         answer: dict[str, Any] = {"TableList": [each.as_dict() for each in tables[first : first + MOST_ON_A_PAGE]]}
         if first + MOST_ON_A_PAGE < len(tables):

@@ -17,7 +17,7 @@ from tests.doubles.manual_environment import ManualEnvironment
 from tests.integration.glue_server import MOST_ON_A_PAGE, GlueServer, document, glue_server
 from txntable.catalog.glue_catalog import GlueCatalog
 from txntable.catalog.plan import Action
-from txntable.catalog.synchronisation import Outcome, synchronise
+from txntable.catalog.synchronisation import Outcome, SyncOptions, synchronise
 from txntable.errors import InvalidConfigError, InvalidRequestError, StorePermissionError, StoreUnavailableError
 from txntable.jobs.catalog import application
 from txntable.storage.glue_tables import GlueTables
@@ -74,7 +74,7 @@ def tables_of(glue: GlueServer, warehouse: Warehouse, database: str = "lake") ->
 
 def sync(glue: GlueServer, warehouse: Warehouse) -> list[Outcome]:
     catalog = GlueCatalog(tables_of(glue, warehouse))
-    return synchronise(warehouse, catalog, "", execute=True, progress=lambda words: None)
+    return synchronise(warehouse, catalog, SyncOptions())
 
 
 def shown(glue: GlueServer, name: str = "flights_2013") -> dict[str, Any]:

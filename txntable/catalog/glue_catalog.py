@@ -18,7 +18,6 @@ from txntable.catalog.catalog import Catalog
 from txntable.catalog.column_types import hive_column
 from txntable.catalog.table import Columns, FoundTable, WantedTable, marks_in
 from txntable.errors import InvalidRequestError
-from txntable.format.schema import PUBLIC_PARTITION_COLUMNS
 from txntable.storage.glue_tables import Document, GlueTables
 from txntable.storage.written import Written
 
@@ -112,7 +111,7 @@ def table_input(wanted: WantedTable, before: Mapping[str, Any]) -> Document:
     storage = before.get("StorageDescriptor", {})
     serde = storage.get("SerdeInfo", {})
     known = {column["Name"].lower(): column for column in _columns_in(before)}
-    split = len(wanted.columns) - len(PUBLIC_PARTITION_COLUMNS)
+    split = len(wanted.columns) - wanted.partition_columns
     columns = [_column(column, known) for column in wanted.columns]
     return {
         **{name: before[name] for name in _KEPT if name in before},

@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 
 from txntable.catalog.catalog import Catalog
 from txntable.catalog.plan import Action, Change, decide, plan
-from txntable.catalog.table import FoundTable, Owner, WantedTable, wanted_table
+from txntable.catalog.table import FoundTable, Owner, WantedTable, wanted_table, wanted_transactions
 from txntable.errors import TxnTableError
+from txntable.log.keyed_table import keyed_schema
 from txntable.storage.written import Written
+from txntable.transactions.transaction_rows import TRANSACTION_LOG_COLUMNS
 from txntable.warehouse.warehouse import Warehouse
 
 ATTEMPTS = 5
@@ -50,7 +52,28 @@ class Outcome:
         return self.failure is None and self.change.action is not Action.REFUSE
 
 
-def synchronise(warehouse: Warehouse, catalog: Catalog, prefix: str, *, execute: bool, progress: Tell) -> list[Outcome]:
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """What is registered, and whether.
+
+    Attributes
+    ----------
+    prefix : str
+        Of the tables' names.
+    transactions : bool
+        Whether the transaction log is, too.
+    execute : bool
+        ``False``: only say what would be done.
+    """
+
+    prefix: str = ""
+    transactions: bool = False
+    execute: bool = True
+
+
+def synchronise(
+    warehouse: Warehouse, catalog: Catalog, options: SyncOptions, progress: Tell = lambda words: None
+) -> list[Outcome]:
     """Register the topics of a warehouse in a catalog.
 
     Parameters
@@ -59,10 +82,8 @@ def synchronise(warehouse: Warehouse, catalog: Catalog, prefix: str, *, execute:
         A reader's permissions are enough.
     catalog : Catalog
         One database of it.
-    prefix : str
-        Of the tables' names.
-    execute : bool
-        ``False``: only say what would be done.
+    options : SyncOptions
+        What is registered.
     progress : callable
         Is told how far it is.
 
@@ -78,13 +99,16 @@ def synchronise(warehouse: Warehouse, catalog: Catalog, prefix: str, *, execute:
     StorePermissionError, StoreUnavailableError
         The catalog cannot be listed.
     """
-    owner = Owner(warehouse.identity.warehouse_id, catalog.root(warehouse.url), prefix)
+    owner = Owner(warehouse.identity.warehouse_id, catalog.root(warehouse.url), options.prefix)
     found = catalog.tables()
     progress(f"{len(found):,} tables in the catalog; reading the topics")
-    changes = plan(wanted_tables(warehouse, catalog, owner), found, owner)
+    wanted = [*wanted_tables(warehouse, catalog, owner)]
+    if options.transactions:
+        wanted.append(wanted_transactions(owner, keyed_schema(TRANSACTION_LOG_COLUMNS), catalog.spell))
+    changes = plan(wanted, found, owner)
     outcomes = []
     for done, change in enumerate(changes, 1):
-        outcomes.append(_carried_out(catalog, change, owner) if execute else Outcome(change))
+        outcomes.append(_carried_out(catalog, change, owner) if options.execute else Outcome(change))
         progress(f"{done:,} of {len(changes):,} tables")
     return outcomes
 

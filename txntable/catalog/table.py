@@ -16,8 +16,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from txntable.errors import InvalidRequestError
-from txntable.format.layout import public_root
-from txntable.format.schema import public_schema
+from txntable.format.layout import TRANSACTION_LOG_ROOT, public_root
+from txntable.format.schema import PUBLIC_PARTITION_COLUMNS, public_schema
 from txntable.format.topic import TopicSettings
 
 LONGEST_NAME = 255
@@ -26,6 +26,8 @@ WAREHOUSE_MARK = "txntable.warehouse_id"
 PREFIX_MARK = "txntable.prefix"
 TOPIC_MARK = "txntable.topic"
 TOPIC_ID_MARK = "txntable.topic_id"
+TRANSACTIONS = "txntable_transactions"
+"""The table of the transaction log T, which tells the position of a snapshot (PROTOCOL.md §10)."""
 
 _PREFIX = re.compile(r"[a-z0-9_]*")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_]")
@@ -53,8 +55,8 @@ class Owner:
     prefix: str = ""
 
     def location(self, topic: str) -> str:
-        """Return where a topic's public table lies."""
-        return f"{self.root}/{public_root(topic)}"
+        """Return where a topic's public table lies, or T, which is marked by its own path: no topic is called so."""
+        return f"{self.root}/{topic if topic == TRANSACTION_LOG_ROOT else public_root(topic)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class WantedTable:
         Of the public table, with its partition columns at the end.
     columns : Columns
         The same in the catalog's words.
+    partition_columns : int
+        How many of them, at the end, are partition columns.
     is_published : bool
         Whether there is a public table yet: without one, engines would find nothing to read.
     """
@@ -117,6 +121,7 @@ class WantedTable:
     marks: Marks
     schema: pa.Schema
     columns: Columns
+    partition_columns: int
     is_published: bool = True
 
 
@@ -184,9 +189,26 @@ def wanted_table(
     """
     schema = public_schema(topic)
     marks = Marks(owner.warehouse_id, owner.prefix, topic.name, topic.topic_id)
-    columns = tuple(map(spell, schema))
+    columns, partitioning = tuple(map(spell, schema)), len(PUBLIC_PARTITION_COLUMNS)
     name = table_name(topic.name, owner.prefix)
-    return WantedTable(name, owner.location(topic.name), marks, schema, columns, is_published)
+    return WantedTable(name, owner.location(topic.name), marks, schema, columns, partitioning, is_published)
+
+
+def wanted_transactions(owner: Owner, schema: pa.Schema, spell: Callable[[pa.Field], tuple[str, str]]) -> WantedTable:
+    """Return the transaction log as the catalog should have it.
+
+    Parameters
+    ----------
+    owner : Owner
+        The warehouse.
+    schema : pyarrow.Schema
+        Of T: a data column, then partition columns.
+    spell : callable
+        See :func:`wanted_table`.
+    """
+    marks = Marks(owner.warehouse_id, owner.prefix, TRANSACTION_LOG_ROOT, "")
+    name, columns = f"{owner.prefix}{TRANSACTIONS}", tuple(map(spell, schema))
+    return WantedTable(name, owner.location(TRANSACTION_LOG_ROOT), marks, schema, columns, len(schema) - 1)
 
 
 def is_of(table: FoundTable, owner: Owner) -> bool:

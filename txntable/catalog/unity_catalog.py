@@ -17,10 +17,8 @@ from txntable.catalog.column_types import spark_column
 from txntable.catalog.table import FoundTable, WantedTable, engine_root, marks_in
 from txntable.catalog.unity_server import Document, UnityServer
 from txntable.format.delta_types import to_delta_field
-from txntable.format.schema import PUBLIC_PARTITION_COLUMNS
 from txntable.storage.written import Written
 
-_PARTITIONING = {column.name: index for index, column in enumerate(PUBLIC_PARTITION_COLUMNS)}
 _NAMES = {
     "tinyint": "BYTE",
     "smallint": "SHORT",
@@ -85,15 +83,19 @@ def table_document(wanted: WantedTable, before: Mapping[str, Any]) -> Document:
     before : Mapping
         The document that was there; empty: none.
     """
+    first = len(wanted.columns) - wanted.partition_columns
+    columns = [
+        _column(position, field, text)
+        for position, (field, (_, text)) in enumerate(zip(wanted.schema, wanted.columns, strict=True))
+    ]
+    for index, column in enumerate(columns[first:]):
+        column["partition_index"] = index
     made: Document = {
         "name": wanted.name,
         "table_type": "EXTERNAL",
         "data_source_format": "DELTA",
         "storage_location": wanted.location,
-        "columns": [
-            _column(position, field, text)
-            for position, (field, (_, text)) in enumerate(zip(wanted.schema, wanted.columns, strict=True))
-        ],
+        "columns": columns,
         "properties": {**(before.get("properties") or {}), **wanted.marks.properties()},
     }
     if before.get("comment"):
@@ -129,6 +131,4 @@ def _column(position: int, field: pa.Field, text: str) -> Document:
     }
     if pa.types.is_decimal(field.type):
         made |= {"type_precision": field.type.precision, "type_scale": field.type.scale}
-    if field.name in _PARTITIONING:
-        made["partition_index"] = _PARTITIONING[field.name]
     return made

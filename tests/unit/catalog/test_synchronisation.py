@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.doubles.memory_catalog import MemoryCatalog
 from tests.simulation.site import TWO_COLUMNS
 from tests.unit.catalog.wanting import by_hand
 from txntable.catalog.plan import Action
-from txntable.catalog.synchronisation import ATTEMPTS, Outcome, synchronise
+from txntable.catalog.synchronisation import ATTEMPTS, Outcome, SyncOptions, synchronise
 from txntable.catalog.table import FoundTable
 from txntable.errors import StorePermissionError
+from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -26,7 +28,7 @@ def warehouse(tmp_path) -> Warehouse:
 
 
 def sync(warehouse: Warehouse, catalog: MemoryCatalog, prefix: str = "", *, execute: bool = True) -> list[Outcome]:
-    return synchronise(warehouse, catalog, prefix, execute=execute, progress=lambda words: None)
+    return synchronise(warehouse, catalog, SyncOptions(prefix, execute=execute))
 
 
 def actions(outcomes: list[Outcome]) -> dict[str, Action]:
@@ -190,3 +192,18 @@ def test_topic_that_another_run_registers_meanwhile_is_not_dropped(warehouse: Wa
 
     assert actions(outcomes) == dict.fromkeys(("credits", "debits", "refunds"), Action.KEEP)
     assert catalog.has.keys() == {"credits", "debits", "refunds"}
+
+
+def test_transaction_log_is_a_table_while_it_is_asked_for(warehouse: Warehouse) -> None:
+    catalog = MemoryCatalog()
+
+    synchronise(warehouse, catalog, SyncOptions("p_", transactions=True))
+    table = catalog.has["p_txntable_transactions"]
+    again = synchronise(warehouse, catalog, SyncOptions("p_", transactions=True))
+    without = sync(warehouse, catalog, "p_")
+
+    log = DeltaTable(f"{warehouse.url}/{TRANSACTION_LOG_ROOT}")
+    assert (table.location or "").endswith("/wh/system/transaction_log")
+    assert [name for name, _ in table.columns or ()] == [field.name for field in log.schema().fields]
+    assert actions(again)["p_txntable_transactions"] is Action.KEEP
+    assert actions(without)["p_txntable_transactions"] is Action.DROP
