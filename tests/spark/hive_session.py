@@ -25,6 +25,7 @@ from txntable.warehouse.warehouse import Warehouse
 
 POSITION = """
     SELECT coalesce(min(_decision) FILTER (WHERE _state IN ('PREPARE_COMMIT', 'PREPARE_ABORT')) - 1, max(_position))
+      AS position
     FROM lake.{table}
 """
 
@@ -90,7 +91,7 @@ def main() -> None:
     seen["sum"] = stage.first("SELECT sum(amount) FROM lake.debits")
 
     # Fresh by themselves: what a query reads is in the Delta log, and the view's number in T's.
-    stage.spark.sql(f"CREATE VIEW lake.txntable_snapshot (position) AS {POSITION.format(table=TRANSACTIONS)}")
+    stage.spark.sql(f"CREATE VIEW lake.txntable_snapshot AS {POSITION.format(table=TRANSACTIONS)}")
     stage.send(5)
     position = stage.first("SELECT position FROM lake.txntable_snapshot")
     seen["at_position"] = [
