@@ -44,6 +44,7 @@ _REFUSED = frozenset(
 )
 _MOVED = frozenset({"AlreadyExistsException", "ConcurrentModificationException", "VersionMismatchException"})
 _ABSENT = "EntityNotFoundException"
+_FORBIDDEN_STATUS = 403
 _FAILING_STATUS = 500
 
 
@@ -177,7 +178,7 @@ def _failure(error: ClientError | HTTPClientError, action: str) -> TxnTableError
     if not isinstance(error, ClientError) or _passes(error):
         return StoreUnavailableError("glue did not answer, or is busy; run this again", action=action, reason=reason)
     code = error.response["Error"]["Code"]
-    if code in _REFUSED:
+    if code in _REFUSED or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == _FORBIDDEN_STATUS:
         return StorePermissionError(
             "glue refused the request for these credentials; the role needs this action, and where lake formation "
             "manages the database, its grant",
