@@ -33,6 +33,12 @@ FLIGHTS = pa.schema(
         pa.field("stops", pa.list_(pa.field("element", pa.string()))),
     ]
 )
+PARTITION_KEYS = [
+    {"Name": "_partition", "Type": "int"},
+    {"Name": "_base_offset", "Type": "bigint"},
+    {"Name": "_last_offset", "Type": "bigint"},
+    {"Name": "_commit", "Type": "bigint"},
+]
 Call = Callable[..., Result]
 
 
@@ -99,12 +105,7 @@ def test_table_is_as_athena_spark_and_glue_know_a_delta_table(glue: GlueServer, 
             "txntable.topic": "flights.2013",
             "txntable.topic_id": settings.topic_id,
         },
-        "PartitionKeys": [
-            {"Name": "_partition", "Type": "int"},
-            {"Name": "_base_offset", "Type": "bigint"},
-            {"Name": "_last_offset", "Type": "bigint"},
-            {"Name": "_commit", "Type": "bigint"},
-        ],
+        "PartitionKeys": PARTITION_KEYS,
         "StorageDescriptor": {
             "Columns": [
                 {"Name": "carrier", "Type": "string"},

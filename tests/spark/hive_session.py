@@ -76,20 +76,7 @@ class Stage:
         return self.spark.sql(query).first()[0]
 
 
-def main() -> None:
-    stage = Stage(Path(sys.argv[1]))
-    admin, seen = stage.warehouse.admin(), dict[str, Any]()
-    for topic in ("debits", "credits", "taken", "lost"):
-        admin.create_topic(topic, schema=TWO_COLUMNS)
-    stage.spark.sql("CREATE TABLE lake.taken (n INT) USING parquet")
-    stage.send(7)
-
-    seen["dry"] = stage.sync("--dry-run", "--transactions")
-    seen["first"] = stage.sync("--transactions")
-    seen["again"] = stage.sync("--transactions")
-    seen["taken"] = stage.spark.sql("SELECT * FROM lake.taken").columns
-    seen["sum"] = stage.first("SELECT sum(amount) FROM lake.debits")
-
+def _ask_what_is_new(stage: Stage, seen: dict[str, Any]) -> None:
     # Fresh by themselves: what a query reads is in the Delta log, and the view's number in T's.
     stage.spark.sql(f"CREATE VIEW lake.txntable_snapshot AS {POSITION.format(table=TRANSACTIONS)}")
     stage.send(5)
@@ -98,9 +85,12 @@ def main() -> None:
         stage.first(f"SELECT sum(amount) FROM lake.{topic} WHERE _commit <= {position}")
         for topic in ("debits", "credits")
     ]
-    admin.add_columns("debits", [pa.field("fee", pa.int64())])
+    stage.warehouse.admin().add_columns("debits", [pa.field("fee", pa.int64())])
     seen["column"] = "fee" in stage.spark.sql("SELECT * FROM lake.debits").columns
 
+
+def _follow_deletions(stage: Stage, seen: dict[str, Any]) -> None:
+    admin = stage.warehouse.admin()
     admin.delete_topic("debits")
     admin.delete_topic("credits")
     admin.create_topic("credits", schema=TWO_COLUMNS)
@@ -116,6 +106,23 @@ def main() -> None:
         .invoke(application, ["sync", "--hive", "--warehouse", stage.warehouse.url, "--database", "none"])
         .stderr.split(" ")[1]
     )
+
+
+def main() -> None:
+    stage = Stage(Path(sys.argv[1]))
+    admin, seen = stage.warehouse.admin(), dict[str, Any]()
+    for topic in ("debits", "credits", "taken", "lost"):
+        admin.create_topic(topic, schema=TWO_COLUMNS)
+    stage.spark.sql("CREATE TABLE lake.taken (n INT) USING parquet")
+    stage.send(7)
+
+    seen["dry"] = stage.sync("--dry-run", "--transactions")
+    seen["first"] = stage.sync("--transactions")
+    seen["again"] = stage.sync("--transactions")
+    seen["taken"] = stage.spark.sql("SELECT * FROM lake.taken").columns
+    seen["sum"] = stage.first("SELECT sum(amount) FROM lake.debits")
+    _ask_what_is_new(stage, seen)
+    _follow_deletions(stage, seen)
     sys.stdout.write(f"\n{json.dumps(seen)}\n")
     stage.spark.stop()
 
