@@ -21,7 +21,10 @@ FOREIGN = {
 }
 # Before a command, in loops and conditions.
 _BEFORE = {"while", "do", "if", "then"}
-PROGRAMS = {"txntable.jobs.pipeline", "txntable.jobs.compact", "txntable.jobs.vacuum", "txntable.jobs.coordinator"}
+PROGRAMS = {
+    *("txntable.jobs.pipeline", "txntable.jobs.compact", "txntable.jobs.vacuum", "txntable.jobs.coordinator"),
+    "txntable.jobs.catalog",
+}
 # What the command line says of arguments that it does not take; no name of Typer's is public.
 WRONG_USAGE: Any = typer.BadParameter.__base__
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*")

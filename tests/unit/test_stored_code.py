@@ -26,6 +26,7 @@ ALLOWED = {
     # What needs Spark, when a DataFrame is written.
     ("txntable/spark/writing/transactional_write.py", "import_module"),
     ("jobs/compact.py", "import_module"),
+    ("jobs/catalog.py", "import_module"),
     # So is moto, an extra of tests.
     ("txntable/testing/pytest_plugin.py", "import_module"),
     # Of ours, once signals are handled: importing takes most of a short command's time.
