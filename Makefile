@@ -10,6 +10,12 @@ FIRST   ?= 100000
 SECONDS ?= 120
 RESULTS := tests/correctness/results
 
+# What `make schedulers` and `make terraform` run beside this project, each in an environment of its own below build/.
+AIRFLOW_PACKAGES   := apache-airflow==3.3.2
+DAGSTER_PACKAGES   := dagster==1.13.29
+DBT_PACKAGES       := dbt-core==1.11.16 dbt-spark[session]==1.11.0 --editable .[spark]
+TERRAFORM_PACKAGES := tfparse==0.6.22
+
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -26,7 +32,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos page correctness format lock java clean
+.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos page schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +41,7 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 	$(BIN)/txntable demo
 
 test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark and not schedulers and not terraform"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
 	$(BIN)/pytest -m spark
@@ -74,6 +80,12 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 
 page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
 	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page
+
+schedulers: java $(VENV)/.jars build/schedulers/airflow/.ready build/schedulers/dagster/.ready build/schedulers/dbt/.ready ## Run the schedules of the documentation in a real Airflow, Dagster and dbt, and kill them
+	$(BIN)/pytest -m schedulers tests/schedulers
+
+terraform: $(READY) build/terraform/.ready ## Compare the Terraform module with the CloudFormation template (formatting needs tofu or terraform; TOFU names one)
+	$(BIN)/pytest -m terraform tests/terraform
 
 correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its tables anew
 	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS) --results $(RESULTS)/simulation.json
@@ -114,6 +126,17 @@ $(READY) $(SPARK41_READY): pyproject.toml
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $(filter %.lock,$^)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(@D)/bin/python -m pip --disable-pip-version-check check
+	@touch $@
+
+# Others' programs need libraries that are at odds with each other's and with the lock.
+build/schedulers/airflow/.ready: PACKAGES = $(AIRFLOW_PACKAGES)
+build/schedulers/dagster/.ready: PACKAGES = $(DAGSTER_PACKAGES)
+build/schedulers/dbt/.ready: PACKAGES = $(DBT_PACKAGES)
+build/terraform/.ready: PACKAGES = $(TERRAFORM_PACKAGES)
+build/schedulers/%/.ready build/%/.ready: Makefile pyproject.toml
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@echo "installing $(PACKAGES) into $(@D)"
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
 
 # What looks for barriers in a page; used by `make page` alone.

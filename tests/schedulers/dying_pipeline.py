@@ -1,4 +1,4 @@
-"""A nightly pipeline whose process dies by SIGKILL: at the places that a file names, one for each run that transforms.
+"""A nightly pipeline whose process dies by SIGKILL: at the places that a file names, one for each run that gets there.
 
 A copy of it stands beside the pipeline's settings, and the command finds it there.  Beside it, too: ``deaths``, a line
 for each run; ``scheduler.pid``, the process group of who started the command; ``died``, what has come of it.
@@ -25,14 +25,22 @@ AFTER_THE_DECISION = "after the decision"
 
 def delays(flights: DataFrame) -> DataFrame:
     """Return the mean delay of each carrier; perhaps die, now or when the transaction is committed."""
-    deaths = (HERE / "deaths").read_text().splitlines()
-    died = (HERE / "died").read_text().splitlines()
-    death = deaths[len(died)] if len(died) < len(deaths) else None
-    if death == IN_THE_FUNCTION:
-        _die(death)
+    if _next_death() == IN_THE_FUNCTION:
+        _die(IN_THE_FUNCTION)
+    arm()
+    return flights.groupBy("carrier").agg(F.avg("delay").alias("delay"))
+
+
+def arm() -> None:
+    """Have this process die when it commits, if a death is left."""
+    death = _next_death()
     if death is not None:
         Producer.commit_transaction = _dying(Producer.commit_transaction, death)  # type: ignore[method-assign]
-    return flights.groupBy("carrier").agg(F.avg("delay").alias("delay"))
+
+
+def _next_death() -> str | None:
+    deaths, died = ((HERE / name).read_text().splitlines() for name in ("deaths", "died"))
+    return deaths[len(died)] if len(died) < len(deaths) else None
 
 
 def _dying(commit: Callable[..., None], death: str) -> Callable[..., None]:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.schedulers.dying_pipeline import AFTER_THE_DECISION, BEFORE_THE_DECISION, IN_THE_FUNCTION
 from tests.schedulers.lake import DAY, DELAYS, OTHER_DAY, Lake, program
+from txntable.spark.pipelines.pipeline_config import PipelineConfig
 
 
 class Airflow:
@@ -50,7 +51,8 @@ def test_day_is_written_once_when_its_task_is_killed_in_each_try_and_once_with_a
     assert lake.died == [BEFORE_THE_DECISION, IN_THE_FUNCTION, AFTER_THE_DECISION], again.stdout
     assert "this batch id has committed before, nothing was done" in again.stdout
     assert lake.delays() == sorted(DELAYS.items())
-    producer = lake.warehouse.producer("pipeline-delays")
+    config = PipelineConfig("delays", sources=("flights",), targets=("delays",))
+    producer = lake.warehouse.producer(config.transactional_id)
     assert [producer.is_committed(day) for day in (DAY, OTHER_DAY)] == [True, False]
 
 
@@ -58,4 +60,5 @@ def test_upkeep_runs_its_three_commands(airflow: Airflow) -> None:
     done = airflow("dags", "test", "lake_upkeep", DAY)
 
     assert done.returncode == 0, done.stdout
-    assert [f"end task task_id={task}" in done.stdout for task in ("end_transactions", "compact", "vacuum")] == [True] * 3
+    for task in ("end_transactions", "compact", "vacuum"):
+        assert f"end task task_id={task}" in done.stdout

@@ -1,4 +1,4 @@
-"""The page's asset and job in a real Dagster: a step that is killed again and again, and its run with it, writes once."""
+"""The page's asset and job in a real Dagster: a step killed again and again, and its run with it, writes once."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ _STAND_INS = (
 )
 _EVALUATE = """
 import json, sys, tfparse
-json.dump(tfparse.load_from_path(".", stop_on_hcl_error=True, vars_paths=["given.tfvars"]), sys.stdout)
+json.dump(tfparse.load_from_path(".", stop_on_hcl_error=True, vars_paths=["terraform.tfvars"]), sys.stdout)
 """
 
 
@@ -56,15 +56,45 @@ def stood_in(text: str) -> str:
     return text
 
 
+def without_resources(folder: Path, names: Iterable[str], variables: Mapping[str, object]) -> None:
+    """Write the module into a folder, with what it decides in place of what it makes.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to.
+    names : iterable of str
+        The locals that become outputs.
+    variables : Mapping of str to object
+        Beside :data:`GIVEN`.
+    """
+    _write(folder, variables)
+    (folder / "versions.tf").unlink()
+    for path in folder.glob("*.tf"):
+        path.write_text(re.sub(r"^(resource|output) .*?^}$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL))
+    shown = "".join(f'output "{name}" {{\n  value = local.{name}\n}}\n' for name in names)
+    (folder / "outputs.tf").write_text(shown)
+
+
+def _write(folder: Path, variables: Mapping[str, object]) -> None:
+    for path in MODULE.rglob("*"):
+        if path.is_file():
+            copy = folder / path.relative_to(MODULE)
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_text(stood_in(path.read_text()) if path.suffix == ".tf" else path.read_text())
+    given = "".join(f"{name} = {json.dumps(value)}\n" for name, value in (GIVEN | variables).items())
+    (folder / "terraform.tfvars").write_text(given)
+
+
 def resources(kind: str, **variables: object) -> Mapping[str, Any]:
     """Return the resources of a kind by their address, with these variables beside :data:`GIVEN`."""
-    found = _evaluated(json.dumps(GIVEN | variables))
+    found = _evaluated(json.dumps(variables))
     return {one["__tfmeta"]["path"].removeprefix(f"{kind}."): _plain(one) for one in found.get(kind, [])}
 
 
 def kinds(**variables: object) -> Mapping[str, int]:
     """Return how many resources of each kind there are."""
-    found = _evaluated(json.dumps(GIVEN | variables))
+    found = _evaluated(json.dumps(variables))
     return {kind: len(those) for kind, those in found.items() if kind.startswith("aws_")}
 
 
@@ -73,13 +103,7 @@ def _evaluated(variables: str) -> dict[str, Any]:
     assert PYTHON.exists(), f"{PYTHON.relative_to(ROOT)} is not there: run make terraform"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for path in MODULE.rglob("*"):
-            if path.is_file():
-                copy = folder / path.relative_to(MODULE)
-                copy.parent.mkdir(exist_ok=True)
-                copy.write_text(stood_in(path.read_text()) if path.suffix == ".tf" else path.read_text())
-        given = json.loads(variables)
-        (folder / "given.tfvars").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items()))
+        _write(folder, json.loads(variables))
         done = subprocess.run([PYTHON, "-c", _EVALUATE], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

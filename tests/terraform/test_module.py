@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.terraform.module import MODULE, kinds, resources
+from tests.terraform.module import MODULE, kinds, resources, without_resources
 from tests.unit.infra.test_template import EVERY, KEY, TEMPLATE, properties, run_of
 from txntable.infra.policies import Role, WarehousePlace, Writes, bucket_policy, role_policy
 
@@ -34,7 +35,34 @@ IN_CLOUDFORMATION = {
     "comparison_operator": "ComparisonOperator",
     "treat_missing_data": "TreatMissingData",
 }
+ROLES = ("Reader", "Consumer", "Producer", "Admin", "PipelineJob", "MaintenanceJob", "Scheduler")
 JOBS = {"coordinator": "Coordinator", "compaction": "Compaction", "vacuum": "Vacuum", "pipeline": "Pipeline"}
+
+
+needs_the_program = pytest.mark.skipif(
+    TOFU is None, reason="neither tofu nor terraform is on the PATH, and TOFU names none"
+)
+
+
+def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the program itself."""
+    return subprocess.run([str(TOFU), *words], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def applied(folder: Path, **variables: str) -> dict[str, Any]:
+    """Return what the module decides, by the program itself: a module without resources needs no provider."""
+    without_resources(folder, ("documents", "inputs", "alarms"), variables)
+    for words in (["init"], ["apply", "-auto-approve"]):
+        done = run([*words, "-input=false", "-no-color"], folder)
+        assert done.returncode == 0, done.stderr
+    return {name: one["value"] for name, one in json.loads(run(["output", "-json"], folder).stdout).items()}
+
+
+def submitted(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a run whose settings of Spark are in one order."""
+    submit = job["JobDriver"]["SparkSubmit"]
+    submit["SparkSubmitParameters"] = sorted(submit["SparkSubmitParameters"].split())
+    return job
 
 
 def policy_of(role: dict[str, Any], inner: str = "policy") -> Any:
@@ -42,11 +70,41 @@ def policy_of(role: dict[str, Any], inner: str = "policy") -> Any:
     return json.loads(role[inner])
 
 
-@pytest.mark.skipif(TOFU is None, reason="neither tofu nor terraform is on the PATH, and TOFU names none")
+@needs_the_program
 def test_module_is_formatted_as_the_program_formats_it() -> None:
-    done = subprocess.run([str(TOFU), "fmt", "-check", "-diff", "-recursive", MODULE], capture_output=True, text=True)
+    done = run(["fmt", "-check", "-diff", "-recursive"], MODULE)
 
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@needs_the_program
+def test_the_program_evaluates_the_documents_to_what_the_code_says(tmp_path: Path) -> None:
+    found = applied(tmp_path, kms_key_arn=KEY, writes="none")
+
+    place = WarehousePlace("bucket", "lake/one", kms_key=KEY)
+    documents = {role.value: role_policy(role, place) for role in Role}
+    documents["bucket"] = bucket_policy(place, Writes.NONE)
+    assert {name: json.loads(text) for name, text in found["documents"].items()} == documents
+    assert {name: submitted(json.loads(text)) for name, text in found["inputs"].items()} == {
+        job: submitted(run_of(JOBS[job])) for job in JOBS
+    }
+    assert found["alarms"].keys() == ALARMS.keys() - {"group-lag"}
+
+
+@needs_the_program
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"writes": "some"},
+        {"prefix": "logs/lake"},
+        {"prefix": "a*"},
+        {"bucket_name": "B"},
+        {"pipeline_config": "s3://b/x"},
+    ],
+)
+def test_the_program_refuses_what_cloudformation_refuses(tmp_path: Path, wrong: dict[str, str]) -> None:
+    with pytest.raises(AssertionError, match="Invalid value for variable"):
+        applied(tmp_path, **wrong)
 
 
 @pytest.mark.parametrize("role", Role)
@@ -64,7 +122,7 @@ def test_policy_of_the_bucket_is_that_of_the_code(writes: Writes) -> None:
     assert policy_of(policy) == bucket_policy(WarehousePlace("bucket", "lake/one"), writes)
 
 
-@pytest.mark.parametrize("role", ["Reader", "Consumer", "Producer", "Admin", "PipelineJob", "MaintenanceJob", "Scheduler"])
+@pytest.mark.parametrize("role", ROLES)
 def test_role_is_assumed_by_whom_the_template_says(role: str) -> None:
     job = role.removesuffix("Job").lower()
     address = {"Scheduler": "scheduler", job.title() + "Job": f'job["{job}"]'}.get(role, f'people["{job}"]')
@@ -74,7 +132,7 @@ def test_role_is_assumed_by_whom_the_template_says(role: str) -> None:
 
 
 def test_roles_have_the_policies_of_the_template() -> None:
-    attached = {address for address in resources("aws_iam_role_policy_attachment")}
+    attached = set(resources("aws_iam_role_policy_attachment"))
     expected = set()
     for name, resource in TEMPLATE["Resources"].items():
         for policy in resource["Properties"].get("ManagedPolicyArns", ()):
@@ -110,12 +168,7 @@ def test_schedule_starts_what_that_of_the_template_starts(job: str, writes: Writ
     found = resources("aws_scheduler_schedule", writes=writes.value)[f'job["{job}"]']
 
     target = found["target"]
-    run, run_expected = json.loads(target["input"]), run_of(JOBS[job])
-    # Its settings stand in another order.
-    for one in (run, run_expected):
-        submit = one["JobDriver"]["SparkSubmit"]
-        submit["SparkSubmitParameters"] = sorted(submit["SparkSubmitParameters"].split())
-    assert run == run_expected
+    assert submitted(json.loads(target["input"])) == submitted(run_of(JOBS[job]))
     assert '"<aws.scheduler.execution-id>"' in target["input"]
     assert found["description"] == expected["Description"]
     assert (found["schedule_expression"], found["state"]) == (EVERY[JOBS[job]], expected["State"])
@@ -204,7 +257,8 @@ def test_lifecycle_rules_are_those_of_the_template() -> None:
     leftovers, old, logs = (expected[name] for name in ("multipart-leftovers", "old-versions", "logs"))
     assert names == list(expected)
     assert {rule["status"] for rule in found.values()} == {"Enabled"}
-    assert {name: rule["filter"] for name, rule in found.items() if rule["filter"]} == {"logs": {"prefix": logs["Prefix"]}}
+    filters = {name: rule["filter"] for name, rule in found.items() if rule["filter"]}
+    assert filters == {"logs": {"prefix": logs["Prefix"]}}
     assert found["logs"]["expiration"] == {"days": logs["ExpirationInDays"]}
     assert found["old-versions"]["expiration"] == {"expired_object_delete_marker": old["ExpiredObjectDeleteMarker"]}
     days = old["NoncurrentVersionExpiration"]["NoncurrentDays"]
