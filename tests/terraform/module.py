@@ -82,7 +82,7 @@ def _write(folder: Path, variables: Mapping[str, object]) -> None:
             copy = folder / path.relative_to(MODULE)
             copy.parent.mkdir(exist_ok=True)
             copy.write_text(stood_in(path.read_text()) if path.suffix == ".tf" else path.read_text())
-    given = "".join(f"{name} = {json.dumps(value)}\n" for name, value in (GIVEN | variables).items())
+    given = "".join(f"{name} = {json.dumps(value)}\n" for name, value in {**GIVEN, **variables}.items())
     (folder / "terraform.tfvars").write_text(given)
 
 
