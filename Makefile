@@ -10,6 +10,12 @@ FIRST   ?= 100000
 SECONDS ?= 120
 RESULTS := tests/correctness/results
 
+# What `make schedulers` and `make terraform` run beside this project, each in an environment of its own below build/.
+AIRFLOW_PACKAGES   := apache-airflow==3.3.2
+DAGSTER_PACKAGES   := dagster==1.13.29
+DBT_PACKAGES       := dbt-core==1.11.16 dbt-spark[session]==1.11.0 --editable .[spark]
+TERRAFORM_PACKAGES := tfparse==0.6.22
+
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -26,12 +32,15 @@ LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD
 SPARK41_TESTS := -k "not dies and not killed" \
                  $(patsubst %,tests/spark/test_%.py,connect data_sink reader streaming views write_shapes writer)
 
+# What a build leaves out: it takes minutes and looks for what is rare, or needs programs that have a target of their own.
+HERE := not nightly and not schedulers and not terraform
+
 COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
            --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page correctness format lock java clean
+.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +49,10 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 	$(BIN)/txntable demo
 
 test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark and not nightly"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark and $(HERE)"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
-	$(BIN)/pytest -m "spark and not nightly"
+	$(BIN)/pytest -m "spark and $(HERE)"
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
 
 nightly: java $(READY) $(VENV)/.jars ## Run the tests that take minutes and look for what is rare, which `make test` leaves out
@@ -96,6 +105,12 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
 	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page
 
+schedulers: java $(VENV)/.jars build/schedulers/airflow/.ready build/schedulers/dagster/.ready build/schedulers/dbt/.ready ## Run the schedules of the documentation in a real Airflow, Dagster and dbt, and kill them
+	$(BIN)/pytest -m schedulers tests/schedulers
+
+terraform: $(READY) build/terraform/.ready ## Compare the Terraform module with the CloudFormation template (formatting needs tofu or terraform; TOFU names one)
+	$(BIN)/pytest -m terraform tests/terraform
+
 correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its tables anew
 	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS) --results $(RESULTS)/simulation.json
 	$(BIN)/python -m tests.exploration --results $(RESULTS)/exploration.json
@@ -142,6 +157,17 @@ $(READY) $(SPARK41_READY): pyproject.toml
 $(RELEASE)/.ready: requirements-release.lock
 	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $<
+	@touch $@
+
+# Others' programs need libraries that are at odds with each other's and with the lock.
+build/schedulers/airflow/.ready: PACKAGES = $(AIRFLOW_PACKAGES)
+build/schedulers/dagster/.ready: PACKAGES = $(DAGSTER_PACKAGES)
+build/schedulers/dbt/.ready: PACKAGES = $(DBT_PACKAGES)
+build/terraform/.ready: PACKAGES = $(TERRAFORM_PACKAGES)
+build/schedulers/%/.ready build/%/.ready: Makefile pyproject.toml
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@echo "installing $(PACKAGES) into $(@D)"
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
 
 # What looks for barriers in a page; used by `make page` alone.
