@@ -26,7 +26,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos page correctness format lock java clean
+.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos page engines correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 	$(BIN)/txntable demo
 
 test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark and not engines"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
 	$(BIN)/pytest -m spark
@@ -74,6 +74,10 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 
 page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
 	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page
+
+engines: java $(READY) $(VENV)/.jars ## Read committed data by Trino, Spark's Thrift server, ClickHouse, DuckDB, DataFusion and Delta Kernel, set up in build/engines (needs Maven, a JDK, and Java 24 for Trino)
+	$(BIN)/python -m tests.engines.setting_up
+	$(BIN)/pytest -m engines tests/engines
 
 correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its tables anew
 	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS) --results $(RESULTS)/simulation.json
