@@ -1,7 +1,7 @@
 """A session with one engine, in a process and an environment of its own: a statement a line in, rows as JSON out.
 
-``python -m tests.engines.client ENGINE CONFIGURATION``.  The engines' packages are in `build/engines` only, hence looked
-up by name.  It knows the columns whose type an engine does not tell, and nothing of what must be seen.
+``python -m tests.engines.client ENGINE CONFIGURATION``.  The engines' packages are in `build/engines` only, hence
+looked up by name.  It knows the columns whose type an engine does not tell, and nothing of what must be seen.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def trino(tables: Mapping[str, str], server: Mapping[str, str]) -> Run:
     def run(statement: str) -> list[dict[str, Any]]:
         cursor.execute(statement)
         found = cursor.fetchall()
-        names = [column[0] for column in cursor.description]
+        names = [column[0] for column in cursor.description or []]
         return [dict(zip(names, map(_plain, row), strict=True)) for row in found]
 
     run("CREATE SCHEMA IF NOT EXISTS lake.shop")

@@ -12,7 +12,7 @@ import socket
 import subprocess
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread, Timer
@@ -121,8 +121,11 @@ def free_port() -> int:
 @contextmanager
 def _running(command: Sequence[str], settings: Mapping[str, str], ready: str) -> Iterator[None]:
     """Start a server, wait until it says that it is ready, and end it."""
-    process = subprocess.Popen(
-        command, env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    stack = ExitStack()
+    process = stack.enter_context(
+        subprocess.Popen(
+            command, env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
     )
     assert process.stdout is not None
     too_late = Timer(SECONDS_TO_START, process.kill)
@@ -137,9 +140,11 @@ def _running(command: Sequence[str], settings: Mapping[str, str], ready: str) ->
             raise AssertionError(f"it ended before it was ready: {''.join(last)}")
         too_late.cancel()
         # A server whose output nobody reads stops at some line.
-        Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
+        drain = Thread(target=deque, args=(process.stdout, 0))
+        drain.start()
+        stack.callback(drain.join)
         yield
     finally:
         too_late.cancel()
         process.terminate()
-        process.wait()
+        stack.close()

@@ -39,7 +39,9 @@ class Session:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(statement) + "\n")
         self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        assert line, f"the client of {self.engine} has ended; its error is above"
+        answer = json.loads(line)
         if "error" in answer:
             raise RefusedError(f"{answer['error']} statement={statement}")
         rows: Rows = answer["rows"]

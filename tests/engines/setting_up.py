@@ -33,8 +33,8 @@ def _packages() -> None:
         return
     _say("installing the engines that are Python packages into build/engines/venv")
     venv.create(BUILD / "venv", with_pip=True)
-    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--requirement", _REQUIREMENTS], check=True)
+    quietly = ["--quiet", "--disable-pip-version-check"]
+    subprocess.run([PYTHON, "-m", "pip", "install", *quietly, "--requirement", _REQUIREMENTS], check=True)
     done.write_text(wanted, encoding="utf-8")
 
 

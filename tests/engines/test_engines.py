@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.engines.session import ENGINES, Rows, Session, opened, read_by_kernel
 from tests.engines.servers import MissingPartError
+from tests.engines.session import ENGINES, Rows, Session, opened, read_by_kernel
 from tests.engines.shop import CLOSED, LATEST, ORDERS, PAYMENTS, Shop, names_of, whole, write_shop
 from txntable.format.layout import public_root
 from txntable.warehouse.warehouse import Warehouse
@@ -156,14 +156,28 @@ def test_engine_finds_the_same_rows_where_it_prunes_files(session: Session, shop
     assert by_offset(answer) == by_offset([{name: row[name] for name in ("_partition", "_offset")} for row in rows])
 
 
+# What skips row groups by footers that leave NaN out, although it takes NaN for larger, or for not smaller.
+HIDDEN = {
+    ("duckdb", "ratio > 5"),
+    ("duckdb", "NOT (ratio < 5)"),
+    ("clickhouse", "NOT (ratio < 5)"),
+}
+
+
 @pytest.mark.parametrize("condition", ["ratio > 5", "ratio >= 0", "NOT (ratio < 5)"])
 def test_engine_compares_nan_alike_whether_it_prunes_or_not(session: Session, condition: str) -> None:
-    offset = "_partition, _base_offset + _offset_delta AS _offset"
-    filtered = session.rows(f"SELECT {offset} FROM {ORDERS} WHERE {condition}")
-    shown = session.rows(f"SELECT {offset}, CASE WHEN {condition} THEN 1 ELSE 0 END AS hit FROM {ORDERS}")
+    """But where docs/how-to/sql.md says that it does not: then rows with a NaN are missing, and no others."""
+    columns = "_partition, _base_offset + _offset_delta AS _offset, CAST(ratio AS DOUBLE) AS ratio"
+    filtered = session.rows(f"SELECT {columns} FROM {ORDERS} WHERE {condition}")
+    shown = session.rows(f"SELECT {columns}, CASE WHEN {condition} THEN 1 ELSE 0 END AS hit FROM {ORDERS}")
+
+    hits = by_offset([row for row in shown if row.pop("hit")])
+    missing = [row for row in hits if row not in filtered]
 
     assert filtered
-    assert by_offset(filtered) == by_offset([{n: v for n, v in row.items() if n != "hit"} for row in shown if row["hit"]])
+    assert by_offset([*filtered, *missing]) == hits
+    assert all(row["ratio"] == "nan" for row in missing)
+    assert bool(missing) == ((session.engine, condition) in HIDDEN)
 
 
 # -- two topics as of one moment --------------------------------------------------------------
@@ -190,8 +204,12 @@ def test_one_statement_over_two_topics_sees_whole_transactions(session: Session,
     """Orders and payments of a transaction have the same amounts, with opposite signs."""
 
     def balances(condition: str) -> set[int]:
-        both = " UNION ALL ".join(f"SELECT _commit, amount FROM {topic} WHERE {condition}" for topic in (ORDERS, PAYMENTS))
-        rows = session.rows(f"SELECT _commit, CAST(sum(amount) AS BIGINT) AS balance FROM ({both}) AS t GROUP BY _commit")
+        both = " UNION ALL ".join(
+            f"SELECT _commit, amount FROM {topic} WHERE {condition}" for topic in (ORDERS, PAYMENTS)
+        )
+        rows = session.rows(
+            f"SELECT _commit, CAST(sum(amount) AS BIGINT) AS balance FROM ({both}) AS t GROUP BY _commit"
+        )
         return {row["balance"] for row in rows}
 
     since = f"_commit > {shop.merged_through}"

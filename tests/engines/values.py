@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 
 def encode(value: Any) -> Any:
     """Return a value as JSON has it: what is equal for SQL is equal here, NaN as well."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Decimal):
-        digits = f"{value:f}"
-        return digits.rstrip("0").rstrip(".") if "." in digits else digits
-    if isinstance(value, dt.datetime):
-        return (value if value.tzinfo is None else value.astimezone(dt.UTC)).isoformat(timespec="microseconds")
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).hex()
-    if isinstance(value, dict):
-        return {name: encode(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [encode(each) for each in value]
-    return value
+    return next((spell(value) for kinds, spell in _SPELLINGS if isinstance(value, kinds)), value)
+
+
+def _decimal(value: Decimal) -> str:
+    digits = f"{value:f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def _time(value: dt.datetime) -> str:
+    return (value if value.tzinfo is None else value.astimezone(dt.UTC)).isoformat(timespec="microseconds")
+
+
+# A time is a date, too, and stands before it.
+_SPELLINGS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    (float, lambda value: value if math.isfinite(value) else str(value)),
+    (Decimal, _decimal),
+    (dt.datetime, _time),
+    (dt.date, dt.date.isoformat),
+    ((bytes, bytearray, memoryview), lambda value: bytes(value).hex()),
+    (dict, lambda value: {name: encode(each) for name, each in value.items()}),
+    (list, lambda value: [encode(each) for each in value]),
+)
