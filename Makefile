@@ -24,23 +24,23 @@ READY := $(VENV)/.ready
 # what happens when a process dies, Delta's own reader (the same version in both) and the rest have nothing of Spark's version.
 SPARK41       := .venv-spark41
 SPARK41_READY := $(SPARK41)/.ready
+SPARK41_TESTS := -k "not dies and not killed" \
+                 $(patsubst %,tests/spark/test_%.py,connect data_sink reader streaming views write_shapes writer)
 
 # What looks at a release has an environment of its own, and the wheel is looked at in one that has nothing but what it needs.
 RELEASE  := .venv-release
 RUNTIME  := build/runtime
 LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD-3-Clause;ISC License;MIT;PSF-2.0
-SPARK41_TESTS := -k "not dies and not killed" \
-                 $(patsubst %,tests/spark/test_%.py,connect data_sink reader streaming views write_shapes writer)
 
 # What a build leaves out: it takes minutes and looks for what is rare, or needs programs that have a target of their own.
-HERE := not nightly and not schedulers and not terraform
+HERE := not nightly and not engines and not schedulers and not terraform
 
 COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
            --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page schedulers terraform correctness format lock java clean
+.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page engines schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 
 page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
 	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page
+
+engines: java $(READY) $(VENV)/.jars ## Read committed data by Trino, Spark's Thrift server, ClickHouse, DuckDB, DataFusion and Delta Kernel, set up in build/engines (needs Maven, a JDK, and Java 24 for Trino)
+	$(BIN)/python -m tests.engines.setting_up
+	$(BIN)/pytest -m engines tests/engines
 
 schedulers: java $(VENV)/.jars build/schedulers/airflow/.ready build/schedulers/dagster/.ready build/schedulers/dbt/.ready ## Run the schedules of the documentation in a real Airflow, Dagster and dbt, and kill them
 	$(BIN)/pytest -m schedulers tests/schedulers
