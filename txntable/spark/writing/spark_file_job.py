@@ -205,7 +205,8 @@ def _described(spark: SparkSession, description: str) -> Iterator[None]:
         yield
     finally:
         with suppress(PySparkException, Py4JError):
-            context.setLocalProperty(_DESCRIPTION, None)  # type: ignore[arg-type]  null takes it away
+            # Null takes it away, of which PySpark's type does not know.
+            context._jsc.setLocalProperty(_DESCRIPTION, None)  # noqa: SLF001
 
 
 @contextmanager
