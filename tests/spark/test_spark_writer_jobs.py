@@ -216,7 +216,6 @@ def test_one_huge_key_stays_in_its_partition_whatever_adaptive_execution_would_s
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16384",
         "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1",
-        "spark.sql.adaptive.rebalancePartitionsSmallPartitionFactor": "1.0",
     }
     before = {name: always.conf.get(name) for name in settings}
     for name, value in settings.items():
