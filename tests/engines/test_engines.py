@@ -161,6 +161,8 @@ HIDDEN = {
     ("duckdb", "ratio > 5"),
     ("duckdb", "NOT (ratio < 5)"),
     ("clickhouse", "NOT (ratio < 5)"),
+    ("thriftserver", "ratio > 5"),
+    ("thriftserver", "NOT (ratio < 5)"),
 }
 
 
