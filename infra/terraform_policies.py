@@ -14,17 +14,31 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from txntable.infra.catalog_policy import GlueDatabase, catalog_policy
 from txntable.infra.policies import Document, Role, WarehousePlace, Writes, bucket_policy, role_policy
 
 FOLDER = Path(__file__).resolve().parent / "terraform" / "policies"
 _PLACE = WarehousePlace("${bucket}", "${prefix}", "${partition}", "${kms_key}")
+# A place in Glue takes plain names alone: each stands for the one that the module fills in.
+_GLUE_NAMES = {
+    "this_database": "${database}",
+    "this-region": "${region}",
+    "this-account": "${account}",
+    "this_prefix": "${prefix}",
+    "this-partition": "${partition}",
+}
+_GLUE_PLACE = GlueDatabase("this_database", "this-region", "this-account", "this_prefix", "this-partition")
 
 
 def policy_files() -> Mapping[str, str]:
-    """Return the files by name, as they stand in :data:`FOLDER`: one for each role, and ``bucket.json``."""
+    """Return the files by name, as they stand in :data:`FOLDER`: one for each role, one for the bucket and for Glue."""
     documents = {role.value: role_policy(role, _PLACE) for role in Role}
     documents["bucket"] = _every_statement_of_the_bucket()
-    return {f"{name}.json": json.dumps(document, indent=2) + "\n" for name, document in documents.items()}
+    documents["catalog"] = catalog_policy(_GLUE_PLACE)
+    texts = {name: json.dumps(document, indent=2) + "\n" for name, document in documents.items()}
+    for plain, filled in _GLUE_NAMES.items():
+        texts["catalog"] = texts["catalog"].replace(plain, filled)
+    return {f"{name}.json": text for name, text in texts.items()}
 
 
 def _every_statement_of_the_bucket() -> Document:

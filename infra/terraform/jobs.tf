@@ -70,6 +70,18 @@ locals {
         logging     = local.s3_logs
       }
     },
+    local.has_catalog ? {
+      catalog = {
+        description = "Registers new topics in Glue, and takes out deleted ones"
+        every       = var.catalog_every
+        role        = "catalog"
+        minutes     = 60
+        program     = "jobs/catalog.py"
+        arguments   = ["--glue", "--database", var.glue_database, "--prefix=${var.table_prefix}"]
+        settings    = ""
+        logging     = local.s3_logs
+      }
+    } : {},
   )
 
   # The client token is the same for every attempt at one run, so a retry of the scheduler starts nothing twice.

@@ -23,16 +23,27 @@ locals {
     prefix    = var.prefix
     kms_key   = var.kms_key_arn
   }
+  has_catalog = var.glue_database != ""
+  glue_place = {
+    partition = local.partition
+    region    = local.region
+    account   = local.account
+    database  = var.glue_database
+    prefix    = var.table_prefix
+  }
   # Statements that this warehouse does without.
   unneeded = concat(
     local.has_key ? [] : ["UseKey"],
     var.writes == "checked" ? [] : ["DenyReplacingLogEntries"],
     var.writes == "none" ? [] : ["DenyWrites"],
   )
-  policies = {
-    for name in ["reader", "consumer", "producer", "maintenance", "admin", "bucket"] :
-    name => jsondecode(templatefile("${path.module}/policies/${name}.json", local.place))
-  }
+  policies = merge(
+    {
+      for name in ["reader", "consumer", "producer", "maintenance", "admin", "bucket"] :
+      name => jsondecode(templatefile("${path.module}/policies/${name}.json", local.place))
+    },
+    local.has_catalog ? { catalog = jsondecode(templatefile("${path.module}/policies/catalog.json", local.glue_place)) } : {},
+  )
   documents = {
     for name, policy in local.policies : name => jsonencode({
       Version   = policy.Version

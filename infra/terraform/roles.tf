@@ -4,7 +4,10 @@ locals {
   of_this_account = { StringEquals = { "aws:SourceAccount" = local.account } }
   # Whoever in the account is allowed to may assume these.
   people = toset(["reader", "consumer", "producer", "admin"])
-  jobs   = { pipeline = ["consumer", "producer"], maintenance = ["maintenance"] }
+  jobs = merge(
+    { pipeline = ["consumer", "producer"], maintenance = ["maintenance"] },
+    local.has_catalog ? { catalog = ["reader", "catalog"] } : {},
+  )
   attachments = merge([
     for job, policies in local.jobs : { for policy in policies : "${job}-${policy}" => { job = job, policy = policy } }
   ]...)
@@ -25,14 +28,15 @@ locals {
   own = {
     pipeline    = local.artifacts_and_logs
     maintenance = concat(local.artifacts_and_logs, local.metrics)
+    catalog     = local.artifacts_and_logs
   }
   log_group_arn = "arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/txntable/${var.name}"
 }
 
 resource "aws_iam_policy" "role" {
-  for_each    = toset(["reader", "consumer", "producer", "maintenance", "admin"])
+  for_each    = toset([for name in keys(local.policies) : name if name != "bucket"])
   name_prefix = "${var.name}-${each.key}-"
-  description = "${each.key} of a txntable warehouse"
+  description = each.key == "catalog" ? "registers the topics of a txntable warehouse in glue" : "${each.key} of a txntable warehouse"
   policy      = local.documents[each.key]
 }
 
@@ -110,7 +114,7 @@ resource "aws_iam_role_policy" "scheduler" {
       {
         Effect    = "Allow"
         Action    = ["iam:PassRole"]
-        Resource  = [aws_iam_role.job["pipeline"].arn, aws_iam_role.job["maintenance"].arn]
+        Resource  = [for job in ["pipeline", "maintenance", "catalog"] : aws_iam_role.job[job].arn if contains(keys(local.jobs), job)]
         Condition = { StringEquals = { "iam:PassedToService" = "emr-serverless.amazonaws.com" } }
       },
     ]

@@ -101,6 +101,32 @@ variable "pipeline_every" {
   default     = "rate(10 minutes)"
 }
 
+variable "catalog_every" {
+  description = "A schedule expression."
+  type        = string
+  default     = "rate(15 minutes)"
+}
+
+variable "glue_database" {
+  description = "The database of Glue in which the topics are tables; it must be there. Empty: in none."
+  type        = string
+  default     = ""
+  validation {
+    condition     = can(regex("^[a-z0-9_]*$", var.glue_database))
+    error_message = "A name of Glue has a-z, 0-9 and _."
+  }
+}
+
+variable "table_prefix" {
+  description = "Of the tables' names in it."
+  type        = string
+  default     = ""
+  validation {
+    condition     = can(regex("^[a-z0-9_]*$", var.table_prefix))
+    error_message = "A name of Glue has a-z, 0-9 and _."
+  }
+}
+
 variable "maximum_vcpu" {
   description = "Of all runs at a time; more of them wait."
   type        = number

@@ -25,11 +25,17 @@ GIVEN = {
     "bucket_name": VALUES["BucketName"],
     "prefix": VALUES["Prefix"],
     "pipeline_config": VALUES["PipelineConfig"],
+    "glue_database": VALUES["GlueDatabase"],
+    "table_prefix": VALUES["TablePrefix"],
 }
-_JOB_ROLES = 'tomap({pipeline = "PipelineJob-role", maintenance = "MaintenanceJob-role"})'
+_JOB_ROLES = 'tomap({pipeline = "PipelineJob-role", maintenance = "MaintenanceJob-role", catalog = "CatalogJob-role"})'
 _FILLED = (
     r'replace(replace(replace(replace(file(\1), "$${partition}", \2.partition), "$${bucket}", \2.bucket), '
     r'"$${prefix}", \2.prefix), "$${kms_key}", \2.kms_key)'
+)
+_FILLED_FOR_GLUE = (
+    r'replace(replace(replace(replace(replace(file(\1), "$${partition}", \2.partition), "$${region}", \2.region), '
+    r'"$${account}", \2.account), "$${database}", \2.database), "$${prefix}", \2.prefix)'
 )
 _STAND_INS = (
     (r'^data "aws_\w+" "current" {}$', ""),
@@ -41,6 +47,7 @@ _STAND_INS = (
     (r"aws_emrserverless_application\.jobs\[0\]\.id", f'"{VALUES["Application.ApplicationId"]}"'),
     (r"aws_cloudwatch_log_group\.jobs\.name", f'"{VALUES["JobLogs"]}"'),
     # The parser knows no templatefile.
+    (r"templatefile\((\"[^\"]+/catalog\.json\"), ([\w.]+)\)", _FILLED_FOR_GLUE),
     (r"templatefile\((\"[^\"]+\"), ([\w.]+)\)", _FILLED),
 )
 _EVALUATE = """

@@ -14,6 +14,7 @@ import pytest
 
 from tests.terraform.module import MODULE, kinds, resources, without_resources
 from tests.unit.infra.test_template import EVERY, KEY, TEMPLATE, properties, run_of
+from txntable.infra.catalog_policy import GlueDatabase, catalog_policy
 from txntable.infra.policies import Role, WarehousePlace, Writes, bucket_policy, role_policy
 
 TOFU = os.environ.get("TOFU") or shutil.which("tofu") or shutil.which("terraform")
@@ -35,8 +36,15 @@ IN_CLOUDFORMATION = {
     "comparison_operator": "ComparisonOperator",
     "treat_missing_data": "TreatMissingData",
 }
-ROLES = ("Reader", "Consumer", "Producer", "Admin", "PipelineJob", "MaintenanceJob", "Scheduler")
-JOBS = {"coordinator": "Coordinator", "compaction": "Compaction", "vacuum": "Vacuum", "pipeline": "Pipeline"}
+ROLES = ("Reader", "Consumer", "Producer", "Admin", "PipelineJob", "MaintenanceJob", "CatalogJob", "Scheduler")
+JOBS = {
+    "coordinator": "Coordinator",
+    "compaction": "Compaction",
+    "vacuum": "Vacuum",
+    "pipeline": "Pipeline",
+    "catalog": "Catalog",
+}
+GLUE = GlueDatabase("lake", "eu-west-1", "1", "wh_")
 
 
 needs_the_program = pytest.mark.skipif(
@@ -84,6 +92,7 @@ def test_the_program_evaluates_the_documents_to_what_the_code_says(tmp_path: Pat
     place = WarehousePlace("bucket", "lake/one", kms_key=KEY)
     documents = {role.value: role_policy(role, place) for role in Role}
     documents["bucket"] = bucket_policy(place, Writes.NONE)
+    documents["catalog"] = catalog_policy(GLUE)
     assert {name: json.loads(text) for name, text in found["documents"].items()} == documents
     assert {name: submitted(json.loads(text)) for name, text in found["inputs"].items()} == {
         job: submitted(run_of(JOBS[job])) for job in JOBS
@@ -100,6 +109,8 @@ def test_the_program_evaluates_the_documents_to_what_the_code_says(tmp_path: Pat
         {"prefix": "a*"},
         {"bucket_name": "B"},
         {"pipeline_config": "s3://b/x"},
+        {"glue_database": "a*"},
+        {"table_prefix": "a*"},
     ],
 )
 def test_the_program_refuses_what_cloudformation_refuses(tmp_path: Path, wrong: dict[str, str]) -> None:
@@ -113,6 +124,10 @@ def test_policy_of_a_role_is_that_of_the_code(role: Role, key: str | None) -> No
     policy = resources("aws_iam_policy", kms_key_arn=key or "")[f'role["{role.value}"]']
 
     assert policy_of(policy) == role_policy(role, WarehousePlace("bucket", "lake/one", kms_key=key))
+
+
+def test_policy_of_the_catalog_is_that_of_the_code() -> None:
+    assert policy_of(resources("aws_iam_policy")['role["catalog"]']) == catalog_policy(GLUE)
 
 
 @pytest.mark.parametrize("writes", Writes)
@@ -148,6 +163,7 @@ def test_roles_have_the_policies_of_the_template() -> None:
     [
         ('job["pipeline"]', "PipelineJobRole"),
         ('job["maintenance"]', "MaintenanceJobRole"),
+        ('job["catalog"]', "CatalogJobRole"),
         ("scheduler", "SchedulerRole"),
     ],
 )
@@ -226,10 +242,11 @@ def test_logs_are_kept_as_long_as_in_the_template() -> None:
 
 
 def test_what_is_not_asked_for_is_not_made() -> None:
-    less = kinds(application_id="mine", pipeline_config="")
+    less = kinds(application_id="mine", pipeline_config="", glue_database="")
 
     assert "aws_emrserverless_application" not in less
     assert (less["aws_scheduler_schedule"], less["aws_cloudwatch_metric_alarm"]) == (3, 5)
+    assert (less["aws_iam_policy"], less["aws_iam_role"]) == (5, 7)
 
 
 @pytest.mark.parametrize("key", [KEY, ""])
