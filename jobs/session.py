@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -38,7 +38,9 @@ SECONDS_TO_END = 10
 
 
 @contextmanager
-def spark_session(application: str, store: StoreSpec | None = None) -> Iterator[SparkSession]:
+def spark_session(
+    application: str, store: StoreSpec | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """Give a Spark session with Delta to the block.
 
     Parameters
@@ -47,6 +49,8 @@ def spark_session(application: str, store: StoreSpec | None = None) -> Iterator[
         Its name in Spark.
     store : StoreSpec, optional
         The warehouse's, where Spark itself reads it.
+    settings : Mapping of str to str, optional
+        Spark's, on top; a session that runs already keeps its own.
 
     Yields
     ------
@@ -70,7 +74,7 @@ def spark_session(application: str, store: StoreSpec | None = None) -> Iterator[
             _activate(running)
         return
     with waiting("starting Spark (the first time its jars are fetched: 26 MB)"):
-        spark = _start(application, store)
+        spark = _start(application, store, settings)
     try:
         with _quiet_libraries():
             yield spark
@@ -87,13 +91,13 @@ def _activate(session: SparkSession) -> None:
     jvm.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
-def _start(application: str, store: StoreSpec | None) -> SparkSession:
+def _start(application: str, store: StoreSpec | None, settings: Mapping[str, str] | None) -> SparkSession:
     """Start the JVM with its standard error in a file: it and the resolver of its jars are talkative."""
     handle, name = tempfile.mkstemp(prefix="txntable-spark-", suffix=".log")
     log = Path(name)
     try:
         with _interrupts_later(), _standard_error_into(handle):
-            spark = build_session(application, store=store)
+            spark = build_session(application, store=store, settings=settings)
     except PySparkException as error:
         raise MissingDependencyError(
             "spark did not start; the first start fetches jars from the network: see the log",
