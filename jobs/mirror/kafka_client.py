@@ -113,6 +113,9 @@ class KafkaTarget:
         wanted = [confluent_kafka().TopicPartition(self._topic, number) for number in range(partitions)]
         with kafkas_errors(self._topic):
             found = self._consumer.committed(wanted, timeout=TIMEOUT_S)
+            for each in found:
+                if each.error is not None:
+                    raise confluent_kafka().KafkaException(each.error)
         return {each.partition: Position(each.offset, each.metadata or "") for each in found if each.offset >= 0}
 
     def is_empty(self, partitions: int) -> bool:

@@ -70,8 +70,8 @@ class ToKafka:
         Parameters
         ----------
         goal : Mapping of int to int, optional
-            Until all partitions are there, records are waited for; then no transaction begins.  Default: what is there
-            now.
+            Until all partitions are there, records are waited for; then no transaction begins.  Default: records are
+            waited for a second.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class ToKafka:
         before = _by_number(self._consumer.positions())
         found: Mapping[TopicPartition, Sequence[ConsumerRecord]] = {}
         while not found and not self._is_at(goal):
-            found = self._consumer.poll(timeout_ms=0 if goal is None else _WAIT_MS, max_records=self._most)
+            found = self._consumer.poll(timeout_ms=_WAIT_MS, max_records=self._most)
             if goal is None:
                 break
         if not found:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 TIMEOUT_S = 60
+_ATTEMPTS = 10_000
 _NUMBERS = itertools.count()
 
 
@@ -39,15 +40,22 @@ class Cluster:
 
     def create(self, name: str, partitions: int) -> None:
         self._done(self._admin.create_topics([self._admin_module.NewTopic(name, partitions, 1)]))
+        self._await_partitions(name, partitions)
 
     def delete(self, name: str) -> None:
         self._done(self._admin.delete_topics([name]))
 
     def add_partitions(self, name: str, total: int) -> None:
         self._done(self._admin.create_partitions([self._admin_module.NewPartitions(name, total)]))
+        self._await_partitions(name, total)
 
     def partitions(self, name: str) -> int:
-        return len(self._admin.list_topics(timeout=TIMEOUT_S).topics[name].partitions)
+        found = self._admin.list_topics(timeout=TIMEOUT_S).topics.get(name)
+        return 0 if found is None else len(found.partitions)
+
+    def _await_partitions(self, name: str, total: int) -> None:
+        """Ask until the broker tells others what it has answered to us."""
+        assert any(self.partitions(name) == total for _ in range(_ATTEMPTS)), name
 
     def delete_records(self, name: str, partition: int, before: int) -> None:
         """Let the log begin later, as retention does."""

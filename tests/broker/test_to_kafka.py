@@ -192,7 +192,7 @@ def test_records_that_retention_took_before_they_were_mirrored_are_told_and_not_
     warehouse.admin().delete_records({txntable.TopicPartition("orders", 0): 5})
     mirror = mirrored.begin()
 
-    with pytest.raises(OffsetOutOfRangeError, match="records are gone .* --at PARTITION=OFFSET"):
+    with pytest.raises(OffsetOutOfRangeError, match=r"records are gone .* --at PARTITION=OFFSET"):
         mirror.run()
     mirror.seek({0: 5})
     mirror.close()
