@@ -78,11 +78,11 @@ def from_kafka(  # noqa: PLR0913  the options of the command
     """Mirror a topic of Kafka into the warehouse: records and Kafka's offsets are one transaction."""
     asked, settings = _asked(at), _settings(command_config, bootstrap_servers)
     warehouse = connection.open()
-    # Imported here: the other direction does without Spark.
+    # Imported here, for the other direction does without Spark; this one first, for it says so where there is none.
+    importlib.import_module("txntable.spark.session").require_java()
     kafka_module = importlib.import_module("txntable.jobs.mirror.spark_kafka")
     mirror_module = importlib.import_module("txntable.jobs.mirror.inbound")
     session = importlib.import_module("txntable.jobs.session").spark_session
-    importlib.import_module("txntable.spark.session").require_java()
     packages = {"spark.jars.packages": kafka_module.PACKAGE}
     with (
         session(f"txntable mirror {topic}", warehouse.store.spec, packages) as spark,

@@ -19,7 +19,7 @@ from txntable.format.records import TopicPartition
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
 from txntable.jobs.mirror.positions import MirrorRun, Position, Source, ranges, resumed, sought
-from txntable.jobs.mirror.spark_kafka import SparkKafka
+from txntable.jobs.mirror.spark_kafka import SparkKafka, jobs_errors
 from txntable.offsets.group_commit import OffsetAndMetadata
 
 if TYPE_CHECKING:
@@ -104,9 +104,10 @@ class FromKafka:
             See :func:`txntable.jobs.mirror.positions.resumed`: nothing was mirrored.
         FatalError
             Another process mirrors into the same topic: leave it to that.
-        TxnTableError, Exception
-            The store, Kafka or the Spark job failed: nothing was mirrored, unless it is a CommitStateUnknownError; run
-            the mirror anew.
+        TransactionAbortableError
+            Kafka or the Spark job failed: nothing was mirrored; run the mirror anew.
+        TxnTableError
+            The store failed: likewise, unless it is a CommitStateUnknownError.
         """
         source = self._kafka.source(self._source)
         if len(source.starts) > self._settings.partitions:
@@ -114,15 +115,15 @@ class FromKafka:
         positions = self._resumed(source)
         bounds = ranges(positions, source.ends if goal is None else goal, self._most)
         if bounds:
-            with self._producer.transaction() as transaction:
+            with jobs_errors(self._source), self._producer.transaction() as transaction:
                 transaction.write(self._target, self._frame(bounds))
                 self._send(source, positions | {partition: end for partition, (_, end) in bounds.items()})
         return MirrorRun(bounds)
 
     def _resumed(self, source: Source) -> dict[int, int]:
         stored = self._stored()
-        ends = self._consumer.end_offsets(self._partitions())
-        found = resumed(source, stored, target_is_empty=not any(ends.values()))
+        is_new = not stored and not any(self._consumer.end_offsets(self._partitions()).values())
+        found = resumed(source, stored, target_is_empty=is_new)
         if not stored:
             # Before the first record: from here on there are positions, whatever is aborted.
             self._commit(source, found)

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pyspark
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from txntable.errors import MissingDependencyError, TransactionAbortableError, UnknownTopicOrPartitionError
@@ -102,6 +103,24 @@ class SparkKafka:
     def close(self) -> None:
         """Close the admin client."""
         self._admin.close()
+
+
+@contextmanager
+def jobs_errors(topic: str) -> Iterator[None]:
+    """Raise as an error of ours that Spark's job failed.
+
+    Raises
+    ------
+    TransactionAbortableError
+        Among others: Kafka has deleted records that were to be read.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        thrown = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+        raise TransactionAbortableError(
+            "spark's job failed; nothing of it was mirrored, run it again", topic=topic, reason=" ".join(thrown.split())
+        ) from error
 
 
 @contextmanager

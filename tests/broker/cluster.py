@@ -39,7 +39,9 @@ class Cluster:
         return name
 
     def create(self, name: str, partitions: int) -> None:
-        self._done(self._admin.create_topics([self._admin_module.NewTopic(name, partitions, 1)]))
+        # The messages of tests are old: the broker would delete them in its next look at retention.
+        kept = {"retention.ms": "-1"}
+        self._done(self._admin.create_topics([self._admin_module.NewTopic(name, partitions, 1, config=kept)]))
         self._await_partitions(name, partitions)
 
     def delete(self, name: str) -> None:

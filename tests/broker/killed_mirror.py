@@ -1,7 +1,8 @@
-"""The command line, killed by SIGKILL at a call: ``python -m tests.broker.killed_mirror CALL WHEN ARGUMENTS…``.
+"""A program, killed by SIGKILL at a call: ``python -m tests.broker.killed_mirror CALL WHEN ARGUMENTS…``.
 
 CALL is ``module:Class.method``; WHEN is ``before`` or ``after``, or ``flushed``: before it, when all that a producer of
-confluent-kafka has buffered is at the broker.  ``-`` for CALL kills nothing.
+confluent-kafka has buffered is at the broker.  ``-`` for CALL kills nothing.  The program is the command line, or the
+file that is the one argument.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import runpy
 import signal
 import sys
 from typing import Any
@@ -50,4 +52,7 @@ if __name__ == "__main__":
     if sys.argv[1] != "-":
         arm(sys.argv[1], sys.argv[2])
     sys.argv = ["txntable", *sys.argv[3:]]
-    main()
+    if sys.argv[1].endswith(".py"):
+        runpy.run_path(sys.argv[1], run_name="__main__")
+    else:
+        main()

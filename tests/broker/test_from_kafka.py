@@ -9,7 +9,12 @@ import pytest
 
 import txntable
 from tests.broker.cluster import Cluster, Message
-from txntable.errors import OffsetOutOfRangeError, ProducerFencedError, UnknownTopicOrPartitionError
+from txntable.errors import (
+    OffsetOutOfRangeError,
+    ProducerFencedError,
+    TransactionAbortableError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.jobs.mirror.inbound import GROUP, FromKafka
 from txntable.jobs.mirror.spark_kafka import PACKAGE, SparkKafka
 from txntable.jobs.session import spark_session
@@ -164,6 +169,27 @@ def test_records_that_kafka_deleted_before_they_were_mirrored_are_told_and_not_p
     # Three records, a marker, one record that is gone, two more.
     assert values(warehouse, topic)[0] == [b"0", b"2", b"4", b"10"]
     assert values(warehouse, topic)[1] == [b"1", b"3", b"5", b"7", b"9", b"11"]
+
+
+def test_nothing_is_committed_when_records_are_deleted_while_they_are_read(
+    cluster: Cluster, warehouse: txntable.Warehouse, kafka: SparkKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = cluster.new_topic()
+    cluster.send(topic, numbered(0))
+    mirror = FromKafka(warehouse, kafka, topic, topic)
+    with monkeypatch.context() as patch:
+        whole = kafka.records
+        # As after a deletion: part of what is to be read is not there.
+        patch.setattr(kafka, "records", lambda name, _: whole(name, {0: (0, 50), 1: (0, 4)}))
+
+        with pytest.raises(TransactionAbortableError, match="nothing of it was mirrored"):
+            mirror.run()
+        before = values(warehouse, topic)
+    catch_up(mirror)
+    mirror.close()
+
+    assert before == []
+    assert values(warehouse, topic) == [[b"0", b"2", b"4"], [b"1", b"3", b"5"]]
 
 
 def test_positions_that_are_gone_are_told_and_nothing_is_mirrored_again(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -42,11 +43,12 @@ def send(warehouse: txntable.Warehouse, topic: str, messages: list[Message], *, 
     producer.init_transactions()
     producer.begin_transaction()
     for each in messages:
+        headers: list[Any] = list(each.headers)
         producer.send(
             topic,
             each.value,
             key=each.key,
-            headers=list(each.headers) or None,
+            headers=headers or None,
             partition=each.partition,
             timestamp_ms=each.timestamp_ms,
         )

@@ -89,6 +89,16 @@ def test_library_that_is_missing_is_told_with_the_remedy(folder: str, monkeypatc
     assert "pip install confluent-kafka" in answer.output
 
 
+def test_spark_that_is_missing_is_told_with_the_remedy(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "txntable.spark.session", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+
+    answer = CliRunner().invoke(application, ["from-kafka", "orders", *SERVERS, "--warehouse", folder])
+
+    assert answer.exit_code == 1
+    assert "pip install 'txntable[spark]'" in answer.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
