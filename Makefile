@@ -30,7 +30,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-spark41 lint docs bench simulate mutants conformance chaos page kafka correctness format lock java clean
+.PHONY: help demo test nightly test-spark41 lint docs bench simulate mutants conformance chaos page kafka correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,11 +39,14 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 	$(BIN)/txntable demo
 
 test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark and not nightly"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
-	$(BIN)/pytest -m spark
+	$(BIN)/pytest -m "spark and not nightly"
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
+
+nightly: java $(READY) $(VENV)/.jars ## Run the tests that take minutes and look for what is rare, which `make test` leaves out
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "nightly and not spark"
 
 test-spark41: java $(SPARK41)/.jars ## Run the tests that touch Spark's interfaces with pyspark 4.1
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)

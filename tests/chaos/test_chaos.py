@@ -105,7 +105,7 @@ def with_a_batch_twice(judgement: Judgement) -> list[Operation]:
     return [*judgement.history, *runs]
 
 
-@pytest.mark.parametrize("store", ["local", pytest.param("s3", marks=pytest.mark.s3)])
+@pytest.mark.parametrize("store", ["local", pytest.param("s3", marks=[pytest.mark.s3, pytest.mark.nightly])])
 def test_history_has_no_anomaly_when_processes_are_killed_and_paused_and_every_one_is_found_when_it_is_doctored(
     store: str, tmp_path: Path
 ) -> None:

@@ -39,10 +39,12 @@ def test_mutants_have_names_of_their_own() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 40
 
 
+@pytest.mark.nightly
 def test_seed_that_kills_holds_without_a_mutant() -> None:
     assert false_alarms(MUTANTS, workers=1) == []
 
 
+@pytest.mark.nightly
 @EVERY
 def test_mutant_is_killed_within_its_budget(mutant: Mutant) -> None:
     verdict = verdict_of(mutant)

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "benchmarks/RESULTS.md": "reference/measurements.md",
     "CHANGELOG.md": "reference/changelog.md",
     "CONTRIBUTING.md": "reference/contributing.md",
+    "SECURITY.md": "reference/security.md",
     "infra/README.md": "reference/infra/deployment.md",
     "infra/PERMISSIONS.md": "reference/infra/permissions.md",
     "infra/REQUESTS.md": "reference/infra/requests.md",
