@@ -106,12 +106,12 @@ def to_kafka(  # noqa: PLR0913  the options of the command
     """Mirror a topic of the warehouse into Kafka: committed records and our offsets are one transaction of Kafka."""
     asked, settings = _asked(at), _settings(command_config, bootstrap_servers)
     warehouse = connection.open()
-    name = f"{_NAME}-{into or topic}"
+    name, environment = f"{_NAME}-{into or topic}", warehouse.context.environment
     with (
-        closing(KafkaTarget(into or topic, name, settings)) as target,
+        closing(KafkaTarget(into or topic, name, settings, environment)) as target,
         closing(ToKafka(warehouse, topic, target, max_records)) as mirror,
     ):
-        _mirror(mirror, asked, warehouse.context.environment, None if once else interval_ms)
+        _mirror(mirror, asked, environment, None if once else interval_ms)
 
 
 def _asked(at: list[str] | None) -> dict[int, int]:

@@ -13,10 +13,15 @@ from typing import Any
 
 from txntable.errors import MissingDependencyError, ProducerFencedError, TransactionAbortableError
 from txntable.jobs.mirror.positions import Position
+from txntable.runtime.environment import Environment
 
 TIMEOUT_S = 60.0
 """For how long Kafka may be silent."""
 _FULL_QUEUE_WAIT_S = 0.1
+_RETRY_WAIT_MS = 100
+# Of a group's coordinator that is on its way, as in a cluster where nobody committed an offset yet. A list of ours:
+# what confluent-kafka raises for committed offsets says of no error that it is retriable.
+_RETRIABLE = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"}
 _FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
 
 
@@ -77,11 +82,13 @@ class KafkaTarget:
         The transactional id, and the group.
     settings : Mapping of str to str
         Of librdkafka; ``bootstrap.servers`` among them.
+    environment : Environment
+        Waits for a coordinator.
     """
 
-    def __init__(self, topic: str, name: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, name: str, settings: Mapping[str, str], environment: Environment) -> None:
         kafka = confluent_kafka()
-        self._topic, self._settings = topic, {"log_level": "0", **settings}
+        self._topic, self._settings, self._environment = topic, {"log_level": "0", **settings}, environment
         with kafkas_errors(topic):
             # read_committed: positions of a transaction that is not ended yet are waited for, and not passed over.
             group = {"group.id": name, "enable.auto.commit": "false", "isolation.level": "read_committed"}
@@ -109,13 +116,24 @@ class KafkaTarget:
             self.producer.init_transactions(TIMEOUT_S)
 
     def positions(self, partitions: int) -> dict[int, Position]:
-        """Return the positions that are committed."""
-        wanted = [confluent_kafka().TopicPartition(self._topic, number) for number in range(partitions)]
+        """Return the positions that are committed, waiting for the coordinator that knows them."""
+        began = self._environment.instant()
         with kafkas_errors(self._topic):
-            found = self._consumer.committed(wanted, timeout=TIMEOUT_S)
-            for each in found:
-                if each.error is not None:
-                    raise confluent_kafka().KafkaException(each.error)
+            while True:
+                try:
+                    return self._committed(partitions)
+                except confluent_kafka().KafkaException as error:
+                    is_over = self._environment.since_ms(began) >= TIMEOUT_S * 1000
+                    if is_over or error.args[0].name() not in _RETRIABLE:
+                        raise
+                self._environment.sleep_ms(_RETRY_WAIT_MS)
+
+    def _committed(self, partitions: int) -> dict[int, Position]:
+        wanted = [confluent_kafka().TopicPartition(self._topic, number) for number in range(partitions)]
+        found = self._consumer.committed(wanted, timeout=TIMEOUT_S)
+        for each in found:
+            if each.error is not None:
+                raise confluent_kafka().KafkaException(each.error)
         return {each.partition: Position(each.offset, each.metadata or "") for each in found if each.offset >= 0}
 
     def is_empty(self, partitions: int) -> bool:

@@ -83,7 +83,8 @@ class Mirrored:
         self._cluster, self._warehouse = cluster, warehouse
 
     def begin(self, source: str = "orders", most_records: int = 4) -> ToKafka:
-        target = KafkaTarget(self.into, self.name, {"bootstrap.servers": self._cluster.address})
+        environment = self._warehouse.context.environment
+        target = KafkaTarget(self.into, self.name, {"bootstrap.servers": self._cluster.address}, environment)
         return ToKafka(self._warehouse, source, target, most_records)
 
     def catch_up(self) -> None:
