@@ -10,6 +10,12 @@ FIRST   ?= 100000
 SECONDS ?= 120
 RESULTS := tests/correctness/results
 
+# What `make schedulers` and `make terraform` run beside this project, each in an environment of its own below build/.
+AIRFLOW_PACKAGES   := apache-airflow==3.3.2
+DAGSTER_PACKAGES   := dagster==1.13.29
+DBT_PACKAGES       := dbt-core==1.11.16 dbt-spark[session]==1.11.0 --editable .[spark]
+TERRAFORM_PACKAGES := tfparse==0.6.22
+
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -25,12 +31,20 @@ SPARK41_TESTS := -k "not dies and not killed" \
 KAFKA         := $(VENV)/kafka
 KAFKA_CLIENT  := confluent-kafka==2.16.1
 
+# What looks at a release has an environment of its own, and the wheel is looked at in one that has nothing but what it needs.
+RELEASE  := .venv-release
+RUNTIME  := build/runtime
+LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD-3-Clause;ISC License;MIT;PSF-2.0
+
+# What a build leaves out: it takes minutes and looks for what is rare, or needs programs that have a target of their own.
+HERE := not nightly and not engines and not schedulers and not terraform
+
 COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
            --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly test-spark41 lint docs bench simulate mutants conformance chaos page kafka correctness format lock java clean
+.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,10 +53,10 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 	$(BIN)/txntable demo
 
 test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark and not nightly"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not spark and $(HERE)"
 	$(BIN)/coverage run -m pytest --quiet tests/unit/coordinator tests/unit/partition
 	$(BIN)/coverage report
-	$(BIN)/pytest -m "spark and not nightly"
+	$(BIN)/pytest -m "spark and $(HERE)"
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
 
 nightly: java $(READY) $(VENV)/.jars ## Run the tests that take minutes and look for what is rare, which `make test` leaves out
@@ -60,6 +74,19 @@ lint: $(READY) ## Check style, formatting, types and layers
 docs: $(READY) ## Build the documentation as a site, strictly, into build/site
 	$(BIN)/python -m tools.documentation build/docs
 	$(BIN)/python -m zensical build --strict --clean
+
+dist: $(READY) $(RELEASE)/.ready ## Build wheel and archive of the sources into dist, with digests and a bill of materials; try the wheel and its licences
+	rm -rf dist $(RUNTIME)
+	$(BIN)/python -m hatchling build
+	$(PYTHON) -m venv $(RUNTIME)
+	$(RUNTIME)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements-wheel.lock
+	$(RUNTIME)/bin/pip install --quiet --disable-pip-version-check --no-deps dist/txntable-*.whl
+	$(RUNTIME)/bin/pip --disable-pip-version-check check
+	sed -n '/^```python/,/^```/p' README.md | sed '/^```/d; s#/data/warehouse#$(RUNTIME)/first#' | $(RUNTIME)/bin/python -I -
+	$(RELEASE)/bin/pip-licenses --python $(RUNTIME)/bin/python --partial-match --allow-only '$(LICENCES)'
+	$(RELEASE)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --mc-type library \
+	    --output-file dist/txntable.cdx.json $(RUNTIME)/bin/python
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 bench: java $(READY) ## Measure what it costs, each figure as a ratio within one run
 	$(BIN)/python -m benchmarks
@@ -85,6 +112,16 @@ page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, a
 kafka: java $(KAFKA)/.ready ## Mirror topics to and from a real Kafka broker, with the mirrors killed between any two steps (needs Maven)
 	BENCH_KAFKA_JARS=$(abspath $(KAFKA))/jars PYTHONPATH=$(abspath $(KAFKA))/clients:$$PYTHONPATH $(BIN)/pytest tests/broker
 
+engines: java $(READY) $(VENV)/.jars ## Read committed data by Trino, Spark's Thrift server, ClickHouse, DuckDB, DataFusion and Delta Kernel, set up in build/engines (needs Maven, a JDK, and Java 24 for Trino)
+	$(BIN)/python -m tests.engines.setting_up
+	$(BIN)/pytest -m engines tests/engines
+
+schedulers: java $(VENV)/.jars build/schedulers/airflow/.ready build/schedulers/dagster/.ready build/schedulers/dbt/.ready ## Run the schedules of the documentation in a real Airflow, Dagster and dbt, and kill them
+	$(BIN)/pytest -m schedulers tests/schedulers
+
+terraform: $(READY) build/terraform/.ready ## Compare the Terraform module with the CloudFormation template (formatting needs tofu or terraform; TOFU names one)
+	$(BIN)/pytest -m terraform tests/terraform
+
 correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its tables anew
 	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS) --results $(RESULTS)/simulation.json
 	$(BIN)/python -m tests.exploration --results $(RESULTS)/exploration.json
@@ -100,12 +137,14 @@ format: $(READY) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-lock: ## Write both locks again from pyproject.toml (needs uv)
+lock: ## Write all locks again from pyproject.toml (needs uv)
 	$(COMPILE) --all-extras --group docs --output-file requirements.lock
 	$(COMPILE) --extra connect --group spark41 --output-file requirements-spark41.lock
+	$(COMPILE) --constraint requirements.lock --output-file requirements-wheel.lock
+	$(subst pyproject.toml ,,$(COMPILE)) --group release --output-file requirements-release.lock
 
 clean: ## Remove the environments and what the tools leave behind
-	rm -rf $(VENV) $(SPARK41) build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SPARK41) $(RELEASE) build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 java:
 	@tools/require_java.sh
@@ -124,6 +163,22 @@ $(READY) $(SPARK41_READY): pyproject.toml
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $(filter %.lock,$^)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(@D)/bin/python -m pip --disable-pip-version-check check
+	@touch $@
+
+$(RELEASE)/.ready: requirements-release.lock
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $<
+	@touch $@
+
+# Others' programs need libraries that are at odds with each other's and with the lock.
+build/schedulers/airflow/.ready: PACKAGES = $(AIRFLOW_PACKAGES)
+build/schedulers/dagster/.ready: PACKAGES = $(DAGSTER_PACKAGES)
+build/schedulers/dbt/.ready: PACKAGES = $(DBT_PACKAGES)
+build/terraform/.ready: PACKAGES = $(TERRAFORM_PACKAGES)
+build/schedulers/%/.ready build/%/.ready: Makefile pyproject.toml
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@echo "installing $(PACKAGES) into $(@D)"
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
 
 # What looks for barriers in a page; used by `make page` alone.

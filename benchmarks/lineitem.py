@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ def columns(path: Path) -> Any:
     return all_nullable(pq.read_schema(path))
 
 
-def session() -> Any:
-    """Return a session on two cores whose Parquet files are compressed as segments are."""
+def session(more: Mapping[str, str] | None = None) -> Any:
+    """Return a session on two cores whose Parquet files are compressed as segments are, with more settings."""
     return build_session(
         "benchmarks",
         master="local[2]",
@@ -41,5 +42,6 @@ def session() -> Any:
             "spark.sql.parquet.compression.codec": "zstd",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "8",
+            **(more or {}),
         },
     )

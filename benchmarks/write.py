@@ -1,81 +1,134 @@
 """A transactional Spark write beside ``df.write.parquet`` of the same TPC-H lineitem, decision included.
 
-Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``; a Delta append by
-delta-spark stands beside both.  Spark's own writer makes the segments where it can; tasks in Python stand beside it.
-Rounds alternate; the ratio is the median of pairs.
+Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``; appends to standing
+tables of Delta, and of Iceberg where it has a jar for this Spark, stand beside them.  Spark's own writer makes the
+segments where it can; tasks in Python stand beside it.  Rounds alternate; the ratio is the median of pairs.  The floor
+is Spark's own write of the rows with two columns more, as every segment has them.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pyspark
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio
 from txntable.spark.writing.writer_choice import SWITCH, Wish
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = 5
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "9"))
 KEY = "l_orderkey"
+ICEBERG = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
+"""By the version of Spark; for others there is none yet."""
 _PEERS = "peers"
 _names = itertools.count()
+
+# Each figure: its name, ours, the peer.
+_RATIOS = (
+    ("unkeyed transactional write ÷ df.write.parquet", "unkeyed", "parquet"),
+    ("the floor: df.write.parquet of two columns more ÷ df.write.parquet", "floor", "parquet"),
+    ("unkeyed transactional write ÷ the floor", "unkeyed", "floor"),
+    ("the same by tasks in Python ÷ df.write.parquet", "unkeyed, Python", "parquet"),
+    ("unkeyed transactional write ÷ Delta append", "unkeyed", "delta"),
+    ("unkeyed transactional write ÷ Iceberg append", "unkeyed", "iceberg"),
+    ("Delta append ÷ df.write.parquet", "delta", "parquet"),
+    ("Iceberg append ÷ df.write.parquet", "iceberg", "parquet"),
+    ("keyed transactional write ÷ df.repartition(8, key).write.parquet", "keyed", "repartitioned"),
+    ("the same with distribution_mode=hash", "hash", "repartitioned"),
+    ("the same by tasks in Python, distribution_mode=hash", "hash, Python", "repartitioned"),
+)
 
 
 def measure(folder: Path) -> list[Figure]:
     """Return the ratios of wall time and of CPU time."""
     source = lineitem(folder)
-    spark = session()
+    spark = session(_iceberg_settings(folder))
     try:
         frame = spark.read.parquet(str(source))
         warehouse = Warehouse.create(str(folder / "wh"), durability="page-cache")
         schema = columns(source)
         warehouse.admin().create_topic("unkeyed", partitions=8, schema=schema)
         warehouse.admin().create_topic("keyed", partitions=8, schema=schema, key=[KEY])
-        producer = warehouse.producer("bench")
-        producer.init_transactions()
-
-        def transactional(topic: str, mode: str = "none", wish: Wish = Wish.AUTO) -> None:
-            spark.conf.set(SWITCH, wish.value)
-            with producer.transaction() as transaction:
-                transaction.write(topic, frame, distribution_mode=mode)
-
-        wall, cpu = alternate_costs(
-            ROUNDS,
-            lambda: transactional("unkeyed"),
-            lambda: transactional("unkeyed", wish=Wish.NEVER),
-            lambda: _parquet(frame, folder),
-            lambda: _delta(frame, folder),
-            lambda: transactional("keyed"),
-            lambda: transactional("keyed", "hash"),
-            lambda: transactional("keyed", "hash", Wish.NEVER),
-            lambda: _parquet(frame.repartition(8, KEY), folder),
-            clean=lambda: _clean(folder),
-        )
-        return [*_figures(wall, "wall"), *_figures(cpu, "cpu"), *_sizes(warehouse, frame, folder)]
+        variants = {**_ours(warehouse, frame), **_peers(frame, folder)}
+        wall, cpu = alternate_costs(ROUNDS, *variants.values(), clean=lambda: _clean(folder))
+        return [
+            *_figures(dict(zip(variants, wall, strict=True)), "wall"),
+            *_figures(dict(zip(variants, cpu, strict=True)), "cpu"),
+            *_sizes(warehouse, frame, folder),
+        ]
     finally:
         spark.stop()
 
 
-def _figures(seconds: list[list[float]], kind: str) -> list[Figure]:
-    unkeyed, in_python, parquet, delta, keyed, shuffled, shuffled_in_python, repartitioned = seconds
+def _ours(warehouse: Warehouse, frame: Any) -> dict[str, Callable[[], None]]:
+    producer = warehouse.producer("bench")
+    producer.init_transactions()
+
+    def transactional(topic: str, mode: str = "none", wish: Wish = Wish.AUTO) -> None:
+        frame.sparkSession.conf.set(SWITCH, wish.value)
+        with producer.transaction() as transaction:
+            transaction.write(topic, frame, distribution_mode=mode)
+
+    return {
+        "unkeyed": lambda: transactional("unkeyed"),
+        "unkeyed, Python": lambda: transactional("unkeyed", wish=Wish.NEVER),
+        "keyed": lambda: transactional("keyed"),
+        "hash": lambda: transactional("keyed", "hash"),
+        "hash, Python": lambda: transactional("keyed", "hash", Wish.NEVER),
+    }
+
+
+def _peers(frame: Any, folder: Path) -> dict[str, Callable[[], None]]:
+    """Return what peers do: appends go to tables that stand, as our topics do."""
+    wide = frame.selectExpr("*", "monotonically_increasing_id() AS number", "current_timestamp() AS time")
+    table = str(folder / "delta")
+    frame.limit(0).write.format("delta").save(table)
+    peers = {
+        "parquet": lambda: _parquet(frame, folder),
+        "floor": lambda: _parquet(wide, folder),
+        "delta": lambda: frame.write.format("delta").mode("append").save(table),
+        "repartitioned": lambda: _parquet(frame.repartition(8, KEY), folder),
+    }
+    if _iceberg_jar() is None:
+        return peers
+    name = "iceberg.bench.lineitem"
+    properties = frame.limit(0).writeTo(name).tableProperty("write.parquet.compression-codec", "zstd")
+    properties.create()
+    return {**peers, "iceberg": lambda: frame.writeTo(name).append()}
+
+
+def _iceberg_jar() -> str | None:
+    return ICEBERG.get(".".join(pyspark.__version__.split(".")[:2]))
+
+
+def _iceberg_settings(folder: Path) -> dict[str, str]:
+    jar = _iceberg_jar()
+    if jar is None:
+        return {}
+    return {
+        "spark.jars.packages": jar,
+        "spark.sql.catalog.iceberg": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.iceberg.type": "hadoop",
+        "spark.sql.catalog.iceberg.warehouse": str(folder / "iceberg"),
+    }
+
+
+def _figures(seconds: dict[str, list[float]], kind: str) -> list[Figure]:
     return [
-        paired_ratio(f"unkeyed transactional write ÷ df.write.parquet, {kind}", unkeyed, parquet),
-        paired_ratio(f"the same by tasks in Python, {kind}", in_python, parquet),
-        paired_ratio(f"unkeyed transactional write ÷ Delta append, {kind}", unkeyed, delta),
-        paired_ratio(f"keyed transactional write ÷ df.repartition(8, key).write.parquet, {kind}", keyed, repartitioned),
-        paired_ratio(f"the same with distribution_mode=hash, {kind}", shuffled, repartitioned),
-        paired_ratio(f"the same by tasks in Python, distribution_mode=hash, {kind}", shuffled_in_python, repartitioned),
+        paired_ratio(f"{name}, {kind}", seconds[ours], seconds[peer])
+        for name, ours, peer in _RATIOS
+        if {ours, peer} <= set(seconds)
     ]
 
 
 def _parquet(frame: Any, folder: Path) -> None:
     frame.write.parquet(str(folder / _PEERS / f"parquet-{next(_names)}"))
-
-
-def _delta(frame: Any, folder: Path) -> None:
-    frame.write.format("delta").save(str(folder / _PEERS / f"delta-{next(_names)}"))
 
 
 def _clean(folder: Path) -> None:

@@ -49,8 +49,8 @@ def spark_session(
         Its name in Spark.
     store : StoreSpec, optional
         The warehouse's, where Spark itself reads it.
-    settings : Mapping of str to str, optional
-        Spark's, on top; a session that runs already keeps its own.
+    settings : Mapping[str, str], optional
+        Spark's, of a session that is started; one that runs has its own.
 
     Yields
     ------

@@ -19,7 +19,7 @@ settings.register_profile(
 # For looking further than a build does: HYPOTHESIS_PROFILE=explore.
 settings.register_profile("explore", settings.get_profile("settled"), derandomize=False, max_examples=5_000)
 
-SPARK_TESTS = Path(__file__).parent / "spark"
+SPARK_TESTS, ENGINE_TESTS = (Path(__file__).parent / name for name in ("spark", "engines"))
 
 
 def pytest_configure() -> None:
@@ -49,7 +49,9 @@ def nothing_in_the_background() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what stands below tests/spark: `make test` runs it in one process, with one JVM."""
+    """Mark what stands below tests/spark: `make test` runs it in one process, with one JVM; and below tests/engines."""
     for item in items:
         if item.path.is_relative_to(SPARK_TESTS):
             item.add_marker(pytest.mark.spark)
+        if item.path.is_relative_to(ENGINE_TESTS):
+            item.add_marker(pytest.mark.engines)

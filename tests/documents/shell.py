@@ -17,11 +17,14 @@ from txntable.cli.main import application
 # Others' programs, of which nothing is known here.
 FOREIGN = {
     *("aws", "cd", "conda", "crontab", "curl", "export", "git", "mkdir", "psql", "pytest", "sqlite3", "unzip"),
-    *("airflow", "dagster", "source", "uv", "ls", "kubectl", "docker", "logger", "read", "done", "fi"),
+    *("airflow", "dagster", "dbt", "source", "uv", "ls", "kubectl", "docker", "logger", "read", "done", "fi"),
 }
 # Before a command, in loops and conditions.
 _BEFORE = {"while", "do", "if", "then"}
-PROGRAMS = {"txntable.jobs.pipeline", "txntable.jobs.compact", "txntable.jobs.vacuum", "txntable.jobs.coordinator"}
+PROGRAMS = {
+    *("txntable.jobs.pipeline", "txntable.jobs.compact", "txntable.jobs.vacuum", "txntable.jobs.coordinator"),
+    "txntable.jobs.catalog",
+}
 # What the command line says of arguments that it does not take; no name of Typer's is public.
 WRONG_USAGE: Any = typer.BadParameter.__base__
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*")

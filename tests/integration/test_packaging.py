@@ -63,6 +63,29 @@ def test_wheel_holds_every_module_and_the_template(wheel: Path) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == {"pyspark_txntable.py", "txntable"}
 
 
+def built(project: Path, into: Path, *target: str) -> dict[str, bytes]:
+    run(sys.executable, "-m", "hatchling", "build", *target, "--directory", into, cwd=project)
+    return {made.name: made.read_bytes() for made in into.iterdir()}
+
+
+def test_wheel_and_archive_have_the_same_bytes_when_built_elsewhere_and_later(wheel: Path, tmp_path: Path) -> None:
+    first = built(PROJECT, tmp_path / "first")
+    (archive,) = (name for name in first if name.endswith(".tar.gz"))
+    with tarfile.open(tmp_path / "first" / archive) as sources:
+        sources.extractall(tmp_path / "copy", filter="data")
+    (copy,) = (tmp_path / "copy").iterdir()
+    # What the build adds: it would stand there twice.
+    (copy / "PKG-INFO").unlink()
+    for path in copy.rglob("*"):
+        os.utime(path, (1, 1))
+
+    again = built(copy, tmp_path / "again")
+
+    assert first[wheel.name] == wheel.read_bytes()
+    assert again[wheel.name] == first[wheel.name]
+    assert again[archive] == first[archive]
+
+
 def test_installed_command_makes_a_warehouse_and_finds_the_commands_of_the_jobs(clean: Path, tmp_path: Path) -> None:
     command = clean / "bin" / "txntable"
 

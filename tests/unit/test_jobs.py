@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("compact", "coordinator", "pipeline", "vacuum")
+PROGRAMS = ("catalog", "compact", "coordinator", "pipeline", "vacuum")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

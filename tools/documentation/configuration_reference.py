@@ -31,7 +31,7 @@ Every setting with its default, from the code. Names are Kafka's where Kafka has
 take them with dots or underscores (`transaction.timeout.ms`, `transaction_timeout_ms`), by name or in a dictionary.
 Options of stores are in [Stores](infra/stores.md).
 """
-_DATACLASSES: tuple[tuple[str, str, type, frozenset[str] | None], ...] = (
+DATACLASSES: tuple[tuple[str, str, type, frozenset[str] | None], ...] = (
     ("Warehouse", "`Warehouse.create`, `txntable warehouse create --config`.", WarehouseSettings, None),
     ("Producer", "`Warehouse.producer`.", ProducerConfig, frozenset(PRODUCER_SETTINGS)),
     ("Consumer", "`Warehouse.consumer`.", ConsumerConfig, frozenset(CONSUMER_SETTINGS)),
@@ -42,12 +42,13 @@ _DATACLASSES: tuple[tuple[str, str, type, frozenset[str] | None], ...] = (
     ("Spark's data source: reading", '`spark.read.format("txntable")`.', ReadOptions, None),
     ("Spark's data source: writing", '`dataframe.write.format("txntable")`.', WriteOptions, None),
 )
+"""Title, where it is given, the dataclass, and which of its fields; ``None``: all."""
 
 
 def page() -> str:
     """Return the page, which has every setting of every dataclass."""
     parts = [_INTRODUCTION, _topic_section()]
-    parts += [_section(*each) for each in _DATACLASSES]
+    parts += [_section(*each) for each in DATACLASSES]
     return "\n".join([*parts, _elsewhere_section()])
 
 

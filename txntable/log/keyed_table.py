@@ -111,6 +111,11 @@ def ensure_key_files(store: ObjectStore, root: str, table: TableState, adds: lis
             store.put(f"{root}/{add.path}", CONSTANT_FILE)
 
 
+def keyed_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the columns of a keyed table: the data column of the constant file, and its partition columns."""
+    return pa.schema([pa.field("_constant", pa.int32()), *columns])
+
+
 def creation_actions(
     name: str, table_id: str, columns: pa.Schema, properties: Mapping[str, str], now_ms: int
 ) -> list[Action]:
@@ -127,6 +132,6 @@ def creation_actions(
     now_ms : int
         The store's time.
     """
-    schema = to_delta_schema(pa.schema([pa.field("_constant", pa.int32()), *columns]))
+    schema = to_delta_schema(keyed_schema(columns))
     metadata = Metadata(table_id, name, schema, tuple(columns.names), dict(properties), now_ms)
     return [guard_protocol(), metadata]

@@ -236,7 +236,8 @@ class SegmentReader:
         return [name for name in found.names if name in wanted]
 
     def _finished(self, batch: pa.RecordBatch, segment: PlannedSegment) -> pa.RecordBatch:
-        offsets = pc.add(batch.column(OFFSET_DELTA_COLUMN), segment.base_offset)
+        is_asked = OFFSET_COLUMN in self.schema.names or not segment.is_whole
+        offsets = pc.add(batch.column(OFFSET_DELTA_COLUMN), segment.base_offset) if is_asked else None
         arrays = [self._array(field, batch, offsets, segment) for field in self.schema]
         finished = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         if segment.is_whole:
@@ -244,7 +245,9 @@ class SegmentReader:
         inside = pc.and_(pc.greater_equal(offsets, segment.start), pc.less(offsets, segment.end))
         return finished.filter(inside)
 
-    def _array(self, field: pa.Field, batch: pa.RecordBatch, offsets: pa.Array, segment: PlannedSegment) -> pa.Array:
+    def _array(
+        self, field: pa.Field, batch: pa.RecordBatch, offsets: pa.Array | None, segment: PlannedSegment
+    ) -> pa.Array:
         if field.name == OFFSET_COLUMN:
             return offsets
         if field.name in (PARTITION_COLUMN, COMMIT_COLUMN):
@@ -287,9 +290,12 @@ def _check_deltas(deltas: pa.Array, before: int, segment: PlannedSegment) -> int
     """Return the last of the deltas, which must rise from `before` and stay inside of the segment."""
     if deltas.null_count:
         raise DamagedDataError("it has a record without an offset")
-    values = np.append(before, deltas.to_numpy(zero_copy_only=False))
+    values = deltas.to_numpy(zero_copy_only=False)
+    if not len(values):
+        return before
     last = int(values[-1])
-    if not bool(np.all(np.diff(values) > 0)) or segment.base_offset + last > segment.last_offset:
+    rise = values[0] > before and bool(np.all(values[1:] > values[:-1]))
+    if not rise or segment.base_offset + last > segment.last_offset:
         raise DamagedDataError("its offsets do not rise, or leave the segment")
     return last
 

@@ -56,13 +56,23 @@ def configured_endpoint(settings: ClientSettings, session: Session) -> str | Non
     InvalidConfigError
         It is not encrypted, and the options do not allow that.
     """
-    found = settings.store.get("endpoint") or _endpoint_of_machine(session)
+    return checked_endpoint(settings, settings.store.get("endpoint") or _endpoint_of_machine(session))
+
+
+def checked_endpoint(settings: ClientSettings, endpoint: str | None) -> str | None:
+    """Return the endpoint of a service.
+
+    Raises
+    ------
+    InvalidConfigError
+        It is not encrypted, and the options do not allow that.
+    """
     allowed = settings.flag("allow_http") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"true", "1"}
-    if found is not None and found.lower().startswith("http://") and not allowed:
+    if endpoint is not None and endpoint.lower().startswith("http://") and not allowed:
         raise InvalidConfigError(
             "the endpoint is not encrypted; take https, or say allow_http=true where that is meant", option="endpoint"
         )
-    return found
+    return endpoint
 
 
 def endpoint_with_bucket(endpoint: str, bucket: str) -> str:

@@ -77,7 +77,7 @@ def observe(warehouse: Warehouse, meter_provider: MeterProvider | None = None, *
     for name, (unit, description) in COUNTERS.items():
         meter.create_observable_counter(instrument_name(name), [_total(warehouse, name)], unit, description)
     if lags:
-        for name, (unit, description, look) in _GAUGES.items():
+        for name, (unit, description, look) in GAUGES.items():
             meter.create_observable_gauge(f"{METER}.{name}", [_gauge(warehouse, look)], unit, description)
 
 
@@ -120,11 +120,12 @@ def _groups(warehouse: Warehouse) -> Sequence[tuple[int, dict[str, str | int]]]:
     return [(one.lag, {"group": one.group_id, **_place(one.topic_partition)}) for one in _lags(warehouse).groups]
 
 
-_GAUGES: Mapping[str, tuple[str, str, _Look]] = {
+GAUGES: Mapping[str, tuple[str, str, _Look]] = {
     "last_stable_offset_lag": ("{offset}", "Offsets that open transactions hold back.", _stable),
     "publication_lag": ("ms", "For how long a public table has lacked what it should show.", _publication),
     "group_lag": ("{offset}", "Offsets from what a group has committed to the last stable offset.", _groups),
 }
+"""What is measured when it is asked for -> its unit, what it is, and who looks."""
 
 
 def _gauge(warehouse: Warehouse, look: _Look) -> _Callback:

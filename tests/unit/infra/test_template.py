@@ -12,19 +12,22 @@ from cfnlint import ConfigMixIn
 from cfnlint.runner import Runner
 
 from tests.unit.infra.stack import FILE, resolved, template
+from txntable.infra.catalog_policy import GlueDatabase, catalog_policy
 from txntable.infra.lifecycle import dangers
 from txntable.infra.package import ENVIRONMENT_ARCHIVE, PROGRAMS, PROJECT
 from txntable.infra.policies import Role, WarehousePlace, Writes, bucket_policy, role_policy
 
 TEMPLATE = template()
 KEY = "arn:aws:kms:eu-west-1:1:key/k"
-ROLES = ("PipelineJob", "MaintenanceJob", "Scheduler")
+ROLES = ("PipelineJob", "MaintenanceJob", "CatalogJob", "Scheduler")
 VALUES = {
     **{name: parameter.get("Default") for name, parameter in TEMPLATE["Parameters"].items()},
     "BucketName": "bucket",
     "Prefix": "lake/one",
     "KmsKeyArn": KEY,
     "PipelineConfig": "s3://bucket/artifacts/pipeline.toml",
+    "GlueDatabase": "lake",
+    "TablePrefix": "wh_",
     "AWS::Partition": "aws",
     "AWS::Region": "eu-west-1",
     "AWS::AccountId": "1",
@@ -40,7 +43,9 @@ EVERY = {
     "Compaction": "rate(1 hour)",
     "Vacuum": "rate(1 day)",
     "Pipeline": "rate(10 minutes)",
+    "Catalog": "rate(15 minutes)",
 }
+OWN_ROLES = {"Pipeline": "PipelineJob-role", "Catalog": "CatalogJob-role"}
 
 
 def properties(name: str, *, key: bool = False, writes: Writes = Writes.CHECKED, topic: str = "") -> dict[str, Any]:
@@ -50,6 +55,7 @@ def properties(name: str, *, key: bool = False, writes: Writes = Writes.CHECKED,
         "IsChecked": writes is Writes.CHECKED,
         "IsPaused": writes is Writes.NONE,
         "MakesApplication": True,
+        "HasGlueDatabase": True,
         "HasAlarmTopic": bool(topic),
     }
     values = {**VALUES, **conditions, "AlarmTopicArn": topic}
@@ -91,6 +97,7 @@ def test_policy_of_the_bucket_is_that_of_the_code(writes: Writes) -> None:
         ("IsPaused", ["Writes", Writes.NONE.value], False),
         ("HasPipeline", ["PipelineConfig", ""], True),
         ("MakesApplication", ["ApplicationId", ""], False),
+        ("HasGlueDatabase", ["GlueDatabase", ""], True),
     ],
 )
 def test_condition_is_about_its_parameter(name: str, equals: list[str], negated: bool) -> None:
@@ -159,7 +166,7 @@ def test_schedule_starts_the_job_once_under_its_own_role(job: str) -> None:
     assert schedule["Target"]["RoleArn"] == "Scheduler-role"
     assert run["ClientToken"] == "<aws.scheduler.execution-id>"
     assert (run["Name"], run["ApplicationId"]) == (job.lower(), "app")
-    assert run["ExecutionRoleArn"] == ("PipelineJob-role" if job == "Pipeline" else "MaintenanceJob-role")
+    assert run["ExecutionRoleArn"] == OWN_ROLES.get(job, "MaintenanceJob-role")
     assert submit["EntryPointArguments"][:2] == ["--warehouse", "s3://bucket/lake/one"]
     options = submit["SparkSubmitParameters"].split(" ")
     assert options[::2] == ["--conf"] * (len(options) // 2)
@@ -176,10 +183,31 @@ def test_no_job_is_started_while_a_backup_or_a_restore_is_made(job: str, writes:
     assert state == ("ENABLED" if writes is Writes.CHECKED else "DISABLED")
 
 
-def test_only_the_pipeline_waits_for_its_settings() -> None:
+def test_jobs_that_need_settings_wait_for_them() -> None:
     conditions = {job: TEMPLATE["Resources"][f"{job}Schedule"].get("Condition") for job in EVERY}
 
-    assert conditions == {**dict.fromkeys(EVERY), "Pipeline": "HasPipeline"}
+    assert conditions == {**dict.fromkeys(EVERY), "Pipeline": "HasPipeline", "Catalog": "HasGlueDatabase"}
+
+
+def test_policy_of_the_catalog_is_that_of_the_code_and_its_job_reads_only() -> None:
+    found = properties("CatalogPolicy")["PolicyDocument"]
+
+    assert found == catalog_policy(GlueDatabase("lake", "eu-west-1", "1", "wh_"))
+    assert properties("CatalogJobRole")["ManagedPolicyArns"] == ["ReaderPolicy", "CatalogPolicy"]
+    conditions = {TEMPLATE["Resources"][name].get("Condition") for name in ("CatalogPolicy", "CatalogJobRole")}
+    assert conditions == {"HasGlueDatabase"}
+
+
+def test_scheduler_passes_the_roles_of_its_jobs_and_no_other() -> None:
+    passing = properties("SchedulerRole")["Policies"][0]["PolicyDocument"]["Statement"][1]
+
+    assert passing["Resource"] == ["PipelineJob-role", "MaintenanceJob-role", "CatalogJob-role"]
+
+
+def test_catalog_job_registers_in_the_database_under_the_prefix() -> None:
+    arguments = run_of("Catalog")["JobDriver"]["SparkSubmit"]["EntryPointArguments"]
+
+    assert arguments[2:] == ["--glue", "--database", "lake", "--prefix=wh_"]
 
 
 @pytest.mark.parametrize("job", EVERY)

@@ -25,6 +25,7 @@ _INVERSE = pow(_MULTIPLIER, -1, 1 << 32)
 _MURMUR = "com.clearspring.analytics.hash.MurmurHash"
 _NUMBERS = "org.apache.spark.sql.catalyst.util.NumberConverter"
 _BYTES, _STATE = "_key_bytes", "_key_state"
+_TASK = "org.apache.spark.TaskContext"
 _NULL = bytes([0xFF] * _WORD_BYTES)
 
 
@@ -38,11 +39,36 @@ def placed_by_key(dataframe: DataFrame, settings: TopicSettings) -> DataFrame:
     settings : TopicSettings
         The topic; it has a key.
     """
+    width = _width(settings)
+    if width is not None:
+        return dataframe.repartitionById(settings.partitions, _by_number(dataframe, settings, width))
     # Records without a key stay spread, by the task that they come from: a repeated task must send them the same way.
     unkeyed = functions.pmod(functions.spark_partition_id(), functions.lit(settings.partitions))
     placed = with_partition(dataframe, settings, TASK_COLUMN)
     placed = placed.withColumn(TASK_COLUMN, functions.coalesce(functions.col(TASK_COLUMN), unkeyed))
     return placed.repartitionById(settings.partitions, functions.col(TASK_COLUMN))
+
+
+def _width(settings: TopicSettings) -> int | None:
+    """Return how many bytes all keys have, where that is so, and they are whole words."""
+    kind = settings.schema.field(settings.key[0]).type
+    return int(kind.bit_width) // _BYTE_BITS if len(settings.key) == 1 and _is_of_words(kind) else None
+
+
+def _by_number(dataframe: DataFrame, settings: TopicSettings, width: int) -> Column:
+    """Return the partition of a key of so many bytes.
+
+    One expression, of which the shuffle takes the partition as each row passes: no column more goes through it.
+    """
+    calls = _Calls(dataframe)
+    (name,) = settings.key
+    key = calls.key_bytes(name, settings.schema.field(name).type, dataframe.columns)
+    state = calls.hashed(key, functions.lit(width), functions.lit(_signed(_SEED)))
+    partitions = functions.lit(settings.partitions)
+    chosen = state.bitwiseAND(functions.lit(_POSITIVE)) % partitions
+    # Records without a key stay spread, as below; Spark's own function of this would add a column.
+    spread = functions.pmod(calls.task(), partitions)
+    return functions.coalesce(chosen, spread).cast("int")
 
 
 def with_partition(dataframe: DataFrame, settings: TopicSettings, name: str) -> DataFrame:
@@ -126,6 +152,10 @@ class _Calls:
         """Return murmur2 of so many bytes, as a number without a sign."""
         found = self._java.static(_MURMUR, "IntegerType", "hash", key, length, seed)
         return found.cast("bigint").bitwiseAND(functions.lit(_MASK))
+
+    def task(self) -> Column:
+        """Return which task of its stage computes this."""
+        return self._java.invoke(self._java.static(_TASK, _TASK, "get"), "IntegerType", "partitionId")
 
     def rest(self, key: Column, length: Column, words: Column) -> Column:
         """Return the bytes behind the last word, as a number without a sign."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PY4J_LOG = "py4j.clientserver"
+_DESCRIPTION = "spark.job.description"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class PlannedFrame:
         body = _Body(lambda: self._write(committer, job))
         gateway = self._spark.sparkContext._gateway  # noqa: SLF001  PySpark has no public name for it
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        with _cancelled_together(self._spark), _told_once(body):
+        with _described(self._spark, job.description), _cancelled_together(self._spark), _told_once(body):
             try:
                 java_object(self._jvm, EXECUTION).withNewExecutionId(
                     self._execution, self._jvm.scala.Option.apply(job.description), body
@@ -190,6 +191,22 @@ def _each(sequence: Any) -> Iterator[Any]:
 def _nullable(column: Any) -> Any:
     """Return a column of a plan as segments have it: null allowed at every depth."""
     return column.withDataType(column.dataType().asNullable()).withNullability(True)
+
+
+@contextmanager
+def _described(spark: SparkSession, description: str) -> Iterator[None]:
+    """Let Spark show a description of a block's jobs, where the user has set none."""
+    context = spark.sparkContext
+    if context.getLocalProperty(_DESCRIPTION) is not None:
+        yield
+        return
+    context.setLocalProperty(_DESCRIPTION, description)
+    try:
+        yield
+    finally:
+        with suppress(PySparkException, Py4JError):
+            # Null takes it away, of which PySpark's type does not know.
+            context._jsc.setLocalProperty(_DESCRIPTION, None)  # noqa: SLF001
 
 
 @contextmanager

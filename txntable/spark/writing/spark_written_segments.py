@@ -192,6 +192,9 @@ def _adopted_all(
     else:
         with threads(_AT_ONCE) as pool:
             answers = list(pool.map(partial(adopted, store, target.plan), files))
+    if not store.is_remote:
+        # Spark makes a file of the first task even where that has no row.  In S3 only vacuum may delete, and does.
+        store.delete([f"{target.plan.root}/{file.path}" for file, it in zip(files, answers, strict=True) if it is None])
     unfit = next((answer for answer in answers if isinstance(answer, Unfit)), None)
     if unfit is not None:
         logger.warning("a file of spark's writer is no segment: path=%s reason=%s", unfit.path, unfit.reason)
