@@ -27,6 +27,10 @@ SPARK41_READY := $(SPARK41)/.ready
 SPARK41_TESTS := -k "not dies and not killed" \
                  $(patsubst %,tests/spark/test_%.py,connect data_sink reader streaming views write_shapes writer)
 
+# What only `make kafka` needs: the jars of a broker, and confluent-kafka, which is no dependency.
+KAFKA         := $(VENV)/kafka
+KAFKA_CLIENT  := confluent-kafka==2.16.1
+
 # What looks at a release has an environment of its own, and the wheel is looked at in one that has nothing but what it needs.
 RELEASE  := .venv-release
 RUNTIME  := build/runtime
@@ -40,7 +44,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page engines schedulers terraform correctness format lock java clean
+.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +108,9 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 
 page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
 	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page
+
+kafka: java $(KAFKA)/.ready ## Mirror topics to and from a real Kafka broker, with the mirrors killed between any two steps (needs Maven)
+	BENCH_KAFKA_JARS=$(abspath $(KAFKA))/jars PYTHONPATH=$(abspath $(KAFKA))/clients:$$PYTHONPATH $(BIN)/pytest tests/broker
 
 engines: java $(READY) $(VENV)/.jars ## Read committed data by Trino, Spark's Thrift server, ClickHouse, DuckDB, DataFusion and Delta Kernel, set up in build/engines (needs Maven, a JDK, and Java 24 for Trino)
 	$(BIN)/python -m tests.engines.setting_up
@@ -178,6 +185,12 @@ build/schedulers/%/.ready build/%/.ready: Makefile pyproject.toml
 $(VENV)/axe.min.js: $(READY)
 	@npm install --silent --no-save --prefix $(VENV)/axe axe-core@4.14.1
 	@cp $(VENV)/axe/node_modules/axe-core/axe.min.js $@
+
+$(KAFKA)/.ready: benchmarks/kafka_broker.xml $(READY)
+	@command -v mvn > /dev/null || { echo "error: the jars of a broker come by maven; install it (debian: apt-get install maven)" >&2; exit 1; }
+	@mvn --quiet --file $< dependency:copy-dependencies -DoutputDirectory=$(abspath $(@D))/jars
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(@D)/clients $(KAFKA_CLIENT)
+	@touch $@
 
 # Spark fetches its jars when a session starts; here one that shows what it fetches, once, before the tests.
 $(VENV)/.jars: $(READY)
