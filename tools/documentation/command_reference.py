@@ -13,7 +13,8 @@ from txntable.cli.main import application
 _INTRODUCTION = """# Command line
 
 `txntable` and its commands. `--warehouse`, `--storage-option` and `--output` may stand before the noun or after the
-verb; `TXNTABLE_WAREHOUSE` names the warehouse, too. Commands that change something are dry runs until `--execute`.
+verb; `TXNTABLE_WAREHOUSE` names the warehouse, too. Commands that change or delete what is there are
+dry runs until `--execute`.
 
 | exit code | of every command |
 |---|---|
