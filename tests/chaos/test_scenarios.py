@@ -11,11 +11,14 @@ from tests.chaos.scenario import Kind
 from tests.chaos.scenarios import SCENARIOS
 
 # Of those for S3 the puts that land late have tests of their own (tests/integration/test_late_puts.py).
-SHORT = ("sleepers", "clocks", "erasing", "exchange", "founding", "static")
+OF_A_BUILD = ("exchange",)
+BY_NIGHT = ("sleepers", "clocks", "erasing", "founding", "static")
 SEED = 7
 
 
-@pytest.mark.parametrize("scenario", SHORT)
+@pytest.mark.parametrize(
+    "scenario", [*OF_A_BUILD, *(pytest.param(each, marks=pytest.mark.nightly) for each in BY_NIGHT)]
+)
 def test_history_has_no_anomaly_when_the_first_blows_of_a_scenario_have_fallen(scenario: str, tmp_path: Path) -> None:
     judgement, figures = run("local", tmp_path, 0, SEED, scenario)
 
