@@ -122,14 +122,16 @@ def _asked(at: list[str] | None) -> dict[int, int]:
 
 
 def _settings(file: Path | None, servers: str) -> dict[str, str]:
-    """Return the settings of the Kafka client: of a file as Kafka's own tools take it, and the servers."""
+    """Return the settings of the Kafka client: of a file with a line NAME=VALUE for each, and the servers."""
     if file is None:
         return {"bootstrap.servers": servers}
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"cannot be read: {error}", param_hint="--command-config") from error
-    pairs = named_values([line for line in lines if line and not line.startswith("#")], "--command-config")
+    if any(line.endswith("\\") for line in lines):
+        raise typer.BadParameter("has a value of several lines; put it into one", param_hint="--command-config")
+    pairs = named_values([line for line in lines if line and line[0] not in "#!"], "--command-config")
     return {name.strip(): value.strip() for name, value in pairs.items()} | {"bootstrap.servers": servers}
 
 

@@ -117,8 +117,20 @@ class FromKafka:
         if bounds:
             with jobs_errors(self._source), self._producer.transaction() as transaction:
                 transaction.write(self._target, self._frame(bounds))
+                self._check_is_still(source)
                 self._send(source, positions | {partition: end for partition, (_, end) in bounds.items()})
         return MirrorRun(bounds)
+
+    def _check_is_still(self, source: Source) -> None:
+        """Refuse what was read of a topic that was created again meanwhile: its offsets are another's."""
+        found = self._kafka.source(self._source).origin
+        if found != source.origin:
+            raise UnknownTopicOrPartitionError(
+                "the topic was created again while it was read, and nothing of it was mirrored; run the mirror again",
+                topic=self._source,
+                found=found,
+                mirrored=source.origin,
+            )
 
     def _resumed(self, source: Source) -> dict[int, int]:
         stored = self._stored()

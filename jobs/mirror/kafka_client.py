@@ -11,7 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from txntable.errors import MissingDependencyError, ProducerFencedError, TransactionAbortableError
+from txntable.errors import (
+    InvalidRequestError,
+    MissingDependencyError,
+    ProducerFencedError,
+    TransactionAbortableError,
+)
 from txntable.jobs.mirror.positions import Position
 from txntable.runtime.environment import Environment
 
@@ -23,6 +28,8 @@ _RETRY_WAIT_MS = 100
 # what confluent-kafka raises for committed offsets says of no error that it is retriable.
 _RETRIABLE = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"}
 _FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
+# Of a record: sent again, it is refused again.
+_REFUSED = {"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "POLICY_VIOLATION"}
 
 
 def confluent_kafka(part: str = "") -> Any:
@@ -49,6 +56,8 @@ def kafkas_errors(topic: str) -> Iterator[None]:
     ------
     ProducerFencedError
         A newer mirror has taken over.
+    InvalidRequestError
+        Kafka will never take it.
     TransactionAbortableError
         Anything else.
     """
@@ -58,7 +67,17 @@ def kafkas_errors(topic: str) -> Iterator[None]:
         refused = error.args[0]
         if refused.name() in _FENCED:
             raise ProducerFencedError(
-                "another process mirrors into the same topic of kafka; leave it to that", topic=topic
+                "another process mirrors into the same topic of kafka, or this one was silent for longer than"
+                " transaction.timeout.ms; leave it to that one, or start this one again",
+                topic=topic,
+            ) from error
+        if refused.name() in _REFUSED or refused.name().endswith("AUTHORIZATION_FAILED"):
+            raise InvalidRequestError(
+                "kafka does not take this, and will not later; change the topic's settings or the rights, or go on"
+                " behind the record by --at",
+                topic=topic,
+                error=refused.name(),
+                reason=refused.str(),
             ) from error
         raise TransactionAbortableError(
             "kafka refused, or did not answer; run the mirror again, it goes on from what is committed",
@@ -107,8 +126,27 @@ class KafkaTarget:
             elif count < partitions:
                 made = admin.create_partitions([admin_module.NewPartitions(self._topic, partitions)])
             else:
+                made = {}
+            # The client ends these itself.
+            for each in made.values():
+                each.result()
+            self._wait_for(partitions)
+
+    def _wait_for(self, partitions: int) -> None:
+        """Wait until the producer knows so many partitions, each with a leader: others it would refuse."""
+        began = self._environment.instant()
+        while True:
+            found = self.producer.list_topics(self._topic, timeout=TIMEOUT_S).topics[self._topic].partitions
+            if sum(each.leader >= 0 for each in found.values()) >= partitions:
                 return
-            made[self._topic].result(TIMEOUT_S)
+            if self._environment.since_ms(began) >= TIMEOUT_S * 1000:
+                raise TransactionAbortableError(
+                    "kafka's topic has not got its partitions yet; run the mirror again",
+                    topic=self._topic,
+                    partitions=partitions,
+                    found=len(found),
+                )
+            self._environment.sleep_ms(_RETRY_WAIT_MS)
 
     def take_over(self) -> None:
         """Fence whoever mirrored into the topic before, and end what it left open; positions are read after this."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from txntable.consumer.consumer_record import ConsumerRecord
-from txntable.errors import SchemaMismatchError
+from txntable.errors import SchemaMismatchError, UnknownTopicOrPartitionError
 from txntable.format.records import TopicPartition
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.jobs.mirror.kafka_client import KafkaTarget, kafkas_errors
@@ -45,10 +45,10 @@ class ToKafka:
     def __init__(
         self, warehouse: Warehouse, source: str, target: KafkaTarget, most_records: int = DEFAULT_MOST_RECORDS
     ) -> None:
-        self._topic, self._target, self._most = source, target, most_records
+        self._warehouse, self._topic, self._target, self._most = warehouse, source, target, most_records
         settings = warehouse.topic_log(source).settings()
         _check_columns(source, settings.schema)
-        self._origin = f"txntable topic={source} topic_id={settings.topic_id}"
+        self._origin = _origin(source, settings.topic_id)
         self._consumer = warehouse.consumer(auto_offset_reset="none")
         self._count = 0
         target.grow(settings.partitions)
@@ -89,7 +89,8 @@ class ToKafka:
             self._place(count)
         before = _by_number(self._consumer.positions())
         found: Mapping[TopicPartition, Sequence[ConsumerRecord]] = {}
-        while not found and not self._is_at(goal):
+        # Asked in each turn, it raises where the store does not answer: a poll only finds nothing then.
+        while not found and not self._is_at(goal) and self._consumer.partitions_for_topic(self._topic):
             found = self._consumer.poll(timeout_ms=_WAIT_MS, max_records=self._most)
             if goal is None:
                 break
@@ -112,12 +113,21 @@ class ToKafka:
         positions = resumed(source, stored, target_is_empty=not stored and self._target.is_empty(count))
         partitions = [TopicPartition(self._topic, number) for number in positions]
         self._consumer.assign(partitions)
+        self._check_is_still()
         for partition in partitions:
             self._consumer.seek(partition, positions[partition.partition])
         if not stored:
             # Before the first record: from here on there are positions, whatever is aborted.
             self._commit(positions)
         self._count = count
+
+    def _check_is_still(self) -> None:
+        """Refuse a topic that was created again since the mirror looked: from here on the consumer watches it."""
+        topic_id = self._warehouse.topic_log(self._topic).settings().topic_id
+        if _origin(self._topic, topic_id) != self._origin:
+            raise UnknownTopicOrPartitionError(
+                "the topic was created again while the mirror began; run the mirror again", topic=self._topic
+            )
 
     def keep(self) -> None:
         """Commit the positions as they are: offsets that nobody commits expire in Kafka, too."""
@@ -131,6 +141,8 @@ class ToKafka:
         return found
 
     def _commit(self, positions: Mapping[int, int], records: Sequence[ConsumerRecord] = ()) -> None:
+        for record in records:
+            _check_headers(self._topic, record)
         with kafkas_errors(self._topic):
             self._target.producer.begin_transaction()
             for record in records:
@@ -141,6 +153,23 @@ class ToKafka:
     def close(self) -> None:
         """Close the consumer; the target is the caller's."""
         self._consumer.close()
+
+
+def _origin(topic: str, topic_id: str) -> str:
+    return f"txntable topic={topic} topic_id={topic_id}"
+
+
+def _check_headers(topic: str, record: ConsumerRecord) -> None:
+    """Refuse a header that Kafka's client would change: a name that is null, or that has a null character."""
+    names = [header["key"] for header in record.row.get("headers") or ()]
+    if any(name is None or "\0" in name for name in names):
+        raise SchemaMismatchError(
+            "a header's name is null, or has a null character: kafka's client cannot send it; go on behind the record"
+            " by --at",
+            topic=topic,
+            partition=record.partition,
+            offset=record.offset,
+        )
 
 
 def _check_columns(topic: str, schema: pa.Schema) -> None:

@@ -64,12 +64,16 @@ class SparkKafka:
             Kafka refused, or did not answer: run again.
         """
         with _told(topic):
-            described = self._admin.describeTopics([topic]).allTopicNames().get().get(topic)
-            cluster = self._admin.describeCluster().clusterId().get()
-            count = described.partitions().size()
+            count = self._described(topic).partitions().size()
             starts, ends = self._offsets(topic, count, "earliest"), self._offsets(topic, count, "latest")
+            # After the offsets: where the topic is created again between the two, it is not the one that was mirrored.
+            described = self._described(topic)
+            cluster = self._admin.describeCluster().clusterId().get()
         origin = f"kafka cluster={cluster} topic={topic} topic_id={described.topicId().toString()}"
         return Source(topic, origin, starts, ends)
+
+    def _described(self, topic: str) -> Any:
+        return self._admin.describeTopics([topic]).allTopicNames().get().get(topic)
 
     def _offsets(self, topic: str, count: int, which: str) -> dict[int, int]:
         admin, common = self._jvm.org.apache.kafka.clients.admin, self._jvm.org.apache.kafka.common
@@ -141,5 +145,7 @@ def _told(topic: str) -> Iterator[None]:
         if cause.getClass().getName() == _UNKNOWN_TOPIC:
             raise UnknownTopicOrPartitionError("kafka has no such topic; check its name", topic=topic) from error
         raise TransactionAbortableError(
-            "kafka refused, or did not answer; nothing more was mirrored, run it again", topic=topic, reason=cause
+            "kafka refused, or did not answer; nothing more was mirrored, run it again",
+            topic=topic,
+            reason=cause.toString(),
         ) from error

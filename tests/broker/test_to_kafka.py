@@ -135,17 +135,54 @@ def test_topic_is_created_in_kafka_and_grows_with_ours(
     cluster: Cluster, warehouse: txntable.Warehouse, mirrored: Mirrored
 ) -> None:
     mirrored.into = "made-by-the-mirror"
+    send(warehouse, "orders", [Message(0, b"old", b"0")])
     mirror = mirrored.begin()
-    assert not mirror.run().read
+    while mirror.run({0: 1}).read:
+        pass
     warehouse.admin().create_partitions({"orders": 3})
     send(warehouse, "orders", [Message(2, b"new", b"1")])
 
-    goal = {2: 1}
+    goal = {0: 1, 2: 1}
     while mirror.run(goal).read:
         pass
     mirror.close()
 
-    assert cluster.committed(mirrored.into) == [[], [], [Message(2, b"new", b"1")]]
+    assert cluster.committed(mirrored.into) == [[Message(0, b"old", b"0")], [], [Message(2, b"new", b"1")]]
+
+
+@pytest.mark.parametrize("name", [None, "a\0b"])
+def test_record_is_refused_when_kafka_would_change_a_headers_name(
+    cluster: Cluster, warehouse: txntable.Warehouse, mirrored: Mirrored, name: str | None
+) -> None:
+    with warehouse.producer("shop") as producer:
+        producer.init_transactions()
+        with producer.transaction() as transaction:
+            row = {"key": b"k", "value": b"v", "headers": [{"key": name, "value": b"x"}]}
+            transaction.send("orders", row=row, partition=0)
+    mirror = mirrored.begin()
+
+    with pytest.raises(SchemaMismatchError, match="partition=0 offset=0"):
+        mirror.run({0: 1})
+
+    mirror.close()
+    assert cluster.committed(mirrored.into) == [[], []]
+
+
+def test_topic_is_not_mirrored_when_it_is_created_again_while_the_mirror_begins(
+    cluster: Cluster, warehouse: txntable.Warehouse, mirrored: Mirrored
+) -> None:
+    send(warehouse, "orders", [Message(0, b"k", b"of the first")])
+    mirror = mirrored.begin()
+    settings = warehouse.topic_log("orders").settings()
+    warehouse.admin().delete_topic("orders")
+    warehouse.admin().create_topic("orders", partitions=settings.partitions, schema=settings.schema)
+    send(warehouse, "orders", [Message(0, b"k", b"of the second")])
+
+    with pytest.raises(UnknownTopicOrPartitionError, match="created again"):
+        mirror.run({0: 1})
+
+    mirror.close()
+    assert cluster.committed(mirrored.into) == [[], []]
 
 
 def test_each_record_arrives_once_when_the_mirror_is_killed_between_any_two_steps(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.doubles.manual_environment import ManualEnvironment
-from txntable.errors import TransactionAbortableError
+from txntable.errors import InvalidRequestError, TransactionAbortableError
 from txntable.jobs.mirror.kafka_client import KafkaTarget
 from txntable.jobs.mirror.positions import Position
 
@@ -84,13 +84,15 @@ def test_error_is_raised_when_no_coordinator_comes_in_time(target: KafkaTarget, 
     assert consumer.refusals
 
 
-@pytest.mark.parametrize("name", ["GROUP_AUTHORIZATION_FAILED", "_TIMED_OUT"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("GROUP_AUTHORIZATION_FAILED", InvalidRequestError), ("_TIMED_OUT", TransactionAbortableError)]
+)
 def test_positions_that_are_refused_for_good_are_asked_for_once(
-    target: KafkaTarget, consumer: Consumer, name: str
+    target: KafkaTarget, consumer: Consumer, name: str, kind: type[Exception]
 ) -> None:
     consumer.refusals = [name]
 
-    with pytest.raises(TransactionAbortableError, match=f"error={name}"):
+    with pytest.raises(kind, match=f"error={name}"):
         target.positions(1)
 
     assert not consumer.refusals
