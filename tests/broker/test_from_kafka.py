@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
 import txntable
 from tests.broker.cluster import Cluster, Message
@@ -221,6 +222,29 @@ def test_topic_that_was_created_again_in_kafka_is_refused(
         mirror.run()
 
     mirror.close()
+
+
+def test_nothing_is_committed_when_the_topic_is_created_again_while_it_is_read(
+    cluster: Cluster, warehouse: txntable.Warehouse, kafka: SparkKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = cluster.new_topic()
+    cluster.send(topic, numbered(0))
+    mirror = FromKafka(warehouse, kafka, topic, topic)
+    whole = kafka.records
+
+    def of_another(name: str, bounds: Mapping[int, tuple[int, int]]) -> DataFrame:
+        cluster.delete(topic)
+        cluster.create(topic, 2)
+        cluster.send(topic, numbered(100))
+        cluster.send(topic, numbered(106))
+        return whole(name, bounds)
+
+    monkeypatch.setattr(kafka, "records", of_another)
+    with pytest.raises(UnknownTopicOrPartitionError, match="created again while it was read"):
+        mirror.run()
+    mirror.close()
+
+    assert values(warehouse, topic) == []
 
 
 def test_mirror_is_fenced_when_another_takes_over(
