@@ -19,6 +19,8 @@ ONLY_CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "rdd", "sparkCo
 CLASSIC = {
     *("session.py", "worker_python.py"),
     *("java_expressions.py", "spark_file_job.py", "spark_session_facts.py"),
+    # The mirror's command makes its session.
+    "spark_kafka.py",
 }
 MODULES = sorted(path for folder in ("txntable", "compaction", "jobs") for path in (ROOT / folder).rglob("*.py"))
 
