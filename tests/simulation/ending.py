@@ -70,7 +70,7 @@ def _read_on(site: ManySite) -> None:
     topics = warehouse.admin().list_topics()
     for topic in topics:
         with warehouse.consumer() as consumer:
-            consumer.assign(TopicPartition(topic, one) for one in consumer.partitions_for_topic(topic))
+            consumer.assign([TopicPartition(topic, one) for one in consumer.partitions_for_topic(topic)])
             consumer.poll()
     held = [one for one in warehouse.admin().find_blocking_transactions(topics) if one.timeout_ms is not None]
     assert not held, f"consumers are held back by transactions beyond their timeouts: {held}"

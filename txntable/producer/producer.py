@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
-from txntable.coordinator.batch_memory import BatchId, check_batch, check_batch_id
+from txntable.coordinator.batch_memory import BatchId, CommittedBatches, check_batch, check_batch_id
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.manifest import NOTHING_CARRIED
@@ -377,6 +377,14 @@ class Producer(OfOneProcess):
         if isinstance(batch_id, str):
             return memory.name_known
         return memory.last_integer is not None and batch_id <= memory.last_integer
+
+    @in_turn
+    def committed_batches(self) -> CommittedBatches:
+        """Return what is remembered of the batches that have committed under the transactional id.
+
+        Without asking the store: what was there when this producer was initialised, and its own since.
+        """
+        return self._coordinator.committed_batches(self._transactional_id(Call.BEGIN))
 
     @in_turn
     @timed("txn-send-offsets-time-ns-total")
