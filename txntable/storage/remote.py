@@ -41,6 +41,7 @@ from txntable.runtime.environment import SystemEnvironment
 from txntable.runtime.one_process import check_own
 from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
 from txntable.storage.multipart_upload import PART_BYTES, PARTS_IN_FLIGHT, MultipartUpload
+from txntable.storage.object_versions import kept_versions
 from txntable.storage.object_store import (
     BEGINNING_BYTES,
     ObjectMeta,
@@ -287,6 +288,10 @@ class RemoteStore(ObjectStore):
         lifecycle rule of the bucket (``AbortIncompleteMultipartUpload``) does away with them.
         """
         return unfinished_uploads(self.spec) if self._is_s3 else iter(())
+
+    def kept_versions(self) -> Iterator[ObjectMeta]:
+        """Yield the versions that a versioned bucket of S3 keeps; of other stores nothing is asked."""
+        return kept_versions(self.spec) if self._is_s3 else iter(())
 
     def discard(self, paths: Sequence[str]) -> None:
         """Abort such uploads; a writer that still lives fails when it completes."""
