@@ -34,7 +34,8 @@ def erase(
         ),
     ],
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated. Default: all with the columns.")
+        list[str] | None,
+        typer.Option("--topic", help="Only this topic; may be repeated. Default: all with the columns."),
     ] = None,
     execute: Execute = False,
     purge: Annotated[

@@ -1,4 +1,4 @@
-"""The files of a topic that hold sought records: found, rewritten without them, tombstoned, deleted (PROTOCOL.md §5.10).
+"""The files of a topic that hold sought records: found, rewritten, tombstoned, deleted (PROTOCOL.md §5.10).
 
 Owns the order within a topic: a segment is rewritten and P follows, then a file that no log names is tombstoned, and
 only then deleted.  What is not decided yet is left alone and told.  Whoever else rewrites meanwhile makes one of the

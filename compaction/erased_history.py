@@ -1,4 +1,4 @@
-"""Which entries and checkpoints of a log tell of records that are erased, and from where on it can be read without them.
+"""Which entries and checkpoints of a log tell of erased records, and from where on it can be read without them.
 
 Owns the rule (PROTOCOL.md §5.10): statistics tell of a file's records.  So an entry tells of erased ones where it adds
 a file that held some; or one that is gone, unless its statistics say that it held none.  Invariant: a log loses only
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -91,8 +92,8 @@ def tells_in_transactions(sought: SoughtRecords, files: Mapping[str, KnownFiles]
     return tells
 
 
-def rows_in(store: ObjectStore, files: Collection[LogFile]) -> Iterator[tuple[LogFile, Iterator[Add]]]:
-    """Yield each entry and checkpoint that is there, with the rows that it adds.
+def rows_in(store: ObjectStore, files: Collection[LogFile]) -> Iterator[tuple[LogFile, Iterator[Add], bytes]]:
+    """Yield each entry and checkpoint that is there, with the rows that it adds, and an entry's `commitInfo`.
 
     Raises
     ------
@@ -104,7 +105,8 @@ def rows_in(store: ObjectStore, files: Collection[LogFile]) -> Iterator[tuple[Lo
         part = ordered[first : first + _WINDOW]
         for file, found in zip(part, store.get_many([one.meta.path for one in part]), strict=True):
             if found is not None:
-                yield file, _adds(file, found.data)
+                info = b"" if file.is_checkpoint else found.data.partition(b"\n")[0]
+                yield file, _adds(file, found.data), info
 
 
 def _adds(file: LogFile, data: bytes) -> Iterator[Add]:
@@ -139,7 +141,7 @@ class History:
 def history_of(store: ObjectStore, root: str, tells: Tells) -> History:
     """Read a log, and say what of it tells of erased records."""
     files = log_files(store, root)
-    telling = [file.version for file, adds in rows_in(store, files) if any(map(tells, adds))]
+    telling = [file.version for file, adds, _ in rows_in(store, files) if any(map(tells, adds))]
     if not telling:
         return History(root)
     last = max(telling)
@@ -149,7 +151,7 @@ def history_of(store: ObjectStore, root: str, tells: Tells) -> History:
     return History(root, len(telling), last, start)
 
 
-def begin_above(log: DeltaLog[object], found: History, tells: Tells) -> History:
+def begin_above(log: DeltaLog[Any], found: History, tells: Tells) -> History:
     """Write the checkpoint that the log is to begin with, where it has none yet; nothing else is written.
 
     Returns

@@ -28,6 +28,7 @@ from txntable.compaction.erasure_proof import ErasureProof
 from txntable.compaction.erasure_report import ErasedLog, ErasedTopic, ErasureReport, Extent, Proof
 from txntable.compaction.sought_records import SoughtRecords, sought_records
 from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.format.topic import TopicSettings
@@ -259,7 +260,8 @@ class _Erasure:
         transactions = self._warehouse.transactions
         with transactions.log.lock:
             transactions.refresh()
-            return [(row.transactional_id, row.started_position) for row in transactions.rows() if row.topics]
+            rows = [row for row in transactions.rows() if row.state is TransactionState.ONGOING]
+            return [(row.transactional_id, row.started_position) for row in rows]
 
     def _delete_files(self, name: str, topic: TopicLog) -> None:
         files = ErasedFiles(self._warehouse, topic, self._sought)

@@ -7,9 +7,10 @@ nor how.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -119,13 +120,14 @@ class ErasureProof:
         if topic is not None and topic in self._there:
             self._there[topic][meta.path.removeprefix(f"{segments_root(topic)}/")] = bool(sought)
 
-    def _in_other_columns(self, batch: pa.RecordBatch, but: Collection[str]) -> Iterable[tuple[str, int]]:
+    def _in_other_columns(self, batch: pa.RecordBatch, but: Collection[str]) -> Counter[str]:
         found: Counter[str] = Counter()
+        texts = pa.array(self._texts, pa.large_binary())
         for field, column in zip(batch.schema, batch.columns, strict=True):
-            if is_text(field.type) and field.name not in but and self._texts:
-                texts = pa.array(self._texts, pa.large_binary())
-                found[field.name] = int(pc.sum(pc.is_in(column.cast(pa.large_binary()), value_set=texts)).as_py() or 0)
-        return found.elements() if not found else [(name, count) for name, count in found.items() if count]
+            if is_text(field.type) and field.name not in but:
+                here = pc.is_in(column.cast(pa.large_binary()), value_set=texts)
+                found[field.name] = int(pc.sum(here).as_py() or 0)
+        return found
 
     def _search(self, meta: ObjectMeta) -> None:
         try:
@@ -153,10 +155,11 @@ class ErasureProof:
         tells = self._tells(root)
         # What JSON in a row has of a name: the text in quotes, all of it.
         quoted = [f'"{text.decode()}"' for text in self._texts if _is_utf8(text)]
+        told = [json.dumps(text, ensure_ascii=False)[1:-1].encode() for text in quoted]
         files = log_files(self._store, root)
         try:
-            for file, adds in rows_in(self._store, files):
-                telling = named = 0
+            for file, adds, info in rows_in(self._store, files):
+                telling, named = 0, int(any(text in info for text in told))
                 for add in adds:
                     telling += tells(add)
                     values = [value or "" for value in add.partition_values.values()]

@@ -41,7 +41,6 @@ from txntable.runtime.environment import SystemEnvironment
 from txntable.runtime.one_process import check_own
 from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
 from txntable.storage.multipart_upload import PART_BYTES, PARTS_IN_FLIGHT, MultipartUpload
-from txntable.storage.object_versions import kept_versions
 from txntable.storage.object_store import (
     BEGINNING_BYTES,
     ObjectMeta,
@@ -52,6 +51,7 @@ from txntable.storage.object_store import (
     check_whole_size,
     name_is_taken,
 )
+from txntable.storage.object_versions import kept_versions
 from txntable.storage.object_writer import open_writer
 from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
