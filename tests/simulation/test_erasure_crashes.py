@@ -12,8 +12,8 @@ from contextlib import suppress
 import pyarrow.parquet as pq
 import pytest
 
-from tests.doubles.fault_plan import WRITES, Step
-from tests.doubles.stepping_store import SteppingStore
+from tests.doubles.fault_plan import WRITES, Fault, Operation, Step, on
+from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.rubbish import merge
 from tests.simulation.site import Site
 from tests.simulation.test_compaction_crashes import deaths
@@ -36,6 +36,9 @@ def site_to_erase() -> Site:
     abort(etl, SOUGHT)
     commit(etl, "bob")
     plain(warehouse, SOUGHT, "dan", partition=1)
+    dying = site.open(on(Operation.PUT_IF_ABSENT, f"topics/{TOPIC}/_segments/_delta_log", Fault.KILL_BEFORE))
+    with suppress(ProcessKilled):
+        plain(dying, SOUGHT)
     site.advance_ms(2 * HOUR_MS)
     merge(site.open(), TOPIC)
     commit(transactional(warehouse, "later"), SOUGHT, "eve")
@@ -177,7 +180,7 @@ def falling_into(
 def test_nothing_but_the_records_goes_wherever_an_erasure_falls_into_another_operation(
     other: Callable[[Warehouse], object],
 ) -> None:
-    for shared in falling_into(site_to_erase(), other, erase_in, every=1):
+    for shared in falling_into(site_to_erase(), other, erase_in, every=4):
         finished(shared)
 
 
@@ -185,7 +188,7 @@ def test_nothing_but_the_records_goes_wherever_an_erasure_falls_into_another_ope
 def test_nothing_but_the_records_goes_wherever_another_operation_falls_into_an_erasure(
     other: Callable[[Warehouse], object],
 ) -> None:
-    for shared in falling_into(site_to_erase(), erase_all, lambda _, racing: other(racing), every=12):
+    for shared in falling_into(site_to_erase(), erase_all, lambda _, racing: other(racing), every=30):
         finished(shared)
 
 
