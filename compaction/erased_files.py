@@ -15,8 +15,7 @@ from enum import Enum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from txntable.compaction.erased_history import KnownFiles
-from txntable.compaction.object_records import batches_of
+from txntable.compaction.object_records import count_in
 from txntable.compaction.sought_records import SoughtRecords
 from txntable.compaction.vacuum import producers_of
 from txntable.compaction.vacuum_plan import Horizons, Reason, TopicStates, judge_file
@@ -66,8 +65,8 @@ class FoundFiles:
         Of the topic.
     records : dict
         By standing and path relative to S's root: how many sought records.
-    known : KnownFiles
-        Every segment's file.
+    there : dict
+        By path, of every segment's file: whether it holds sought records.
     unreadable : list of str
         Segments that cannot be decoded.
     """
@@ -76,11 +75,6 @@ class FoundFiles:
     records: dict[Standing, dict[str, int]] = field(default_factory=lambda: {one: {} for one in Standing})
     there: dict[str, bool] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
-
-    @property
-    def known(self) -> KnownFiles:
-        """What a log may say of the files."""
-        return KnownFiles(self.settings.schema, self.there)
 
     def count(self, standing: Standing) -> int:
         """Return how many sought records there are in files of a standing."""
@@ -146,8 +140,7 @@ class ErasedFiles:
         if row is not None and not self._sought.may_be_in(row.stats, found.settings.schema):
             return 0
         try:
-            batches = batches_of(self._store, meta, self._sought.where)
-            return sum(int(pc.sum(self._sought.chosen(batch)).as_py() or 0) for batch in batches)
+            return count_in(self._store, meta, self._sought)
         except DamagedDataError as error:
             if self._store.head(meta.path) is not None:
                 found.unreadable.append(f"{meta.path}: {error.facts.get('reason')}")

@@ -8,13 +8,15 @@ what stands below a checkpoint that tells nothing, and that only when every view
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from txntable.compaction.object_records import count_in
 from txntable.compaction.sought_records import SoughtRecords
-from txntable.format.layout import segment_path
+from txntable.errors import DamagedDataError
+from txntable.format.layout import segment_path, segments_root
 from txntable.log.actions import Add, decode_commit
 from txntable.log.checkpoint import decode_checkpoint
 from txntable.log.cleanup import LogFile, below, log_files
@@ -32,45 +34,68 @@ Tells = Callable[[Add], bool]
 """Whether a row of a log tells of erased records."""
 
 
-@dataclass(frozen=True, slots=True)
 class KnownFiles:
-    """What was seen of a topic's files.
+    """Which of a topic's files hold sought records; one that came since they were looked at is read when it is met.
 
-    Attributes
+    Parameters
     ----------
+    store : ObjectStore
+        The warehouse's.
+    topic : str
+        The topic's name.
+    sought : SoughtRecords
+        What is erased.
     schema : pyarrow.Schema
         Of the topic.
-    there : Mapping[str, bool]
-        By path relative to S's root: whether the file holds sought records; one that is not there is gone.
+    there : dict
+        By path relative to S's root, of the files that were read: whether one holds sought records.
     """
 
-    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    there: Mapping[str, bool] = field(default_factory=dict)
+    def __init__(
+        self, store: ObjectStore, topic: str, sought: SoughtRecords, schema: pa.Schema, there: dict[str, bool]
+    ) -> None:
+        self._store, self._root, self._sought, self._schema = store, segments_root(topic), sought, schema
+        self._there = there
+        self._gone: set[str] = set()
 
-    def tells(self, sought: SoughtRecords, path: str, stats: str | None) -> bool:
+    def tells(self, path: str, stats: str | None) -> bool:
         """Return whether what a log says of a file tells of sought records."""
-        held = self.there.get(path)
-        return sought.may_be_in(stats, self.schema) if held is None else held
+        if path in self._there:
+            return self._there[path]
+        if not self._sought.may_be_in(stats, self._schema):
+            return False
+        if path not in self._gone:
+            self._read(path)
+        return self._there.get(path, True)
+
+    def _read(self, path: str) -> None:
+        meta = self._store.head(f"{self._root}/{path}")
+        if meta is None:
+            self._gone.add(path)
+            return
+        try:
+            self._there[path] = count_in(self._store, meta, self._sought) > 0
+        except DamagedDataError:
+            # It cannot be said: as if it were gone.
+            self._gone.add(path)
 
 
-def tells_in_topic(sought: SoughtRecords, files: KnownFiles) -> Tells:
+def tells_in_topic(files: KnownFiles) -> Tells:
     """Return the rule for the rows of S and of P."""
 
     def tells(add: Add) -> bool:
         # Markers and state entries have no statistics of records.
         is_data = add.partition_values.get("_control") is None
-        return is_data and files.tells(sought, add.path.removeprefix(SEGMENTS_PREFIX), add.stats)
+        return is_data and files.tells(add.path.removeprefix(SEGMENTS_PREFIX), add.stats)
 
     return tells
 
 
-def tells_in_transactions(sought: SoughtRecords, files: Mapping[str, KnownFiles]) -> Tells:
+def tells_in_transactions(files: Mapping[str, KnownFiles]) -> Tells:
     """Return the rule for the rows of T: a decision that carries segments has their statistics.
 
     Parameters
     ----------
-    sought : SoughtRecords
-        What is erased.
     files : Mapping[str, KnownFiles]
         By the name of each topic that is erased from.
     """
@@ -85,7 +110,7 @@ def tells_in_transactions(sought: SoughtRecords, files: Mapping[str, KnownFiles]
                 continue
             owner = (row.producer_id, row.decision.epoch)
             for one in segments:
-                if known.tells(sought, segment_path(topic_id, one.partition, owner, one.name), one.stats):
+                if known.tells(segment_path(topic_id, one.partition, owner, one.name), one.stats):
                     return True
         return False
 

@@ -16,6 +16,7 @@ from typing import Any
 from txntable.compaction.erased_files import ErasedFiles, FoundFiles, Standing
 from txntable.compaction.erased_history import (
     History,
+    KnownFiles,
     Tells,
     begin_above,
     forget,
@@ -194,11 +195,15 @@ class _Erasure:
     def histories(self) -> list[_LogHistory]:
         """Read the history of every log that may tell of the records."""
         logs: list[tuple[DeltaLog[Any], Tells]] = []
-        for name, found in self._found.items():
-            topic, tells = self._topics[name], tells_in_topic(self._sought, found.known)
+        store = self._warehouse.store
+        known = {
+            name: KnownFiles(store, name, self._sought, found.settings.schema, found.there)
+            for name, found in self._found.items()
+        }
+        for name, files in known.items():
+            topic, tells = self._topics[name], tells_in_topic(files)
             logs += [(topic.segments, tells), (topic.public, tells)]
-        known = {name: found.known for name, found in self._found.items()}
-        logs.append((self._warehouse.transactions.log, tells_in_transactions(self._sought, known)))
+        logs.append((self._warehouse.transactions.log, tells_in_transactions(known)))
         histories = []
         for log, tells in logs:
             with self._going_on():

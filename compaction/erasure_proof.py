@@ -59,6 +59,9 @@ class ErasureProof:
         self._unseen: list[str] = []
         self._counts: Counter[str] = Counter()
         self._there: dict[str, dict[str, bool]] = {name: {} for name in schemas}
+        self._known = {
+            name: KnownFiles(store, name, sought, schema, self._there[name]) for name, schema in schemas.items()
+        }
 
     def run(self, tell: Callable[[str], object]) -> Proof:
         """Look at every object below the warehouse's root, the files before the logs.
@@ -144,12 +147,11 @@ class ErasureProof:
     # -- logs -------------------------------------------------------------------------------
 
     def _tells(self, root: str) -> Tells:
-        known = {name: KnownFiles(schema, self._there[name]) for name, schema in self._schemas.items()}
         if root == TRANSACTION_LOG_ROOT:
-            return tells_in_transactions(self._sought, known)
+            return tells_in_transactions(self._known)
         place = _TOPIC.fullmatch(root)
-        files = None if place is None else known.get(place["topic"])
-        return _NEVER if files is None else tells_in_topic(self._sought, files)
+        files = None if place is None else self._known.get(place["topic"])
+        return _NEVER if files is None else tells_in_topic(files)
 
     def _read_log(self, root: str) -> None:
         tells = self._tells(root)

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterator
 from contextlib import closing
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from txntable.compaction.sought_records import SoughtRecords
 from txntable.errors import DamagedDataError
 from txntable.format.parquet_bounds import batch_rows, chunks_of
 from txntable.runtime.background_thread import lend_to_arrow
@@ -57,6 +59,12 @@ def batches_of(store: ObjectStore, meta: ObjectMeta, columns: Collection[str]) -
     except UNREADABLE as error:
         reason = str(error).partition("\n")[0].lower()
         raise DamagedDataError("a file cannot be read", path=meta.path, reason=reason) from error
+
+
+def count_in(store: ObjectStore, meta: ObjectMeta, sought: SoughtRecords) -> int:
+    """Return how many sought records a Parquet file holds; raises as :func:`batches_of`."""
+    batches = batches_of(store, meta, sought.where)
+    return sum(int(pc.sum(sought.chosen(batch)).as_py() or 0) for batch in batches)
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -68,7 +68,6 @@ class SoughtRecords:
                         topic=settings.name,
                         column=name,
                         expected=str(field.type),
-                        value=shown(value),
                     )
 
     def chosen(self, batch: pa.RecordBatch) -> pa.BooleanArray:

@@ -85,7 +85,8 @@ def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> Cleanu
 
 def below(files: Iterable[LogFile], start: int) -> list[str]:
     """Return the paths below a version as they may go: oldest first, a checkpoint before its entry."""
-    going = sorted((f for f in files if f.version < start), key=lambda f: (f.version, not f.is_checkpoint))
+    going = [f for f in files if f.version < start]
+    going.sort(key=lambda f: (f.version, not f.is_checkpoint))
     return [file.meta.path for file in going]
 
 

@@ -25,7 +25,7 @@ from tests.unit.reading import (
     transactional,
 )
 from txntable.compaction.erasure import erase
-from txntable.compaction.erasure_report import ErasedTopic, ErasureReport, Extent, Trace
+from txntable.compaction.erasure_report import ErasedTopic, ErasureReport, Extent, Proof, Trace
 from txntable.consumer.consumer import Consumer
 from txntable.errors import (
     InvalidRequestError,
@@ -42,6 +42,11 @@ HOUR_MS = 3_600_000
 def purge(site: Site, *values: str, topics: list[str] | None = None) -> ErasureReport:
     """Erase in a process that comes by, and wait with all the others."""
     return erase_in(site, site.open(), *values, topics=topics)
+
+
+def proof_of(report: ErasureReport) -> Proof:
+    assert report.proof is not None
+    return report.proof
 
 
 def test_look_counts_what_is_there_and_needs_no_permission_to_write() -> None:
@@ -126,7 +131,7 @@ def test_records_of_an_open_transaction_are_left_and_told_and_go_once_it_is_deci
     assert report.topics[0].records == 1
     assert report.topics[0].undecided == 1
     assert any("not decided" in sentence for sentence in report.waiting)
-    assert {one.trace for one in report.proof.left} == {Trace.RECORD, Trace.STATISTICS}
+    assert {one.trace for one in proof_of(report).left} == {Trace.RECORD, Trace.STATISTICS}
     producer.commit_transaction()
     assert purge(site).is_proved
     assert objects_with(site, SOUGHT) == []
@@ -145,7 +150,7 @@ def test_history_of_the_transaction_log_waits_for_a_transaction_that_would_be_ti
     report = purge(site)
 
     assert any("long" in sentence for sentence in report.waiting)
-    assert [one.path.partition("/_delta_log")[0] for one in report.proof.left] == ["system/transaction_log"]
+    assert [one.path.partition("/_delta_log")[0] for one in proof_of(report).left] == ["system/transaction_log"]
     again = site.open()
     again.complete()
     assert [row.transactional_id for row in again.transactions.rows() if row.state.is_open] == ["long"]
@@ -277,7 +282,7 @@ def test_value_in_another_column_or_a_name_is_told_and_not_erased() -> None:
     report = purge(site)
 
     assert report.is_proved
-    found = {(one.trace, one.column) for one in report.proof.traces}
+    found = {(one.trace, one.column) for one in proof_of(report).traces}
     assert (Trace.OTHER_COLUMN, "value") in found
     assert Trace.NAME in {trace for trace, _ in found}
 
@@ -290,7 +295,7 @@ def test_object_of_no_known_format_that_has_the_value_is_left() -> None:
     pq.write_table(pa.table({"account": [SOUGHT]}), sink)
     site.objects.put(f"topics/{TOPIC}/_change_data/cdc-0.parquet", sink.getvalue())
 
-    left = purge(site).proof.left
+    left = proof_of(purge(site)).left
 
     assert [(one.trace, one.path.rsplit("/", 1)[1]) for one in left] == [
         (Trace.RECORD, "cdc-0.parquet"),
@@ -309,7 +314,7 @@ def test_segment_that_cannot_be_read_is_a_failure_and_no_proof() -> None:
 
     assert not report.is_proved
     assert any("restore it" in sentence for sentence in report.failures)
-    assert any(path in sentence for sentence in report.proof.unseen)
+    assert any(path in sentence for sentence in proof_of(report).unseen)
     whole = {path: found for path, found in site.objects.snapshot().items() if "/_segments/p00001" in path}
     assert not any(holds(one, found.data, SOUGHT.encode()) for one, found in whole.items())
 
@@ -327,7 +332,7 @@ def test_records_that_come_afterwards_are_found_by_the_proof_and_go_with_the_nex
 
     report = erase(eraser, {"account": SOUGHT}, extent=Extent.PURGE, tell=intrude)
 
-    assert report.proof.left
+    assert proof_of(report).left
     assert not report.is_proved
     assert purge(site).is_proved
 
@@ -357,3 +362,19 @@ def test_logs_that_tell_nothing_of_the_records_keep_their_history() -> None:
     assert report.is_proved
     assert {one.log for one in report.logs} == {f"topics/{TOPIC}/_segments", f"topics/{TOPIC}"}
     assert kept <= site.objects.snapshot().keys()
+
+
+def test_records_of_others_that_come_meanwhile_are_no_trace_whatever_their_bounds_leave_open() -> None:
+    site, warehouse = site_with_topic()
+    commit(transactional(warehouse), SOUGHT, "bob")
+    eraser = site.open()
+
+    def intrude(what: str) -> None:
+        """Bounds around the value, before each step of the erasure and of its proof."""
+        if what.startswith(("prove", "erase: the history")):
+            commit(transactional(site.open(), "busy"), "aaa", "zzz")
+
+    report = erase(eraser, {"account": SOUGHT}, extent=Extent.PURGE, tell=intrude)
+
+    assert report.is_proved, report
+    assert objects_with(site, SOUGHT) == []
