@@ -226,9 +226,9 @@ class _Erasure:
             with self._going_on():
                 if self._may_forget(history):
                     history.deleted = forget(self._context, history.found)
-        for name, topic in self._topics.items():
+        for name in self._reports:
             with self._going_on():
-                self._delete_files(name, topic)
+                self._delete_files(name, self._topics[name])
         schemas = {name: found.settings.schema for name, found in self._found.items()}
         return ErasureProof(self._warehouse.store, self._sought, schemas).run(self._tell)
 

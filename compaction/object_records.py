@@ -48,12 +48,13 @@ def batches_of(store: ObjectStore, meta: ObjectMeta, columns: Collection[str]) -
                 lend_to_arrow(meta.path)
             file = pq.ParquetFile(pa.BufferReader(place.read()) if small else place, pre_buffer=False)
             schema = file.schema_arrow
-            wanted = [field.name for field in schema if field.name in columns or is_text(field.type)]
+            wanted = [field.name for field in schema if field.name in columns or is_text(_plain(field.type))]
             leaves = leaves_of(schema, wanted)
             for group in range(file.metadata.num_row_groups):
                 chunks = chunks_of(file.metadata, group, leaves)
                 rows = batch_rows(file.metadata, chunks, place.at, DEFAULT_BATCH_ROWS)
-                yield from file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
+                read = file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
+                yield from map(_without_dictionaries, read)
     except DamagedDataError as error:
         raise DamagedDataError("a file cannot be read", path=meta.path, reason=error.message) from error
     except UNREADABLE as error:
@@ -65,6 +66,16 @@ def count_in(store: ObjectStore, meta: ObjectMeta, sought: SoughtRecords) -> int
     """Return how many sought records a Parquet file holds; raises as :func:`batches_of`."""
     batches = batches_of(store, meta, sought.where)
     return sum(int(pc.sum(sought.chosen(batch)).as_py() or 0) for batch in batches)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose columns are plain: other software may have said that they are dictionaries."""
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def is_text(kind: pa.DataType) -> bool:

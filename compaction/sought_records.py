@@ -133,6 +133,8 @@ def sought_records(where: Mapping[str, object]) -> SoughtRecords:
 
 
 def _all_typed(values: Iterable[object], field: pa.Field) -> list[Any]:
+    if not is_key_type(field.type):
+        return []
     return [typed for value in values if (typed := _typed(value, field)) is not None]
 
 
@@ -140,7 +142,9 @@ def _typed(value: object, field: pa.Field) -> Any:
     """Return a value as the column has it; ``None``: it is none of the column's."""
     kind = field.type
     try:
-        if isinstance(value, str) and not pa.types.is_string(kind):
+        if isinstance(value, str) and pa.types.is_large_binary(kind):
+            return value.encode()
+        if isinstance(value, str) and not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             spelt = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
             return value_reader(field, BytesForm.TEXT)(parse_json(value) if spelt else value)
         if isinstance(value, bool) != pa.types.is_boolean(kind):

@@ -292,7 +292,7 @@ def test_object_of_no_known_format_that_has_the_value_is_left() -> None:
     plain(warehouse, "bob")
     site.objects.put(f"topics/{TOPIC}/notes.txt", f"about {SOUGHT}".encode())
     sink = io.BytesIO()
-    pq.write_table(pa.table({"account": [SOUGHT]}), sink)
+    pq.write_table(pa.table({"account": pa.array([SOUGHT]).dictionary_encode()}), sink)
     site.objects.put(f"topics/{TOPIC}/_change_data/cdc-0.parquet", sink.getvalue())
 
     left = proof_of(purge(site)).left

@@ -70,6 +70,23 @@ def test_file_without_the_column_or_with_another_type_of_it_holds_nothing_sought
     assert sought.chosen(BATCH.slice(0, 0)).to_pylist() == []
 
 
+@pytest.mark.parametrize(
+    ("where", "column"),
+    [
+        ({"key": "k"}, pa.array([b"k", b"l"], pa.large_binary())),
+        ({"name": "ann"}, pa.array(["ann", "bob"], pa.large_string())),
+        ({"number": "1"}, pa.array([1, 2], pa.int64())),
+        ({"name": "1.5"}, pa.array([1.5, 2.5])),
+        ({"name": "ann"}, pa.array([["ann"], []])),
+    ],
+)
+def test_file_of_other_software_is_asked_by_its_own_types(where: Any, column: pa.Array) -> None:
+    (name,) = where
+    chosen = sought_records(where).chosen(pa.RecordBatch.from_arrays([column], [name])).to_pylist()
+
+    assert chosen == [pa.types.is_integer(column.type) or "large" in str(column.type), False]
+
+
 @pytest.mark.parametrize("where", [{}, {"name": []}, {"name": None}, {"name": ["ann", None]}, "name=ann", None])
 def test_condition_that_seeks_nothing_is_refused(where: Any) -> None:
     with pytest.raises(InvalidRequestError):
