@@ -25,7 +25,7 @@ from txntable.compaction.erased_history import (
 from txntable.compaction.erasure_report import FoundTrace, Proof, Trace
 from txntable.compaction.object_records import batches_of, is_text
 from txntable.compaction.sought_records import SoughtRecords
-from txntable.errors import DamagedDataError, StorePermissionError, TxnTableError, UnsupportedFormatError
+from txntable.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, segments_root
 from txntable.log.cleanup import log_files
 from txntable.storage.object_store import SCHEMES, ObjectMeta, ObjectStore
@@ -195,7 +195,7 @@ class ErasureProof:
             self._unseen.append("object versions, and deleted objects that the store keeps for a while: not asked here")
         try:
             kept = list(self._store.kept_versions())
-        except StorePermissionError as error:
+        except TxnTableError as error:
             self._unseen.append(f"object versions that the bucket keeps were not looked for: {error}")
             return
         found = Counter(one.path for one in kept if _may_hold_records(one.path))
