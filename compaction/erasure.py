@@ -106,6 +106,7 @@ class _LogHistory:
     log: DeltaLog[Any]
     tells: Tells
     found: History
+    began_ms: int | None = None
     deleted: int = 0
 
 
@@ -214,17 +215,15 @@ class _Erasure:
 
     def purge(self, histories: Sequence[_LogHistory]) -> Proof:
         """Let logs begin where they tell nothing, delete the files, and look at everything."""
-        written = 0
         for history in histories:
             with self._going_on():
                 history.found = begin_above(history.log, history.found, history.tells)
                 if history.found.start is not None:
-                    written = max(written, written_ms(self._context.store, history.found))
-        if written:
-            self._wait_until(written + _GUARDS * self._context.guard_ms)
+                    history.began_ms = written_ms(self._context.store, history.found)
+        now_ms = self._wait([history.began_ms for history in histories if history.began_ms is not None])
         for history in histories:
             with self._going_on():
-                if self._may_forget(history):
+                if self._may_forget(history, now_ms):
                     history.deleted = forget(self._context, history.found)
         for name in self._reports:
             with self._going_on():
@@ -232,15 +231,28 @@ class _Erasure:
         schemas = {name: found.settings.schema for name, found in self._found.items()}
         return ErasureProof(self._warehouse.store, self._sought, schemas).run(self._tell)
 
-    def _wait_until(self, time_ms: int) -> None:
+    @property
+    def _patience_ms(self) -> int:
+        return _GUARDS * self._context.guard_ms
+
+    def _wait(self, began_ms: Sequence[int]) -> int:
+        """Wait until no view is trusted from before logs began, and return the store's time then.
+
+        An entry whose time is far ahead of the clock is not waited for: it is as young as ever afterwards.
+        """
+        if not began_ms:
+            return 0
         environment = self._context.environment
-        rest_ms = time_ms - self._context.clock.now_ms()
-        begun = environment.instant()
+        now_ms, begun = self._context.clock.now_ms(), environment.instant()
+        # Clocks may differ by a guard.
+        most_ms = self._patience_ms + self._context.guard_ms
+        rest_ms = min(max(began_ms) + self._patience_ms - now_ms, most_ms)
         while (passed_ms := environment.since_ms(begun)) < rest_ms:
             self._tell(f"erase: {(rest_ms - passed_ms) // 1000:,} s until no view of before is trusted any more")
             environment.sleep_ms(min(_STEP_MS, rest_ms - passed_ms))
+        return now_ms + max(passed_ms, 0)
 
-    def _may_forget(self, history: _LogHistory) -> bool:
+    def _may_forget(self, history: _LogHistory, now_ms: int) -> bool:
         found = history.found
         if found.last is None:
             return False
@@ -248,6 +260,11 @@ class _Erasure:
             self._waiting.append(
                 f"the log of {found.root} has no newer state that tells nothing of the records: "
                 "end the transactions that are open, and erase again"
+            )
+            return False
+        if history.began_ms is None or now_ms - history.began_ms < self._patience_ms:
+            self._waiting.append(
+                f"the log of {found.root} has a beginning without the records that is too young: erase again later"
             )
             return False
         if history.log is not self._warehouse.transactions.log:

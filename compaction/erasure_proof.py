@@ -152,7 +152,7 @@ class ErasureProof:
     def _tells(self, root: str) -> Tells:
         if root == TRANSACTION_LOG_ROOT:
             return tells_in_transactions(self._known)
-        place = _TOPIC.fullmatch(root)
+        place = _TOPIC.fullmatch(f"{root}/")
         files = None if place is None else self._known.get(place["topic"])
         return _NEVER if files is None else tells_in_topic(files)
 
