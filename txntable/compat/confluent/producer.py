@@ -72,7 +72,7 @@ class Producer:
         KafkaException
             Nothing was buffered.
         """
-        with kafka_errors():
+        with kafka_errors("produce"):
             data, name, pairs = encoded(value), encoded(key), header_pairs(headers)
             sent = ConsumerRecord(topic, _UNKNOWN, _UNKNOWN, _UNKNOWN, name, data, list(pairs or ()), {}, None)
             waits = object()
