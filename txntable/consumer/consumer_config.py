@@ -19,7 +19,7 @@ from txntable.errors import (
     UnsupportedAssignorError,
 )
 from txntable.format.isolation import IsolationLevel, isolation_level
-from txntable.format.kafka_settings import check_known, given_twice, kafka_settings
+from txntable.format.kafka_settings import check_known, configured, given_twice
 from txntable.groups.member_config import (
     DEFAULT_HEARTBEAT_INTERVAL_MS,
     DEFAULT_MAX_POLL_INTERVAL_MS,
@@ -72,26 +72,38 @@ SETTINGS: Mapping[str, type] = {
 """What users set, and what text of it is read as."""
 
 
-def merged_settings(given: Mapping[str, object] | None, named: ConsumerSettings) -> ConsumerSettings:
-    """Return the settings of one of Kafka's configuration dictionaries with those that are given by name.
+def consumer_config(
+    given: Mapping[str, object] | None, named: ConsumerSettings, read_dataframe: Callable[..., Any]
+) -> ConsumerConfig:
+    """Return the config of one of Kafka's configuration dictionaries with the settings that are given by name.
 
     Parameters
     ----------
     given : Mapping of str to object, optional
-        See :func:`txntable.format.kafka_settings.kafka_settings`.
+        See :func:`txntable.format.kafka_settings.configured`.
     named : ConsumerSettings
         What is given by name.
+    read_dataframe : callable
+        See :class:`ConsumerConfig`.
 
     Raises
     ------
     InvalidConfigError
-        A setting is unknown, or given in both ways.
+        A setting is unknown, out of its bounds, or given in both ways.
     """
     check_known(named, SETTINGS)
-    found = {} if given is None else kafka_settings(given, SETTINGS)
-    if twice := found.keys() & named.keys():
-        raise given_twice(twice)
-    return cast(ConsumerSettings, {**found, **named})
+
+    def made(found: Mapping[str, object]) -> ConsumerConfig:
+        if twice := found.keys() & named.keys():
+            raise given_twice(twice)
+        settings = cast(ConsumerSettings, {**found, **named})
+        session_ms = settings.get("session_timeout_ms")
+        if type(session_ms) is int and session_ms > 0 and "heartbeat_interval_ms" not in settings:
+            # Whoever sets the one alone wants a heartbeat that fits: Kafka's rule of thumb is a third.
+            settings["heartbeat_interval_ms"] = max(1, min(DEFAULT_HEARTBEAT_INTERVAL_MS, session_ms // 3))
+        return ConsumerConfig(**settings, read_dataframe=read_dataframe)
+
+    return made({}) if given is None else configured(given, SETTINGS, made)
 
 
 def no_dataframes(*_: Any) -> NoReturn:

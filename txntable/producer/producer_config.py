@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import LARGEST_NUMBER, check_name, check_number
 from txntable.errors import InvalidConfigError, InvalidRequestError
-from txntable.format.kafka_settings import given_twice, kafka_settings
+from txntable.format.kafka_settings import configured, given_twice
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.partitioner import PARTITIONERS, Partitioner
 
@@ -139,19 +139,26 @@ def with_kafka_settings(config: ProducerConfig, given: Mapping[str, object]) -> 
     config : ProducerConfig
         With what was said by name.
     given : Mapping of str to object
-        See :func:`txntable.format.kafka_settings.kafka_settings`.
+        See :func:`txntable.format.kafka_settings.configured`.  ``linger.ms`` of a transactional producer says nothing:
+        it tunes batches, and what is sent in a transaction is seen by nobody before its commit.
 
     Raises
     ------
     InvalidConfigError
         A setting is unknown, out of its bounds, or said in both places.
     """
-    settings: dict[str, Any] = kafka_settings(given, SETTINGS)
     plain = ProducerConfig(None, DEFAULT_TRANSACTION_TIMEOUT_MS, True, config.write_dataframes)
-    twice = [name for name, value in settings.items() if getattr(config, name) not in (getattr(plain, name), value)]
-    if twice:
-        raise given_twice(twice)
-    return replace(config, **settings)
+
+    def made(settings: dict[str, Any]) -> ProducerConfig:
+        twice = [name for name, value in settings.items() if getattr(config, name) not in (getattr(plain, name), value)]
+        if twice:
+            raise given_twice(twice)
+        if settings.get("transactional_id", config.transactional_id) is not None and "linger_ms" in settings:
+            _check_int("linger_ms", settings["linger_ms"], 0, LARGEST_LINGER_MS)
+            settings = {name: value for name, value in settings.items() if name != "linger_ms"}
+        return replace(config, **settings)
+
+    return configured(given, SETTINGS, made)
 
 
 def check_identity(identity: object) -> None:

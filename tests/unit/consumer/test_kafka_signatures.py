@@ -285,7 +285,7 @@ def test_settings_by_name_and_in_a_dictionary_go_together_but_none_is_said_twice
         ("acks", "durable"),
         ("sasl.mechanism", "storage options"),
         ("ssl.ca.location", "storage options"),
-        ("retries", "retry_timeout"),
+        ("delivery.timeout.ms", "retry_timeout"),
         ("value.serializer", "bytes"),
         ("message.timeout.ms", "retry_timeout"),
         ("transactional.idd", "did you mean transactional.id"),
@@ -303,7 +303,7 @@ def test_producer_refuses_a_setting_by_its_name_with_what_to_do(site: Site, sett
     ("setting", "remedy"),
     [
         ("bootstrap.servers", "the warehouse's URL"),
-        ("fetch.min.bytes", "leave it out"),
+        ("enable.partition.eof", "leave it out"),
         ("max.poll.recods", "did you mean max.poll.records"),
         ("transactional.id", "no such setting"),
     ],

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from txntable.compat.confluent.kafka_error_codes import KafkaErrorCodes
 from txntable.errors import IllegalStateError, TxnTableError
 
-
 # Where confluent-kafka's name is another one, and for errors that only a warehouse has.
 _RENAMED: Mapping[str, str] = {
     "CORRUPT_MESSAGE": "INVALID_MSG",
