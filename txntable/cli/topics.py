@@ -10,10 +10,12 @@ import typer
 
 from txntable.admin.config_admin import config_entries
 from txntable.admin.topic_description import TopicDescription
+from txntable.cli.both_ways import both_ways
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
-from txntable.cli.output import Rows, camel_headers, note_dry_run
+from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
 from txntable.cli.topic_changes import alter, delete_records
+from txntable.errors import TopicAlreadyExistsError
 from txntable.format.topic import TopicSettings
 
 application = typer.Typer(
@@ -29,6 +31,7 @@ COUNTS = ("segments", "appended_records", "bytes")
 COLUMN_HEADERS = camel_headers("topic column type nullable key")
 
 
+@both_ways("name", "--topic")
 def create(  # noqa: PLR0913 - the interface of a command
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name, by Kafka's rule.")],
@@ -47,17 +50,30 @@ def create(  # noqa: PLR0913 - the interface of a command
     config: Annotated[
         list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
     ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic that is there stays as it is, and is shown.")
+    ] = False,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", help="Taken, and means nothing: the store replicates.")
+    ] = None,
 ) -> None:
     """Create a topic."""
     columns = [column_from_text(text) for text in column or ()]
     admin = connection.open().admin()
-    settings = admin.create_topic(
-        name,
-        partitions=partitions,
-        schema=pa.schema(columns) if columns else None,
-        key=key or (),
-        config=dict(named_values(config or (), "--config")),
-    )
+    try:
+        settings = admin.create_topic(
+            name,
+            partitions=partitions,
+            schema=pa.schema(columns) if columns else None,
+            key=key or (),
+            config=dict(named_values(config or (), "--config")),
+        )
+    except TopicAlreadyExistsError:
+        if not if_not_exists:
+            raise
+        (found,) = admin.describe_topics([name])
+        settings = found.settings
+        tell("the topic is there already, and stays as it is")
     connection.output.facts(_facts(settings))
 
 
@@ -75,7 +91,9 @@ def _facts(settings: TopicSettings) -> dict[str, object]:
 def list_topics(connection: Connection) -> None:
     """List all topics."""
     described = connection.open().admin().describe_topics()
-    connection.output.rows(Rows(LIST_HEADERS, [_summary(topic) for topic in described], counts=COUNTS))
+    connection.output.rows(
+        Rows(LIST_HEADERS, [_summary(topic) for topic in described], counts=COUNTS, empty="there are no topics")
+    )
 
 
 def _summary(topic: TopicDescription) -> tuple[object, ...]:
@@ -89,6 +107,7 @@ def _summary(topic: TopicDescription) -> tuple[object, ...]:
     )
 
 
+@both_ways("names", "--topic")
 def describe(
     connection: Connection,
     names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
@@ -104,7 +123,12 @@ def describe(
         "partitions": Rows(
             PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions", COUNTS
         ),
-        "configs": Rows(CONFIG_HEADERS, [row for topic in topics for row in _configs(topic, all_configs)], "Settings"),
+        "configs": Rows(
+            CONFIG_HEADERS,
+            [row for topic in topics for row in _configs(topic, all_configs)],
+            "Settings",
+            empty="all settings have their defaults: --all-configs shows them",
+        ),
     }
     connection.output.report(sections)
 
@@ -129,6 +153,7 @@ def add_column(
     connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted, inside=inside or ())))
 
 
+@both_ways("name", "--topic")
 def delete(
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name.")],

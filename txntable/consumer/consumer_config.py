@@ -36,6 +36,8 @@ DEFAULT_METADATA_MAX_AGE_MS = 300_000
 _LARGEST_INT = 2**31 - 1
 _COUNTS = ("max_poll_records", "fetch_max_bytes", "max_partition_fetch_bytes", "heartbeat_interval_ms")
 _TIMES = ("max_poll_interval_ms", "metadata_max_age_ms")
+# Nobody polls more often than every second at the least: who says 300 means seconds.
+_LEAST = {"max_poll_interval_ms": 1_000}
 _TIMES_FROM_0 = ("auto_commit_interval_ms", "default_api_timeout_ms")
 
 
@@ -156,6 +158,7 @@ class ConsumerConfig:
         How often a member writes a heartbeat; less than half of the session timeout, preferably a third.
     max_poll_interval_ms : int
         Without a poll for longer than this, a member leaves; processing what :meth:`Consumer.read` returned is exempt.
+        At least 1,000.
     partition_assignment_strategy : sequence of str
         ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``: the supported ones, in order of preference.
     default_api_timeout_ms : int
@@ -210,7 +213,7 @@ class ConsumerConfig:
         if not isinstance(self.auto_offset_reset, AutoOffsetReset) and self.auto_offset_reset not in resets:
             _refuse("auto_offset_reset", self.auto_offset_reset, "|".join(resets))
         for setting in (*_COUNTS, *_TIMES):
-            _check_int(setting, getattr(self, setting), 1)
+            _check_int(setting, getattr(self, setting), _LEAST.get(setting, 1))
         for setting in _TIMES_FROM_0:
             _check_int(setting, getattr(self, setting), 0)
         if self.consumer_timeout_ms is not None:

@@ -53,6 +53,7 @@ class GroupSession:
         self._listener = ConsumerRebalanceListener()
         self._pattern: re.Pattern[str] | None = None
         self._matched_at = self._environment.instant()
+        self._untold: set[TopicPartition] = set()
         # How many partitions a topic had at the first look: what it got later holds nothing older.
         self._first_partitions: dict[str, int] = {}
         self.heartbeats: HeartbeatThread | None = None
@@ -80,6 +81,8 @@ class GroupSession:
         self._listener, self._pattern = listener or ConsumerRebalanceListener(), compiled
         self._matched_at = self._environment.instant()
         self._subscribe_to(followed)
+        # A new listener has not been told of what the member keeps; in Kafka it hears of it by the next rebalance.
+        self._untold = set() if listener is None else set(self._subscription.positions)
 
     def unsubscribe(self) -> None:
         """Read nothing, and leave the group."""
@@ -202,6 +205,7 @@ class GroupSession:
                 self._place.applied = None
                 self._lose(list(self._subscription.positions))
             self._apply(self._place.membership.ensure_joined(self._topics_found()))
+            self._introduce()
             if self.heartbeats is not None:
                 self.heartbeats.wake()
         elif self._place.applied is not None:
@@ -257,6 +261,12 @@ class GroupSession:
             logger.info("partitions assigned group=%s partitions=%s", self._config.group_id, _named(gained))
             self._subscription.gain(gained)
             self._listener.on_partitions_assigned(set(gained))
+
+    def _introduce(self) -> None:
+        """Tell a listener that came later what the member has had before."""
+        kept, self._untold = self._untold & self._subscription.positions.keys(), set()
+        if kept:
+            self._listener.on_partitions_assigned(kept)
 
     def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
         """Commit and tell partitions, then read them no more; the release is the caller's."""

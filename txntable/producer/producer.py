@@ -217,7 +217,8 @@ class Producer(OfOneProcess):
         ----------
         timeout : float, optional
             For how long a store that does not answer is asked again, in *seconds*, as in all of Kafka's Python
-            clients; at least a second.  Default: the storage option ``retry_timeout``.
+            clients; at least a second, at most 3,600 (who says 10000 means ms).  Default: the storage option
+            ``retry_timeout``.
 
         Raises
         ------
