@@ -218,7 +218,8 @@ class Consumer(OfOneProcess):
         OffsetOutOfRangeError
             A partition has no offset to read from, and ``auto_offset_reset`` is ``none``: seek.
         UnknownTopicOrPartitionError
-            A topic was deleted or created again: assign or subscribe again.
+            A topic was deleted, or one was created again of which partitions are assigned: assign or subscribe again.
+            A subscribed one that was created again is read as ``auto_offset_reset`` says, with a warning.
         DamagedDataError
             A segment cannot be read; the next call raises this again.  Seek past it, or pause the partition.
         FencedInstanceIdError

@@ -293,6 +293,7 @@ def checked_partitions(partitions: Sequence[TopicPartition]) -> list[TopicPartit
         for each in found
     ):
         raise InvalidRequestError(
-            "partitions are given as TopicPartition(topic, number); a topic alone is none", partitions=shown(partitions)
+            "partitions are given as a list of TopicPartition(topic, number); a topic alone is none",
+            partitions=shown(partitions),
         )
     return list(dict.fromkeys(TopicPartition(*each) for each in found))

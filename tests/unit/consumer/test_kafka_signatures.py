@@ -150,6 +150,24 @@ def test_subscribe_refuses_what_can_not_be_called_and_two_ways_at_once(site: Sit
     assert consumer.subscription() == set()
 
 
+def test_partitions_are_asked_of_one_by_one_in_lists_or_side_by_side(site: Site) -> None:
+    """Bug: two of them side by side were a bare TypeError."""
+    consumer = member(site)
+    consumer.poll()
+    first, second = FIRST, SECOND
+
+    assert consumer.committed(first) is None
+    assert consumer.committed(first, second) == {first: None, second: None} == consumer.committed([first, second])
+    assert consumer.position(first) == 0
+    assert consumer.position(first, second) == {first: 0, second: 0}
+    assert consumer.committed([first]) == {first: None}
+
+
+def test_offsets_of_a_topic_are_refused_with_what_a_partition_is(site: Site) -> None:
+    with pytest.raises(InvalidRequestError, match=r"TopicPartition\(topic, number\); a topic alone is none"):
+        member(site).commit({"raw": 5})  # type: ignore[dict-item]
+
+
 # -- what there is, and where it ends -----------------------------------------------------------
 
 
