@@ -30,7 +30,7 @@ def both_ways(name: str, option: str) -> Callable[[Callable[..., None]], Callabl
         own = signature.parameters[name]
         kind, told = get_args(own.annotation)[:2]
         is_list, required = list[str] in (kind, *get_args(kind)), own.default is inspect.Parameter.empty
-        by_place, by_option = f"{name}_by_place", f"{name}_by_option"
+        by_place, by_option = name, f"{name}_by_option"
 
         @functools.wraps(command)
         def run(connection: Any, **arguments: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from txntable.admin.admin import Admin
 from txntable.admin.config_admin import config_entries
 from txntable.admin.topic_description import TopicDescription
 from txntable.cli.both_ways import both_ways
@@ -31,6 +32,20 @@ COUNTS = ("segments", "appended_records", "bytes")
 COLUMN_HEADERS = camel_headers("topic column type nullable key")
 
 
+Keys = Annotated[
+    list[str] | None, typer.Option("--key", metavar="NAME", help="A column that chooses the partition; repeat it.")
+]
+Configs = Annotated[
+    list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
+]
+IfNotExists = Annotated[
+    bool, typer.Option("--if-not-exists", help="A topic that is there stays as it is, and is shown.")
+]
+ReplicationFactor = Annotated[
+    int | None, typer.Option("--replication-factor", help="Taken, and means nothing: the store replicates.")
+]
+
+
 @both_ways("name", "--topic")
 def create(  # noqa: PLR0913 - the interface of a command
     connection: Connection,
@@ -44,18 +59,10 @@ def create(  # noqa: PLR0913 - the interface of a command
             help="A column with Spark SQL's name of its type; repeat it. Without any: Kafka's key, value, headers.",
         ),
     ] = None,
-    key: Annotated[
-        list[str] | None, typer.Option("--key", metavar="NAME", help="A column that chooses the partition; repeat it.")
-    ] = None,
-    config: Annotated[
-        list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
-    ] = None,
-    if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that is there stays as it is, and is shown.")
-    ] = False,
-    replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", help="Taken, and means nothing: the store replicates.")
-    ] = None,
+    key: Keys = None,
+    config: Configs = None,
+    if_not_exists: IfNotExists = False,
+    replication_factor: ReplicationFactor = None,
 ) -> None:
     """Create a topic."""
     columns = [column_from_text(text) for text in column or ()]
@@ -71,10 +78,14 @@ def create(  # noqa: PLR0913 - the interface of a command
     except TopicAlreadyExistsError:
         if not if_not_exists:
             raise
-        (found,) = admin.describe_topics([name])
-        settings = found.settings
-        tell("the topic is there already, and stays as it is")
+        settings = _already(admin, name)
     connection.output.facts(_facts(settings))
+
+
+def _already(admin: Admin, name: str) -> TopicSettings:
+    (found,) = admin.describe_topics([name])
+    tell("the topic is there already, and stays as it is")
+    return found.settings
 
 
 def _facts(settings: TopicSettings) -> dict[str, object]:

@@ -69,7 +69,9 @@ def _found(
             wrong.append(_refused(name, own, known))
         elif not harmless.takes(value):
             remedy = f"leave it out, or give {harmless.taken}: {harmless.why}"
-            wrong.append(InvalidConfigError(f"this client has no such setting; {remedy}", setting=shown(name)))
+            wrong.append(
+                InvalidConfigError(f"a setting has a value that means nothing here; {remedy}", setting=shown(name))
+            )
     return found, wrong
 
 
