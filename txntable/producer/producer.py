@@ -217,7 +217,8 @@ class Producer(OfOneProcess):
         ----------
         timeout : float, optional
             For how long a store that does not answer is asked again, in *seconds*, as in all of Kafka's Python
-            clients; at least a second.  Default: the storage option ``retry_timeout``.
+            clients; at least a second, at most 3,600 (who says 10000 means ms).  Default: the storage option
+            ``retry_timeout``.
 
         Raises
         ------
@@ -416,8 +417,8 @@ class Producer(OfOneProcess):
         FatalError
             Fenced: close the producer.
         """
-        transactional_id = self._transactional_id(Call.SEND)
-        self._status.check(Call.SEND)
+        transactional_id = self._transactional_id(Call.SEND_OFFSETS)
+        self._status.check(Call.SEND_OFFSETS)
         member, name = (group, group.group) if isinstance(group, GroupMetadata) else (None, group)
         check_name(name, "a group")
         topics = topics_of(offsets)
@@ -438,8 +439,8 @@ class Producer(OfOneProcess):
         always does.  Raises as :meth:`send_offsets_to_transaction`, :class:`IllegalStateError` if the consumer has no
         group or auto-commits, and :class:`CommitFailedError` if someone else committed a range that was read.
         """
-        transactional_id = self._transactional_id(Call.SEND)
-        self._status.check(Call.SEND)
+        transactional_id = self._transactional_id(Call.SEND_OFFSETS)
+        self._status.check(Call.SEND_OFFSETS)
         offsets = consumer.offsets_to_send()
         try:
             self._send_offsets(offsets, transactional_id)
