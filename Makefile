@@ -47,7 +47,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
+.PHONY: help demo test nightly matrix test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the 
 
 nightly: java $(READY) $(VENV)/.jars ## Run the tests that take minutes and look for what is rare, which `make test` leaves out
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "nightly and not spark"
+
+matrix: $(READY) ## Let the clients of a fixed older commit and today's share one warehouse, in both orders
+	$(BIN)/pytest -m nightly tests/integration/test_versions_together.py
 
 test-spark41: java $(SPARK41)/.jars ## Run the tests that touch Spark's interfaces with pyspark 4.1
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
