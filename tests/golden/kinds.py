@@ -107,7 +107,8 @@ def statistics() -> Site:
     site.create().admin().create_topic("types", schema=EVERY_TYPE, config=FOR_EVER)
     full = {
         "i8": -128, "i16": 32_767, "i32": -1, "real": 0.1, "double": -0.0, "yes": False, "text": "\U0010ffff" * 33,
-        "bytes": b"\x00\xff", "day": dt.date(1, 1, 1), "at": dt.datetime(9999, 12, 31, 23, 59, 59, 999_500, tzinfo=dt.UTC),
+        "bytes": b"\x00\xff", "day": dt.date(1, 1, 1),
+        "at": dt.datetime(9999, 12, 31, 23, 59, 59, 999_500, tzinfo=dt.UTC),
         "local": dt.datetime(1969, 12, 31, 23, 59, 59, 1), "fare": decimal.Decimal("-1.28"),  # noqa: DTZ001
         "wide": decimal.Decimal("12345678901234567890.0123456789"), "place": {"city": "Zürich", "zip": None},
         "tags": ["a", None], "counts": [("a", 1), ("b", None)], "more0": 1, "more19": 19,

@@ -53,9 +53,7 @@ def expected(kind: str) -> dict[str, dict]:
 def all_of(warehouse: Warehouse) -> dict[str, dict]:
     """Return all that a client can read: rows, groups with their offsets, transactions."""
     admin = warehouse.admin()
-    offsets = {
-        listed.group_id: admin.list_consumer_group_offsets(listed.group_id) for listed in admin.list_consumer_groups()
-    }
+    groups = sorted(listed.group_id for listed in admin.list_consumer_groups())
     return {
         "rows": {name: rows_of(warehouse, name) for name in sorted(admin.list_topics())},
         "offsets": {group: _named(admin.list_consumer_group_offsets(group)) for group in groups},
