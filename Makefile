@@ -42,12 +42,19 @@ PURE := tests/unit/coordinator tests/unit/partition
 # What a build leaves out: it takes minutes and looks for what is rare, or needs programs that have a target of their own.
 HERE := not nightly and not engines and not schedulers and not terraform
 
+# A lane has the lowest or newest version of each library that the product needs (the lowest that has a wheel for that Python),
+# and the newest tools. Daft is none of them: it holds pyarrow below the newest.
+DEPS       ?= newest
+LANE        = build/lanes/$(notdir $(PYTHON))-$(DEPS)
+LANE_TOOLS := cfn-lint deltalake duckdb editables hatchling hypothesis opentelemetry-sdk polars pytest-xdist
+LANE_TESTS := tests/conformance tests/unit/log tests/integration/test_golden_warehouses.py
+
 COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
            --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly matrix test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
+.PHONY: help demo test nightly matrix lane lanes test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +75,17 @@ nightly: java $(READY) $(VENV)/.jars ## Run the tests that take minutes and look
 
 matrix: $(READY) ## Let the clients of a fixed older commit and today's share one warehouse, in both orders
 	$(BIN)/pytest -m nightly tests/integration/test_versions_together.py
+
+lane: ## Run the share of the tests that meets the libraries, with PYTHON=3.13 and the DEPS=lowest or newest of each, below build/lanes (needs uv)
+	@command -v uv > /dev/null || { echo "error: uv makes the environments of lanes; install it: pip install uv" >&2; exit 1; }
+	uv venv --quiet --clear --python $(PYTHON) $(LANE)
+	uv pip compile --quiet --python $(LANE)/bin/python --resolution $(if $(filter lowest,$(DEPS)),lowest-direct,highest) \
+	    --only-binary :all: --extra opentelemetry --no-emit-index-url --output-file $(LANE)/libraries.txt pyproject.toml
+	uv pip install --quiet --python $(LANE)/bin/python --constraint $(LANE)/libraries.txt --editable '.[spark,testing,opentelemetry]' $(LANE_TOOLS)
+	$(LANE)/bin/python -m pytest -p no:cacheprovider $(LANE_TESTS)
+
+lanes: ## Run `make lane` for each supported version of Python with the lowest and the newest libraries
+	for python in 3.11 3.12 3.13; do for deps in lowest newest; do $(MAKE) lane PYTHON=$$python DEPS=$$deps || exit 1; done; done
 
 test-spark41: java $(SPARK41)/.jars ## Run the tests that touch Spark's interfaces with pyspark 4.1
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)
