@@ -140,7 +140,7 @@ class DataSourceTopicReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> _Pushing:  # noqa: N802  Spark's name
-        """Take the predicates that we answer as Spark does, and give back the others to be column_test."""
+        """Take the predicates that we answer as Spark does, and give back the others to be tested."""
         return _Pushing(self)
 
     def take(self, filters: Sequence[Filter]) -> list[Filter]:

@@ -53,7 +53,7 @@ def column_test(predicate: Filter, schema: pa.Schema) -> ColumnTest | None:
     predicate : Filter
         As Spark pushes it.
     schema : pyarrow.Schema
-        The columns that Spark reads; of a column inside of another, nothing is column_test.
+        The columns that Spark reads; of a column inside of another, nothing is tested.
     """
     negated = isinstance(predicate, Not)
     inner: Any = predicate.child if isinstance(predicate, Not) else predicate
