@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txntable.segments.record_filter import ColumnBounds, Operator, RecordFilter, ColumnTest, literal
+from txntable.segments.record_filter import ColumnBounds, ColumnTest, Operator, RecordFilter, literal
 
 NAN = math.nan
 ORDERED = [Operator.EQUAL, Operator.BELOW, Operator.AT_MOST, Operator.ABOVE, Operator.AT_LEAST]
@@ -29,27 +30,24 @@ def passes(value: Any, test: ColumnTest) -> bool:
 
 def compared(value: Any, test: ColumnTest) -> bool:
     wanted = test.values.to_pylist()
-    is_nan = isinstance(value, float) and math.isnan(value)
-    match test.operator:
-        case Operator.EQUAL | Operator.ONE_OF:
-            return value in wanted
-        case Operator.BELOW:
-            return bool(value < wanted[0])
-        case Operator.AT_MOST:
-            return bool(value <= wanted[0])
-        case Operator.ABOVE:
-            return (is_nan and test.nan_is_highest) or bool(value > wanted[0])
-        case Operator.AT_LEAST:
-            return (is_nan and test.nan_is_highest) or bool(value >= wanted[0])
-        case Operator.BEGINS:
-            return bool(value.startswith(wanted[0]))
-        case Operator.ENDS:
-            return bool(value.endswith(wanted[0]))
-        case _:
-            return wanted[0] in value
+    counts = test.nan_is_highest and isinstance(value, float) and math.isnan(value)
+    answers: dict[Operator, Callable[[], bool]] = {
+        Operator.EQUAL: lambda: value in wanted,
+        Operator.ONE_OF: lambda: value in wanted,
+        Operator.BELOW: lambda: value < wanted[0],
+        Operator.AT_MOST: lambda: value <= wanted[0],
+        Operator.ABOVE: lambda: counts or value > wanted[0],
+        Operator.AT_LEAST: lambda: counts or value >= wanted[0],
+        Operator.BEGINS: lambda: value.startswith(wanted[0]),
+        Operator.ENDS: lambda: value.endswith(wanted[0]),
+        Operator.CONTAINS: lambda: wanted[0] in value,
+    }
+    return bool(answers[test.operator]())
 
 
-def column_test(operator: Operator, kind: pa.DataType, *values: Any, negated: bool = False, spark: bool = True) -> ColumnTest:
+def column_test(
+    operator: Operator, kind: pa.DataType, *values: Any, negated: bool = False, spark: bool = True
+) -> ColumnTest:
     return ColumnTest("v", operator, pa.array(values, kind), negated, nan_is_highest=spark)
 
 

@@ -79,8 +79,8 @@ def _logged(statistics: Sequence[Mapping[str, Any]], name: str, kind: pa.DataTyp
     return ColumnBounds(
         pa.array(lows, kind),
         pa.array(highs, kind),
-        pa.array([count != 0 for count in nulls]),
-        pa.array([count is None or count != total for count, total in zip(nulls, records, strict=True)]),
+        pa.array([count != 0 for count in nulls], pa.bool_()),
+        pa.array([count is None or count != total for count, total in zip(nulls, records, strict=True)], pa.bool_()),
         without_nan=True,
     )
 
@@ -119,6 +119,8 @@ def row_groups(footer: pq.FileMetaData, groups: Sequence[int], wanted: RecordFil
     schema : pyarrow.Schema
         The topic's columns and the records' own.
     """
+    if not groups:
+        return []
     leaves = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
     bounds = {
         name: _of_footer([footer.row_group(group).column(leaves[name]) for group in groups], schema.field(name).type)
@@ -132,7 +134,9 @@ def row_groups(footer: pq.FileMetaData, groups: Sequence[int], wanted: RecordFil
 def _of_footer(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> ColumnBounds:
     found = [_chunk_bounds(chunk, kind) for chunk in chunks]
     lows, highs, nulls, values = ([each[part] for each in found] for part in range(4))
-    return ColumnBounds(pa.array(lows, kind), pa.array(highs, kind), pa.array(nulls), pa.array(values), without_nan=False)
+    return ColumnBounds(
+        pa.array(lows, kind), pa.array(highs, kind), pa.array(nulls), pa.array(values), without_nan=False
+    )
 
 
 def _chunk_bounds(chunk: pq.ColumnChunkMetaData, kind: pa.DataType) -> tuple[Any, Any, bool, bool]:

@@ -141,10 +141,13 @@ class SegmentReader:
             Of columns that the topic has; ``None``: every record passes.
         """
         found = copy(self)
-        names = [] if wanted is None else [name for name in wanted.columns if name not in self.schema.names]
-        found._decoded = pa.schema([*self.schema, *(self._known[name] for name in names)])
-        found._where = wanted
+        found._test(wanted)  # noqa: SLF001  the copy is ours
         return found
+
+    def _test(self, wanted: RecordFilter | None) -> None:
+        names = [] if wanted is None else [name for name in wanted.columns if name not in self.schema.names]
+        self._decoded = pa.schema([*self.schema, *(self._known[name] for name in names)])
+        self._where = wanted
 
     def read(self, segment: PlannedSegment, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the wanted records of a segment in offset order.
@@ -239,7 +242,8 @@ class SegmentReader:
                 place.hold((chunk.start, chunk.length) for chunk in chunks)
                 rows = safe_batch_rows(file.metadata, chunks, place.at, batch_rows)
                 for batch in file.iter_batches(rows, row_groups=[group], columns=needed, use_threads=not small):
-                    before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
+                    if OFFSET_DELTA_COLUMN in needed:
+                        before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
                     found = self._finished(batch, segment)
                     if found.num_rows:
                         yield found
@@ -256,7 +260,9 @@ class SegmentReader:
             kind = canonical_type(found.field(index).type) if index >= 0 else field.type
             if kind is None or not has_grown(kind, field.type):
                 raise DamagedDataError(f"its column {field.name} is {found.field(index).type}, not {field.type}")
-        wanted = {OFFSET_DELTA_COLUMN, *self._decoded.names}
+        wanted = set(self._decoded.names)
+        if OFFSET_COLUMN in wanted or not segment.is_whole or not wanted.intersection(found.names):
+            wanted.add(OFFSET_DELTA_COLUMN)
         return [name for name in found.names if name in wanted]
 
     def _groups(self, footer: pq.FileMetaData, segment: PlannedSegment) -> Iterable[int]:

@@ -18,9 +18,9 @@ from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTop
 from txntable.format.isolation import IsolationLevel
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_reader import RECORD_COLUMNS
-from txntable.spark.datasource.data_source import DataSourceTopicReader, TopicTask, TxnTableSource
+from txntable.spark.datasource.data_source import DataSourceTopicReader, TxnTableSource
 from txntable.spark.datasource.pinned_read import balanced, pin
-from txntable.spark.datasource.pushed_filters import narrowed, column_test
+from txntable.spark.datasource.pushed_filters import column_test, narrowed
 from txntable.spark.datasource.read_options import read_options
 from txntable.spark.scan.offset_bounds import OffsetBounds
 from txntable.warehouse.warehouse import Warehouse

@@ -16,7 +16,7 @@ from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
 from txntable.format.topic import TopicSettings
 from txntable.partition.topic_view import TopicView
-from txntable.segments.record_filter import RecordFilter, ColumnTest
+from txntable.segments.record_filter import ColumnTest, RecordFilter
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_pruning import pruned
 from txntable.segments.segment_reader import SegmentReader, record_schema

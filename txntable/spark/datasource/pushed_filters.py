@@ -6,7 +6,7 @@ bytes.  What is not certainly the same is given back, and Spark tests it.  Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -27,22 +27,23 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from txntable.segments.record_filter import Operator, ColumnTest, literal
+from txntable.segments.record_filter import ColumnTest, Operator, literal
 from txntable.segments.segment_reader import OFFSET_COLUMN, PARTITION_COLUMN
 from txntable.spark.scan.offset_bounds import OffsetBounds
 
-_COMPARISONS: Mapping[type[Filter], Operator] = {
+_OPERATORS: Mapping[type[Filter], Operator] = {
     EqualTo: Operator.EQUAL,
+    EqualNullSafe: Operator.EQUAL,
     LessThan: Operator.BELOW,
     LessThanOrEqual: Operator.AT_MOST,
     GreaterThan: Operator.ABOVE,
     GreaterThanOrEqual: Operator.AT_LEAST,
-}
-_OF_TEXT: Mapping[type[Filter], Operator] = {
+    In: Operator.ONE_OF,
     StringStartsWith: Operator.BEGINS,
     StringEndsWith: Operator.ENDS,
     StringContains: Operator.CONTAINS,
 }
+_OF_TEXT = (Operator.BEGINS, Operator.ENDS, Operator.CONTAINS)
 
 
 def column_test(predicate: Filter, schema: pa.Schema) -> ColumnTest | None:
@@ -66,30 +67,26 @@ def column_test(predicate: Filter, schema: pa.Schema) -> ColumnTest | None:
 
 def _test(predicate: Any, column: str, kind: pa.DataType, negated: bool) -> ColumnTest | None:
     match predicate:
-        case IsNull():
+        case IsNull() | EqualNullSafe(value=None):
             return ColumnTest(column, Operator.NULL, pa.nulls(0), negated)
         case IsNotNull():
             return ColumnTest(column, Operator.NULL, pa.nulls(0), not negated)
-        case EqualNullSafe(value=None):
-            return ColumnTest(column, Operator.NULL, pa.nulls(0), negated)
-        # Where it is negated nulls pass, too.
-        case EqualNullSafe(value=value) if not negated:
-            return _comparison(column, Operator.EQUAL, [value], kind, negated)
-        # Of many numbers Spark tells -0.0 from 0.0, of few it does not.
-        case In(value=values) if not pa.types.is_floating(kind):
-            return _comparison(column, Operator.ONE_OF, values, kind, negated)
-        case StringStartsWith() | StringEndsWith() | StringContains() if pa.types.is_string(kind):
-            return _comparison(column, _OF_TEXT[type(predicate)], [predicate.value], kind, negated)
-        case _ if type(predicate) in _COMPARISONS:
-            return _comparison(column, _COMPARISONS[type(predicate)], [predicate.value], kind, negated)
         case _:
-            return None
+            return _comparison(predicate, column, kind, negated)
 
 
-def _comparison(
-    column: str, operator: Operator, values: Sequence[Any], kind: pa.DataType, negated: bool
-) -> ColumnTest | None:
-    found = [literal(value, kind) for value in values]
+def _comparison(predicate: Any, column: str, kind: pa.DataType, negated: bool) -> ColumnTest | None:
+    operator = _OPERATORS.get(type(predicate))
+    if (
+        operator is None
+        # Where it is negated nulls pass, too.
+        or (negated and isinstance(predicate, EqualNullSafe))
+        # Of many numbers Spark tells -0.0 from 0.0, of few it does not.
+        or (operator is Operator.ONE_OF and pa.types.is_floating(kind))
+        or (operator in _OF_TEXT and not pa.types.is_string(kind))
+    ):
+        return None
+    found = [literal(value, kind) for value in (predicate.value if operator is Operator.ONE_OF else [predicate.value])]
     if any(value is None for value in found):
         return None
     return ColumnTest(column, operator, pa.array(found, kind), negated, nan_is_highest=True)
