@@ -111,6 +111,15 @@ def test_row_groups_are_left_out_by_what_the_footer_says() -> None:
     assert left("new", Operator.EQUAL, 1) == [0, 1, 2]
 
 
+def test_column_inside_of_another_tells_nothing_of_one_with_a_dot() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a.b": [9], "a": [{"b": 1}]}), sink)
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    wanted = RecordFilter(((ColumnTest("a.b", Operator.EQUAL, pa.array([9])),),))
+
+    assert row_groups(footer, [0], wanted, pa.schema([pa.field("a.b", pa.int64())])) == [0]
+
+
 @pytest.mark.parametrize("columns", [["amount"], ["account", "_commit"]])
 def test_offsets_are_not_decoded_where_nobody_asks_for_them(columns: list[str]) -> None:
     store = MemoryStore()

@@ -125,7 +125,8 @@ def row_groups(footer: pq.FileMetaData, groups: Sequence[int], wanted: RecordFil
     bounds = {
         name: _of_footer([footer.row_group(group).column(leaves[name]) for group in groups], schema.field(name).type)
         for name in wanted.columns
-        if name in leaves
+        # With a dot it may be the path of a column inside of another.
+        if name in leaves and "." not in name
     }
     kept = wanted.of_bounds(bounds, len(groups)).to_pylist()
     return [group for group, may in zip(groups, kept, strict=True) if may]
