@@ -153,6 +153,22 @@ class BatchMemory:
         return known and self.committed_by == (producer_id, epoch)
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedBatches:
+    """All that the log remembers of the batches of one transactional id.
+
+    Attributes
+    ----------
+    last_integer : int, optional
+        The last committed integer.
+    names : frozenset of str
+        The names that were committed and are not forgotten.
+    """
+
+    last_integer: int | None = None
+    names: frozenset[str] = frozenset()
+
+
 def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -> None:
     """Return when `batch_id` may still be committed; asked at begin, and again when deciding.
 

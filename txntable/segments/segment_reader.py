@@ -51,7 +51,7 @@ _RECORDS_OWN = (
     pa.field(TIMESTAMP_COLUMN, TIMESTAMP, nullable=False),
 )
 # Not Arrow's want of memory, which is no damage.
-_UNREADABLE = (
+UNREADABLE = (
     pa.ArrowInvalid,
     pa.ArrowKeyError,
     pa.ArrowTypeError,
@@ -207,7 +207,7 @@ class SegmentReader:
         except DamagedDataError as error:
             gone = self._store.head(self._path(segment)) is None
             raise (self._overtaken(segment) if gone else None) or _damaged(segment, error.message) from error
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise _damaged(segment, str(error).partition("\n")[0].lower()) from error
 
     def check(self, segment: PlannedSegment) -> None:
@@ -232,7 +232,7 @@ class SegmentReader:
             lend_to_arrow(segment.path)
         file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
         needed = self._columns_in(file, segment)
-        leaves = _leaves_of(file.schema_arrow, needed)
+        leaves = leaves_of(file.schema_arrow, needed)
         before = -1
         # At an error, or when nobody wants the rest, Arrow may still be reading.
         with closing(place):
@@ -297,7 +297,7 @@ class SegmentReader:
         return column if column.type == field.type else column.cast(field.type)
 
 
-def _leaves_of(schema: pa.Schema, names: Sequence[str]) -> list[int]:
+def leaves_of(schema: pa.Schema, names: Sequence[str]) -> list[int]:
     """Return the numbers of Parquet's columns that columns of a file consist of."""
     found: list[int] = []
     first = 0

@@ -8,6 +8,7 @@ advances past what is decided and not published yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -81,6 +82,8 @@ class TopicReader:
     def catch_up(self) -> None:
         """Publish everything that is decided or appended, as far as these credentials allow.
 
+        A transaction that holds readers back beyond its timeout is ended: its writer is gone.
+
         Raises
         ------
         UnknownTopicOrPartitionError
@@ -90,6 +93,8 @@ class TopicReader:
         """
         self._transactions.refresh()
         self.catch_up_to_known()
+        with suppress(StorePermissionError):
+            self._completer.abort_timed_out_in(self.topic, self.settings().topic_id)
 
     def catch_up_to_known(self) -> None:
         """Do the same as far as T is known: for who has just read it, and pinned a position."""
