@@ -29,7 +29,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """Four transactions of three records a partition, the second aborted; then an open one, and a plain record."""
     made = Warehouse.create(str(tmp_path_factory.mktemp("reader") / "wh"), durability="page-cache")
     made.admin().create_topic("t", partitions=3, schema=TWO_COLUMNS)
-    producer = made.producer("etl")
+    producer = made.producer("etl", transaction_timeout_ms=900_000)
     producer.init_transactions()
     for number in range(5):
         producer.begin_transaction()

@@ -282,7 +282,7 @@ def test_a_stream_of_other_columns_is_refused_before_anything_is_uploaded(spark:
 def test_committed_records_go_from_topic_to_topic_once_over_restarts(spark: Any, tmp_path: Path) -> None:
     """Several files of each transaction come in several micro-batches; aborted and open ones never come."""
     warehouse = made(tmp_path, "source", "sunk", "all", "even")
-    producer = warehouse.producer("upstream")
+    producer = warehouse.producer("upstream", transaction_timeout_ms=900_000)
     producer.init_transactions()
     stream = warehouse.read_stream(spark, "source", {"maxFilesPerTrigger": "1"}).select("number")
     batches = []
