@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,7 +215,7 @@ def test_ranges_of_many_partitions_are_planned_together(monkeypatch: pytest.Monk
     times = 0
     plan = SegmentColumns._planned
 
-    def counted(self: SegmentColumns, *asked: object) -> list[PlannedSegment]:
+    def counted(self: SegmentColumns, *asked: Any) -> list[PlannedSegment]:
         nonlocal times
         times += 1
         return plan(self, *asked)
