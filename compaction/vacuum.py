@@ -123,7 +123,7 @@ class _Vacuum:
         self._now_ms = self._context.clock.now_ms() if execute else wall_ms
         self._offsets = warehouse.offsets
         # Before anything is listed, and once: epochs and ids only rise, so an older view lets too much stay at worst.
-        self._producers, self._next_producer_id = _producers_of(warehouse.transactions)
+        self._producers, self._next_producer_id = producers_of(warehouse.transactions)
 
     def named_topic(self, name: str) -> list[VacuumLine]:
         """Vacuum the folder of a topic by its name."""
@@ -250,7 +250,7 @@ class _Vacuum:
                 tally.count(one.reason, one.meta)
 
 
-def _producers_of(transactions: TransactionLog) -> tuple[dict[int, ProducerStatus], int]:
+def producers_of(transactions: TransactionLog) -> tuple[dict[int, ProducerStatus], int]:
     """Return what T says of each producer id of a transactional id, and the first one that it has not given out."""
     with transactions.log.lock:
         transactions.refresh()

@@ -145,12 +145,34 @@ class BatchMemory:
     name_known: bool = False
     committed_by: tuple[int, int] | None = None
 
+    def has(self, batch_id: BatchId) -> bool:
+        """Return whether `batch_id`, or a later integer, was committed."""
+        if isinstance(batch_id, str):
+            return self.name_known
+        return self.last_integer is not None and batch_id <= self.last_integer
+
     def tells_of(self, batch_id: BatchId, producer_id: int, epoch: int) -> bool | None:
         """Return whether that transaction committed `batch_id`; ``None``: a later integer took its place."""
         if isinstance(batch_id, int) and self.last_integer is not None and batch_id < self.last_integer:
             return None
         known = self.name_known if isinstance(batch_id, str) else self.last_integer == batch_id
         return known and self.committed_by == (producer_id, epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatches:
+    """All that the log remembers of the batches of one transactional id.
+
+    Attributes
+    ----------
+    last_integer : int, optional
+        The last committed integer.
+    names : frozenset of str
+        The names that were committed and are not forgotten.
+    """
+
+    last_integer: int | None = None
+    names: frozenset[str] = frozenset()
 
 
 def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -> None:

@@ -56,7 +56,8 @@ class TxnTableError(Exception):
 
     code: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
     retriable: ClassVar[bool] = False
-    txn_requires_abort: ClassVar[bool] = False
+    # An instance's own where it was met in a transaction that can only be aborted since.
+    txn_requires_abort: bool = False
     fatal: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:

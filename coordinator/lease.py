@@ -2,7 +2,8 @@
 
 Owns the lease's row of the transaction log.  A claim always takes over, and raises the coordinator
 epoch; who held the lease before finds out at its next commit.  It is there against double work:
-safety never rests on it, since every request is decided on the row that it changes.
+safety never rests on it, since every request is decided on the row that it changes.  A job of one round says so in its
+owner's id: whoever has run on for longer claims the lease again.
 Must not know of transactions.
 """
 
@@ -18,6 +19,7 @@ from txntable.coordinator.row_json import Fields, decode_row, encode_key, encode
 LEASE_KEY = encode_key("coordinator")
 NEVER_CLAIMED = 0
 _OWNER = re.compile(r"[0-9a-f]{32}")
+_ONE_ROUND = "0" * 16
 _REQUIRED: Fields = {"owner": str, "coordinator_epoch": int, "position": int}
 
 
@@ -84,6 +86,16 @@ def claim(row: LeaseRow | None, owner: str, position: int) -> LeaseRow:
         The slot decided on.
     """
     return LeaseRow(owner, coordinator_epoch_of(row) + 1, position)
+
+
+def owner_of_one_round(owner: str) -> str:
+    """Return the owner that a job of one round has, made of 32 hex digits that no other job has."""
+    return _ONE_ROUND + owner[len(_ONE_ROUND) :]
+
+
+def is_of_one_round(row: LeaseRow | None) -> bool:
+    """Return whether the lease is that of a job that does everything once, and ends."""
+    return row is not None and row.owner.startswith(_ONE_ROUND)
 
 
 def coordinator_epoch_of(row: LeaseRow | None) -> int:

@@ -32,6 +32,7 @@ SHIPMENT = pa.schema(
         pa.field("weight_kg", pa.float64()),
     ]
 )
+LEAST_TIMEOUT_MS = 1_000
 _TOWNS = ("Lisboa", "Zürich", "Kraków", "Malmö", "Thessaloníki", "Gdańsk", "Ljubljana")
 _CARRIERS = ("DHL", "Posti", "GLS", "SEUR")
 
@@ -94,7 +95,7 @@ class Day:
 
     def _producer(self, transactional_id: str, hours: float = 1000) -> Producer:
         # A timeout as long as the story's clock says, within what the warehouse allows.
-        timeout_ms = max(1, min(900_000, int(hours * self.hour_ms)))
+        timeout_ms = max(LEAST_TIMEOUT_MS, min(900_000, int(hours * self.hour_ms)))
         producer = self.warehouse.producer(transactional_id, transaction_timeout_ms=timeout_ms)
         producer.init_transactions()
         return producer
@@ -143,11 +144,13 @@ class Day:
         return self._producer("payments-eu")
 
     def _time_out(self, chance: random.Random) -> None:
-        till = self._producer("till-17", hours=1 / 4)
+        # A quarter of an hour, or the shortest that there is: a second.
+        hours = max(1 / 4, LEAST_TIMEOUT_MS / self.hour_ms)
+        till = self._producer("till-17", hours=hours)
         till.begin_transaction()
         till.send("orders", key=self._next().encode(), value=b'{"town": "?", "total": 0.00}')
         till.flush()
-        self._pass(1 / 2)
+        self._pass(2 * hours)
         self.warehouse.complete()
 
     def _abort_by_hand(self) -> None:

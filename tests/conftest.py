@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -55,3 +56,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if item.path.is_relative_to(ENGINE_TESTS):
             item.add_marker(pytest.mark.engines)
+
+
+def pytest_collection_finish() -> None:
+    """Let Python's search for garbage leave out what stays until the end: modules and thousands of tests.
+
+    It costs as much as there is to look through, in a process that a test forks above all: each page is copied there.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let everything be found when the process ends: libraries report what is left then."""
+    gc.unfreeze()

@@ -125,7 +125,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Warehouse.coordinator": {"config": Argument(always(None, CoordinatorConfig()))},
     "Warehouse.producer": {
         "transactional_id": Argument(always(None, "other"), st.one_of(texts, anything)),
-        "transaction_timeout_ms": Argument(always(1, 60_000), st.one_of(numbers, anything)),
+        "transaction_timeout_ms": Argument(always(1_000, 60_000), st.one_of(numbers, anything)),
         "enable_idempotence": FLAG,
         "linger_ms": Argument(always(None, 0), st.one_of(numbers, anything)),
         "batch_size": Argument(always(1, 16384), st.one_of(numbers, anything)),

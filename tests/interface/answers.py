@@ -37,6 +37,7 @@ QUESTIONS = (
     "check",
     "compact --dry-run",
     "vacuum",
+    "erase --where order_id=nobody",
 )
 _TYPES = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
 _PROMETHEUS = "check --metrics prometheus"
@@ -62,7 +63,9 @@ def _ask(url: str, question: str) -> str:
 
 
 def _verb(question: str) -> str:
-    return " ".join(word for word in question.split() if word not in ("orders", "billing", "export-to-erp"))
+    return " ".join(
+        word for word in question.split() if word not in ("orders", "billing", "export-to-erp", "order_id=nobody")
+    )
 
 
 def _shape(value: object, path: str) -> Iterator[tuple[str, str]]:

@@ -386,4 +386,11 @@ TRANSACTION_MUTANTS = (
         ),
         Killer("threads", 3),
     ),
+    Mutant(
+        "readers-end-nothing",
+        "a transaction beyond its timeout holds consumers back until the job comes by",
+        "6.6 time-out",
+        (Edit(_COMPLETION, "        if not open_here:\n            return\n", "        return\n"),),
+        Killer("bank", 7009),
+    ),
 )

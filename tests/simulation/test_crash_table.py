@@ -19,6 +19,7 @@ from tests.simulation import test_admin_crashes as administer
 from tests.simulation import test_carried_crashes as carried
 from tests.simulation import test_compaction_crashes as rewrite
 from tests.simulation import test_crashes as operate
+from tests.simulation import test_erasure_crashes as erasing
 from tests.simulation import test_group_crashes as group
 from tests.simulation import test_retention_crashes as retain
 from tests.simulation import test_vacuum as vacuuming
@@ -121,6 +122,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "delete a topic with offsets": (group.site_with_offsets, group.delete_topic),
     "vacuum": (vacuuming.untidy, vacuuming.tidy_up),
     "alter a warehouse": (operate.prepared, administer.alter_warehouse),
+    "erase": (erasing.site_to_erase, erasing.erase_all),
     "run the coordinator job": (operate.site_with_work_for_the_coordinator, operate.coordinate),
 }
 
@@ -173,6 +175,9 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert {"S DELETE RECORDS", "a segment", "S COMPACT", "P PROJECT"} <= found["delete records"]
     assert {"S RETENTION", "a constant file", "P PROJECT"} <= found["expire records"]
     assert {"a segment", "S COMPACT", "a constant file", "P PROJECT"} <= found["compact"]
+    assert {"a segment", "S COMPACT", "a checkpoint", "a deleted log file", "S TOMBSTONE", "a deleted file"} <= found[
+        "erase"
+    ]
     assert "T PREPARE" in found["commit in two phases"]
     assert {"O SEND OFFSETS", "T COMMIT", "O SETTLE", "T COMPLETE"} <= found["commit with offsets"]
     assert {"a heartbeat", "O JOIN"} <= found["join a group"]

@@ -1,20 +1,23 @@
-"""One Spark session for all tests that need a JVM."""
+"""One Spark session for all tests of a process that need a JVM."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pyspark
 import pytest
 
+from tests.spark.failing_cluster import SHORT_LIVED
 from txntable.spark.s3a import s3a_packages
 from txntable.spark.session import build_session
 from txntable.spark.writing.writer_choice import SWITCH, Wish
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let pyspark 4.1 leave the sockets open that it collects through; 4.2 closes them."""
+    """Start each JVM as one that lives for minutes; let pyspark 4.1 leave sockets open, which 4.2 closes."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
     if pyspark.__version__.startswith("4.1."):
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
         config.addinivalue_line(
@@ -23,9 +26,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """A session with Delta and S3A on two cores."""
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.jars.packages": ",".join(s3a_packages())}
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session with Delta and S3A on two cores, beside that of another process."""
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("tables")),
+        "spark.jars.packages": ",".join(s3a_packages()),
+    }
     session = build_session("tests", master="local[2]", settings=settings)
     yield session
     session.stop()

@@ -249,8 +249,8 @@ def test_every_type_is_read_alike_by_both_ways(spark: Any, warehouse: Warehouse)
     assert by_format.count() == 2
 
 
-def test_predicates_are_pushed_to_our_own_planner_when_that_is_asked_for(spark: Any, warehouse: Warehouse) -> None:
-    options = {"warehouse": warehouse.url, "topic": "t", "pushFilters": "true"}
+def test_predicates_on_places_are_answered_by_our_own_planner(spark: Any, warehouse: Warehouse) -> None:
+    options = {"warehouse": warehouse.url, "topic": "t"}
 
     found = spark.read.format("txntable").options(**options).load().where("_partition = 0 AND _offset > 9")
 

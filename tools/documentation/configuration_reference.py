@@ -14,7 +14,7 @@ from txntable.admin.upkeep import UpkeepLimits
 from txntable.compaction.compactor import CompactionOptions
 from txntable.consumer.consumer_config import SETTINGS as CONSUMER_SETTINGS
 from txntable.consumer.consumer_config import ConsumerConfig
-from txntable.format.kafka_settings import ELSEWHERE
+from txntable.format.kafka_setting_names import ELSEWHERE, HARMLESS
 from txntable.format.topic_config import TOPIC_CONFIG
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.producer.producer_config import SETTINGS as PRODUCER_SETTINGS
@@ -96,6 +96,16 @@ def _default(field: dataclasses.Field[Any], given: Mapping[str, inspect.Paramete
 
 
 def _elsewhere_section() -> str:
-    rows = [(f"`{name.replace('_', '.')}`", remedy) for name, remedy in sorted(ELSEWHERE.items())]
-    words = "Settings of Kafka's clients that have no counterpart are refused by their names, with what to do instead."
-    return f"## Kafka's settings without a counterpart\n\n{words}\n\n{table(('setting', 'instead'), rows)}"
+    taken = [(f"`{_kafka_name(name)}`", one.taken, one.why) for name, one in sorted(HARMLESS.items())]
+    refused = [(f"`{_kafka_name(name)}`", remedy) for name, remedy in sorted(ELSEWHERE.items())]
+    return (
+        "## Kafka's settings without a counterpart\n\n"
+        "In a dictionary, settings that change nothing here are taken with these values, and refused with others.\n\n"
+        f"{table(('setting', 'values', 'what happens anyway'), taken)}\n\n"
+        "Others are refused by their names, all in one message, with what to do instead.\n\n"
+        f"{table(('setting', 'instead'), refused)}"
+    )
+
+
+def _kafka_name(name: str) -> str:
+    return name.replace("_", ".")

@@ -95,6 +95,8 @@ def _wanted(
         case ResetTarget.OFFSET:
             return dict.fromkeys(partitions, reset.number)
         case ResetTarget.SHIFT:
+            # A partition that is none has no offset to shift either, and that is not what is wrong with it.
+            end_offsets(admin, partitions)
             return _shifted(group, _committed(admin, group, partitions), partitions, reset.number)
         case ResetTarget.EARLIEST:
             return _listed(admin, partitions, OffsetSpec.EARLIEST)

@@ -5,8 +5,8 @@ Owns both directions of that text.  Pure.
 
 from __future__ import annotations
 
-import json
 import re
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,11 +54,23 @@ def column_from_text(text: str) -> pa.Field:
 
 
 def column_text(column: pa.Field) -> str:
-    """Return the text that :func:`column_from_text` would read; a nested type is Delta's JSON."""
+    """Return the text that :func:`column_from_text` would read; a nested type is as Spark SQL shows it."""
     return f"{column.name} {type_name(column)}{'' if column.nullable else ' not null'}"
 
 
 def type_name(column: pa.Field) -> str:
-    """Return the name of a column's type."""
-    kind = to_delta_type(column.type)
-    return kind if isinstance(kind, str) else json.dumps(kind, separators=(",", ":"))
+    """Return the name of a column's type: ``array<struct<key:string,value:binary>>``, as Spark SQL shows it."""
+    return _shown(to_delta_type(column.type))
+
+
+def _shown(kind: Any) -> str:
+    if isinstance(kind, str):
+        return kind
+    match kind["type"]:
+        case "array":
+            return f"array<{_shown(kind['elementType'])}>"
+        case "map":
+            return f"map<{_shown(kind['keyType'])},{_shown(kind['valueType'])}>"
+        case _:
+            fields = ",".join(f"{each['name']}:{_shown(each['type'])}" for each in kind["fields"])
+            return f"struct<{fields}>"

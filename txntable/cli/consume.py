@@ -11,8 +11,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from txntable.cli.both_ways import both_ways
 from txntable.cli.column_value import BytesForm
 from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.console_property import CONSUMER, with_properties
 from txntable.cli.consume_run import ConsumeRun, RunEnd
 from txntable.cli.output import JsonOutput, note
 from txntable.cli.record_line import PrintedParts, record_line
@@ -71,6 +73,8 @@ NullLiteral = Annotated[str, typer.Option("--null-literal", help="What stands fo
 Base64 = Annotated[bool, typer.Option("--base64", help="In JSON, bytes are base64, as `produce --base64` reads them.")]
 
 
+@both_ways("topic", "--topic")
+@with_properties(CONSUMER, "--property", "--formatter-property")
 def consume(  # noqa: PLR0913 - the interface of a command
     connection: Connection,
     topic: Topic,

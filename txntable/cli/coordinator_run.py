@@ -1,7 +1,7 @@
 """``txntable transactions run``: the coordinator job, once for a scheduler or until it is stopped.
 
-Owns what ends it: SIGINT and SIGTERM let the task under way finish; a lost lease is an
-error like any other, exit code 1; with ``--once``, exit code 1 too when something was left undone.
+Owns what ends it: SIGINT and SIGTERM let the task under way finish; a lost lease is an error like any other, exit code
+1, but with ``--once``: then another job does the rest.  With it, exit code 1 when something was left undone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from txntable.cli.connection import Connection
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.metrics import Metrics, write_metrics
 from txntable.cli.output import note, tell
+from txntable.errors import TransactionCoordinatorFencedError
 from txntable.upkeep.coordinator_round import CoordinatorReport
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 from txntable.warehouse.warehouse import Warehouse
@@ -34,12 +35,18 @@ def run(
 ) -> None:
     """Run the coordinator: abort what timed out, complete what was decided, expire what is idle, clean up logs.
 
-    The newest one counts: one that runs already notices in its next round, and stops.
+    Of two that run all the time the newer one counts: the other one notices in its next round, and stops. One of
+    --once stops none.
     """
     warehouse = connection.open()
     coordinator = warehouse.coordinator(CoordinatorConfig(completion_interval_ms=interval_ms))
     if once:
-        report = coordinator.run_once()
+        try:
+            report = coordinator.run_once()
+        except TransactionCoordinatorFencedError as error:
+            tell("another coordinator job took over, and does the rest")
+            connection.output.facts({"taken_over": True, "coordinator_epoch": error.facts.get("coordinator_epoch")})
+            return
         if metrics is None:
             connection.output.facts(asdict(report))
         else:

@@ -18,6 +18,7 @@ import typer
 
 from txntable.admin.admin import Admin
 from txntable.admin.offset_reset import NewPosition, OffsetReset, ResetTarget, planned_reset, positions
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute
 from txntable.cli.output import Rows, dashed_headers, note_dry_run, tell
 from txntable.errors import GroupIdNotFoundError, InvalidRequestError, NonEmptyGroupError
@@ -54,6 +55,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 Export = Annotated[bool, typer.Option("--export", help="Print a CSV that --from-file reads.")]
 
 
+@both_ways("group", "--group")
 def reset_offsets(  # noqa: PLR0913  the interface of a command
     connection: Connection,
     group: Group,

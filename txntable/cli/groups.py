@@ -15,6 +15,7 @@ import typer
 from txntable.admin.admin import Admin
 from txntable.admin.group_description import GroupDescription, MemberDescription
 from txntable.admin.offset_reset import end_offsets
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute, on_warehouse
 from txntable.cli.group_reset import partitions_named, reset_offsets
 from txntable.cli.output import Rows, dashed_headers, note, note_dry_run
@@ -63,9 +64,12 @@ def list_groups(
 ) -> None:
     """List groups, also those that only have offsets."""
     found = connection.open().admin().list_consumer_groups(state)
-    connection.output.rows(Rows(LIST_HEADERS, [(one.group_id, one.state.value) for one in found]))
+    connection.output.rows(
+        Rows(LIST_HEADERS, [(one.group_id, one.state.value) for one in found], empty="no group fits")
+    )
 
 
+@both_ways("group", "--group")
 def describe(  # noqa: PLR0913  the interface of a command
     connection: Connection,
     group: Groups = None,
@@ -96,7 +100,7 @@ def describe(  # noqa: PLR0913  the interface of a command
         case _:
             headers = {**OFFSET_HEADERS, **(METADATA_HEADER if verbose else {})}
             rows = [row for one in found for row in _offsets(admin, one)]
-    connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows]))
+    connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows], empty="there is nothing to show of it"))
 
 
 def _offsets(admin: Admin, group: GroupDescription) -> Iterator[tuple[object, ...]]:
@@ -162,6 +166,7 @@ def _state(group: GroupDescription) -> tuple[object, ...]:
     return group.group_id, group.partition_assignor, group.state.value, group.generation, len(group.members)
 
 
+@both_ways("group", "--group")
 def delete(
     connection: Connection,
     group: Groups = None,
@@ -188,6 +193,7 @@ def _not_empty(group: GroupDescription) -> TxnTableError | None:
     return NonEmptyGroupError("the group has members; let them leave first", group=group.group_id)
 
 
+@both_ways("group", "--group")
 def delete_offsets(
     connection: Connection,
     group: Group,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from txntable.admin.offset_listing import OffsetSpec, offset_spec
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, camel_headers
 from txntable.format.isolation import IsolationLevel
@@ -22,6 +23,7 @@ def offsets() -> None:
     """List offsets."""
 
 
+@both_ways("topics", "--topic")
 def list_offsets(
     connection: Connection,
     topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
@@ -52,7 +54,11 @@ def list_offsets(
     ]
     found = admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level)
     connection.output.rows(
-        Rows(OFFSET_HEADERS, [(*partition, *(found[partition] or (None, None))) for partition in partitions])
+        Rows(
+            OFFSET_HEADERS,
+            [(*partition, *(found[partition] or (None, None))) for partition in partitions],
+            empty="there are no topics",
+        )
     )
 
 

@@ -116,6 +116,8 @@ class TableOutput(Output):
     def rows(self, rows: Rows) -> None:
         """Print a table; where it is too wide headers break between their words, then each row is a block of lines."""
         if rows.empty and not rows.rows:
+            if rows.title:
+                self._line(Text(escaped(rows.title), style="bold"))
             self._line(Text(escaped(rows.empty)))
             return
         headers = [escaped(header) for header in rows.headers.values()]

@@ -9,8 +9,10 @@ from typing import Annotated, BinaryIO, Literal
 
 import typer
 
+from txntable.cli.both_ways import both_ways
 from txntable.cli.column_value import BytesForm
 from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.console_property import PRODUCER, with_properties
 from txntable.cli.line_format import LineFormat
 from txntable.cli.produce_run import BATCH_BYTES, ProduceRun
 from txntable.cli.record_source import Reading, RecordFormat, format_of, read_records
@@ -67,6 +69,8 @@ TransactionTimeout = Annotated[
 ]
 
 
+@both_ways("topic", "--topic")
+@with_properties(PRODUCER, "--property", "--reader-property")
 def produce(  # noqa: PLR0913 - the interface of a command
     connection: Connection,
     topic: Topic,

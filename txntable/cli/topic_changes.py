@@ -14,6 +14,7 @@ import typer
 
 from txntable.admin.admin import Admin
 from txntable.admin.config_admin import ConfigEntry
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute, named_values
 from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
 from txntable.format.records import TopicPartition
@@ -27,6 +28,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 Topic = Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")]
 
 
+@both_ways("name", "--topic")
 def alter(  # noqa: PLR0913  the interface of a command
     connection: Connection,
     name: Topic,
@@ -85,6 +87,7 @@ def _altered(topic: str, entry: ConfigEntry, value: str | None, execute: bool) -
     return topic, entry.name, entry.value, entry.default if value is None else value, execute
 
 
+@both_ways("name", "--topic")
 def delete_records(
     connection: Connection,
     name: Topic,

@@ -8,12 +8,15 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from txntable.admin.admin import Admin
 from txntable.admin.config_admin import config_entries
 from txntable.admin.topic_description import TopicDescription
+from txntable.cli.both_ways import both_ways
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
-from txntable.cli.output import Rows, camel_headers, note_dry_run
+from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
 from txntable.cli.topic_changes import alter, delete_records
+from txntable.errors import TopicAlreadyExistsError
 from txntable.format.topic import TopicSettings
 
 application = typer.Typer(
@@ -29,6 +32,21 @@ COUNTS = ("segments", "appended_records", "bytes")
 COLUMN_HEADERS = camel_headers("topic column type nullable key")
 
 
+Keys = Annotated[
+    list[str] | None, typer.Option("--key", metavar="NAME", help="A column that chooses the partition; repeat it.")
+]
+Configs = Annotated[
+    list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
+]
+IfNotExists = Annotated[
+    bool, typer.Option("--if-not-exists", help="A topic that is there stays as it is, and is shown.")
+]
+ReplicationFactor = Annotated[
+    int | None, typer.Option("--replication-factor", help="Taken, and means nothing: the store replicates.")
+]
+
+
+@both_ways("name", "--topic")
 def create(  # noqa: PLR0913 - the interface of a command
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name, by Kafka's rule.")],
@@ -41,24 +59,33 @@ def create(  # noqa: PLR0913 - the interface of a command
             help="A column with Spark SQL's name of its type; repeat it. Without any: Kafka's key, value, headers.",
         ),
     ] = None,
-    key: Annotated[
-        list[str] | None, typer.Option("--key", metavar="NAME", help="A column that chooses the partition; repeat it.")
-    ] = None,
-    config: Annotated[
-        list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
-    ] = None,
+    key: Keys = None,
+    config: Configs = None,
+    if_not_exists: IfNotExists = False,
+    replication_factor: ReplicationFactor = None,
 ) -> None:
     """Create a topic."""
     columns = [column_from_text(text) for text in column or ()]
     admin = connection.open().admin()
-    settings = admin.create_topic(
-        name,
-        partitions=partitions,
-        schema=pa.schema(columns) if columns else None,
-        key=key or (),
-        config=dict(named_values(config or (), "--config")),
-    )
+    try:
+        settings = admin.create_topic(
+            name,
+            partitions=partitions,
+            schema=pa.schema(columns) if columns else None,
+            key=key or (),
+            config=dict(named_values(config or (), "--config")),
+        )
+    except TopicAlreadyExistsError:
+        if not if_not_exists:
+            raise
+        settings = _already(admin, name)
     connection.output.facts(_facts(settings))
+
+
+def _already(admin: Admin, name: str) -> TopicSettings:
+    (found,) = admin.describe_topics([name])
+    tell("the topic is there already, and stays as it is")
+    return found.settings
 
 
 def _facts(settings: TopicSettings) -> dict[str, object]:
@@ -75,7 +102,9 @@ def _facts(settings: TopicSettings) -> dict[str, object]:
 def list_topics(connection: Connection) -> None:
     """List all topics."""
     described = connection.open().admin().describe_topics()
-    connection.output.rows(Rows(LIST_HEADERS, [_summary(topic) for topic in described], counts=COUNTS))
+    connection.output.rows(
+        Rows(LIST_HEADERS, [_summary(topic) for topic in described], counts=COUNTS, empty="there are no topics")
+    )
 
 
 def _summary(topic: TopicDescription) -> tuple[object, ...]:
@@ -89,6 +118,7 @@ def _summary(topic: TopicDescription) -> tuple[object, ...]:
     )
 
 
+@both_ways("names", "--topic")
 def describe(
     connection: Connection,
     names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
@@ -104,7 +134,12 @@ def describe(
         "partitions": Rows(
             PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions", COUNTS
         ),
-        "configs": Rows(CONFIG_HEADERS, [row for topic in topics for row in _configs(topic, all_configs)], "Settings"),
+        "configs": Rows(
+            CONFIG_HEADERS,
+            [row for topic in topics for row in _configs(topic, all_configs)],
+            "Settings",
+            empty="all settings have their defaults: --all-configs shows them",
+        ),
     }
     connection.output.report(sections)
 
@@ -129,6 +164,7 @@ def add_column(
     connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted, inside=inside or ())))
 
 
+@both_ways("name", "--topic")
 def delete(
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name.")],

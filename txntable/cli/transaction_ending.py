@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from txntable.admin.transaction_abort import AbortTarget
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute
 from txntable.cli.output import Rows, camel_headers, note_dry_run
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
@@ -27,6 +28,7 @@ ABORT_ACTIONS = {
 }
 
 
+@both_ways("transactional_id", "--transactional-id")
 def abort(  # noqa: PLR0913  the interface of a command
     connection: Connection,
     transactional_id: Annotated[
@@ -65,6 +67,7 @@ def abort(  # noqa: PLR0913  the interface of a command
     connection.output.rows(Rows(ABORT_HEADERS, [row]))
 
 
+@both_ways("transactional_ids", "--transactional-id")
 def fence(
     connection: Connection,
     transactional_ids: Annotated[list[str], typer.Argument(help="The ids.", metavar="TRANSACTIONAL_ID")],

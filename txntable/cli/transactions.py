@@ -15,6 +15,7 @@ from txntable.admin.admin import Admin
 from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction
 from txntable.admin.blocking_words import WAITS_FOR
 from txntable.admin.transaction_listing import HangingTransaction, TransactionDescription
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
 from txntable.cli.output import Rows, camel_headers, note
@@ -71,7 +72,9 @@ def list_transactions(
     blocking = _blocking(admin, {topic.name for row in under_way for topic in row.topics.values()})
     # Nothing but its token ends a prepared transaction: it may hold readers back for ever.
     shown = sorted(rows, key=lambda row: row.state is not TransactionState.PREPARED)
-    connection.output.rows(Rows(LIST_HEADERS, [_summary(row, described, blocking) for row in shown]))
+    connection.output.rows(
+        Rows(LIST_HEADERS, [_summary(row, described, blocking) for row in shown], empty="no transactional id fits")
+    )
 
 
 def _blocking(admin: Admin, topics: Collection[str]) -> dict[str, BlockingTransaction]:
@@ -101,6 +104,7 @@ def _summary(
     )
 
 
+@both_ways("transactional_id", "--transactional-id")
 def describe(
     connection: Connection, transactional_id: Annotated[str, typer.Argument(help="The transactional id.")]
 ) -> None:
@@ -142,6 +146,7 @@ def _held(each: BlockedPartition) -> str:
     return f"{topic}-{partition}"
 
 
+@both_ways("topic", "--topic")
 def describe_producers(
     connection: Connection,
     topic: Annotated[str, typer.Option("--topic", help="The topic's name.")],
@@ -150,9 +155,12 @@ def describe_producers(
     """Describe what a partition remembers of its producers."""
     where = TopicPartition(topic, partition)
     producers = connection.open().admin().describe_producers([where])[where]
-    connection.output.rows(Rows(PRODUCER_HEADERS, [astuple(one) for one in producers]))
+    connection.output.rows(
+        Rows(PRODUCER_HEADERS, [astuple(one) for one in producers], empty="the partition remembers no producer")
+    )
 
 
+@both_ways("topic", "--topic")
 def find_hanging(
     connection: Connection,
     topic: Annotated[str | None, typer.Option("--topic", help="Only in this topic.")] = None,
@@ -173,7 +181,7 @@ def find_hanging(
     limit_ms = None if max_transaction_timeout is None else max_transaction_timeout * _MS_PER_MINUTE
     admin = connection.open().admin()
     found = admin.find_hanging_transactions(topic, partition, limit_ms)
-    connection.output.rows(Rows(HANGING_HEADERS, [_hanging(one) for one in found]))
+    connection.output.rows(Rows(HANGING_HEADERS, [_hanging(one) for one in found], empty="nothing hangs"))
     _note_what_waits(admin)
 
 

@@ -29,7 +29,7 @@ from txntable.consumer.polls import EVERYTHING, Polls
 from txntable.consumer.rebalance_listener import Callables, ConsumerRebalanceListener, OnPartitions
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import IllegalStateError, TxnTableError
-from txntable.format.records import TopicPartition, named_partitions
+from txntable.format.records import TopicPartition, named_partitions, one_or_all
 from txntable.groups.group_client import GroupClient
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
 from txntable.runtime.counters import Metrics, grouped
@@ -141,7 +141,8 @@ class Consumer(OfOneProcess):
         listener : ConsumerRebalanceListener, optional
             Is told which partitions are assigned and revoked.
         on_assign, on_revoke, on_lost : callable, optional
-            Instead of a listener: (consumer, list of partitions).  Without `on_lost`, `on_revoke` is told of lost
+            Instead of a listener: (consumer, list of partitions).  A listener of a later call is told by the next poll
+            what the member has kept.  Without `on_lost`, `on_revoke` is told of lost
             partitions too.
 
         Raises
@@ -217,7 +218,8 @@ class Consumer(OfOneProcess):
         OffsetOutOfRangeError
             A partition has no offset to read from, and ``auto_offset_reset`` is ``none``: seek.
         UnknownTopicOrPartitionError
-            A topic was deleted or created again: assign or subscribe again.
+            A topic was deleted, or one was created again of which partitions are assigned: assign or subscribe again.
+            A subscribed one that was created again is read as ``auto_offset_reset`` says, with a warning.
         DamagedDataError
             A segment cannot be read; the next call raises this again.  Seek past it, or pause the partition.
         FencedInstanceIdError
@@ -394,20 +396,26 @@ class Consumer(OfOneProcess):
 
     @overload
     @alone
-    def position(self, partitions: TopicPartition) -> int: ...
+    def position(self, partitions: TopicPartition, /) -> int: ...
 
     @overload
     @alone
-    def position(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
+    def position(self, partitions: Iterable[TopicPartition], /) -> dict[TopicPartition, int]: ...
+
+    @overload
+    @alone
+    def position(
+        self, first: TopicPartition, second: TopicPartition, /, *others: TopicPartition
+    ) -> dict[TopicPartition, int]: ...
 
     @alone
-    def position(self, partitions: TopicPartition | Iterable[TopicPartition]) -> int | dict[TopicPartition, int]:
+    def position(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> int | dict[TopicPartition, int]:
         """Return the offset of the next record to read, looking it up if necessary.
 
         Parameters
         ----------
-        partitions : TopicPartition or iterable of TopicPartition
-            One, or several; they must be assigned.
+        *partitions : TopicPartition or iterable of TopicPartition
+            One, or several, one by one or in lists; they must be assigned.
 
         Returns
         -------
@@ -423,8 +431,7 @@ class Consumer(OfOneProcess):
         OffsetOutOfRangeError
             There is no offset yet, and ``auto_offset_reset`` is ``none``: seek.
         """
-        found = {each: self._session.position(each) for each in named_partitions([partitions])}
-        return found[partitions] if isinstance(partitions, tuple) and partitions in found else found
+        return one_or_all(partitions, {each: self._session.position(each) for each in named_partitions(partitions)})
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset of each assigned partition, as far as it is known; makes no request.
@@ -601,22 +608,28 @@ class Consumer(OfOneProcess):
 
     @overload
     @alone
-    def committed(self, partitions: TopicPartition) -> OffsetAndMetadata | None: ...
+    def committed(self, partitions: TopicPartition, /) -> OffsetAndMetadata | None: ...
 
     @overload
     @alone
-    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
+    def committed(self, partitions: Iterable[TopicPartition], /) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
+
+    @overload
+    @alone
+    def committed(
+        self, first: TopicPartition, second: TopicPartition, /, *others: TopicPartition
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
 
     @alone
     def committed(
-        self, partitions: TopicPartition | Iterable[TopicPartition]
+        self, *partitions: TopicPartition | Iterable[TopicPartition]
     ) -> OffsetAndMetadata | dict[TopicPartition, OffsetAndMetadata | None] | None:
         """Return the group's committed offsets; waits for transactions with pending offsets.
 
         Parameters
         ----------
-        partitions : TopicPartition or iterable of TopicPartition
-            One, or several; they need not be assigned.
+        *partitions : TopicPartition or iterable of TopicPartition
+            One, or several, one by one or in lists; they need not be assigned.
 
         Returns
         -------
@@ -632,8 +645,7 @@ class Consumer(OfOneProcess):
         IllegalStateError
             The consumer has no group, or is closed.
         """
-        found = self._commits.committed(named_partitions([partitions]))
-        return found[partitions] if isinstance(partitions, tuple) and partitions in found else found
+        return one_or_all(partitions, self._commits.committed(named_partitions(partitions)))
 
     @alone
     def group_metadata(self) -> GroupMetadata:

@@ -19,7 +19,7 @@ from txntable.errors import (
     UnsupportedAssignorError,
 )
 from txntable.format.isolation import IsolationLevel, isolation_level
-from txntable.format.kafka_settings import check_known, given_twice, kafka_settings
+from txntable.format.kafka_settings import check_known, configured, given_twice
 from txntable.groups.member_config import (
     DEFAULT_HEARTBEAT_INTERVAL_MS,
     DEFAULT_MAX_POLL_INTERVAL_MS,
@@ -36,6 +36,8 @@ DEFAULT_METADATA_MAX_AGE_MS = 300_000
 _LARGEST_INT = 2**31 - 1
 _COUNTS = ("max_poll_records", "fetch_max_bytes", "max_partition_fetch_bytes", "heartbeat_interval_ms")
 _TIMES = ("max_poll_interval_ms", "metadata_max_age_ms")
+# Nobody polls more often than every second at the least: who says 300 means seconds.
+_LEAST = {"max_poll_interval_ms": 1_000}
 _TIMES_FROM_0 = ("auto_commit_interval_ms", "default_api_timeout_ms")
 
 
@@ -72,26 +74,38 @@ SETTINGS: Mapping[str, type] = {
 """What users set, and what text of it is read as."""
 
 
-def merged_settings(given: Mapping[str, object] | None, named: ConsumerSettings) -> ConsumerSettings:
-    """Return the settings of one of Kafka's configuration dictionaries with those that are given by name.
+def consumer_config(
+    given: Mapping[str, object] | None, named: ConsumerSettings, read_dataframe: Callable[..., Any]
+) -> ConsumerConfig:
+    """Return the config of one of Kafka's configuration dictionaries with the settings that are given by name.
 
     Parameters
     ----------
     given : Mapping of str to object, optional
-        See :func:`txntable.format.kafka_settings.kafka_settings`.
+        See :func:`txntable.format.kafka_settings.configured`.
     named : ConsumerSettings
         What is given by name.
+    read_dataframe : callable
+        See :class:`ConsumerConfig`.
 
     Raises
     ------
     InvalidConfigError
-        A setting is unknown, or given in both ways.
+        A setting is unknown, out of its bounds, or given in both ways.
     """
     check_known(named, SETTINGS)
-    found = {} if given is None else kafka_settings(given, SETTINGS)
-    if twice := found.keys() & named.keys():
-        raise given_twice(twice)
-    return cast(ConsumerSettings, {**found, **named})
+
+    def made(found: Mapping[str, object]) -> ConsumerConfig:
+        if twice := found.keys() & named.keys():
+            raise given_twice(twice)
+        settings = cast(ConsumerSettings, {**found, **named})
+        session_ms = settings.get("session_timeout_ms")
+        if type(session_ms) is int and session_ms > 0 and "heartbeat_interval_ms" not in settings:
+            # Whoever sets the one alone wants a heartbeat that fits: Kafka's rule of thumb is a third.
+            settings["heartbeat_interval_ms"] = max(1, min(DEFAULT_HEARTBEAT_INTERVAL_MS, session_ms // 3))
+        return ConsumerConfig(**settings, read_dataframe=read_dataframe)
+
+    return made({}) if given is None else configured(given, SETTINGS, made)
 
 
 def no_dataframes(*_: Any) -> NoReturn:
@@ -144,6 +158,7 @@ class ConsumerConfig:
         How often a member writes a heartbeat; less than half of the session timeout, preferably a third.
     max_poll_interval_ms : int
         Without a poll for longer than this, a member leaves; processing what :meth:`Consumer.read` returned is exempt.
+        At least 1,000.
     partition_assignment_strategy : sequence of str
         ``range``, ``roundrobin``, ``sticky``, ``cooperative-sticky``: the supported ones, in order of preference.
     default_api_timeout_ms : int
@@ -198,7 +213,7 @@ class ConsumerConfig:
         if not isinstance(self.auto_offset_reset, AutoOffsetReset) and self.auto_offset_reset not in resets:
             _refuse("auto_offset_reset", self.auto_offset_reset, "|".join(resets))
         for setting in (*_COUNTS, *_TIMES):
-            _check_int(setting, getattr(self, setting), 1)
+            _check_int(setting, getattr(self, setting), _LEAST.get(setting, 1))
         for setting in _TIMES_FROM_0:
             _check_int(setting, getattr(self, setting), 0)
         if self.consumer_timeout_ms is not None:

@@ -17,6 +17,8 @@ from txntable.segments.segment_reader import SegmentReader
 from txntable.snapshot.topic_reader import TopicReader
 
 CATCH_UP_MS = 30_000
+CURRENT_TOPIC_ID = "current_topic_id"
+"""The fact of an error that says that the topic was created again: the new one's id."""
 
 
 class FollowedTopic:
@@ -106,7 +108,7 @@ class FollowedTopic:
                 "the topic was deleted and created again; assign or subscribe again to read the new one",
                 topic=view.settings.name,
                 topic_id=self.topic_id,
-                current_topic_id=view.settings.topic_id,
+                **{CURRENT_TOPIC_ID: view.settings.topic_id},
             )
         self.view = view
 

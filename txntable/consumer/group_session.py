@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.fetch_position import AutoOffsetReset
-from txntable.consumer.followed_topic import FollowedTopic
+from txntable.consumer.followed_topic import CURRENT_TOPIC_ID, FollowedTopic
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.offset_commits import OffsetCommits
 from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
@@ -53,6 +53,7 @@ class GroupSession:
         self._listener = ConsumerRebalanceListener()
         self._pattern: re.Pattern[str] | None = None
         self._matched_at = self._environment.instant()
+        self._untold: set[TopicPartition] = set()
         # How many partitions a topic had at the first look: what it got later holds nothing older.
         self._first_partitions: dict[str, int] = {}
         self.heartbeats: HeartbeatThread | None = None
@@ -77,9 +78,12 @@ class GroupSession:
         followed = self._partitions.first_look(names) if compiled is None else self._matching(compiled)
         if not names and compiled is None:
             self.leave()
+        is_new = listener is not None and listener is not self._listener
         self._listener, self._pattern = listener or ConsumerRebalanceListener(), compiled
         self._matched_at = self._environment.instant()
         self._subscribe_to(followed)
+        # A new listener has not been told of what the member keeps; in Kafka it hears of it by the next rebalance.
+        self._untold = set(self._subscription.positions) if is_new else set()
 
     def unsubscribe(self) -> None:
         """Read nothing, and leave the group."""
@@ -185,11 +189,24 @@ class GroupSession:
             self._match_again()
         try:
             self._partitions.follow()
-        except UnknownTopicOrPartitionError:
-            if self._pattern is None:
+        except UnknownTopicOrPartitionError as error:
+            if self._pattern is not None:
+                self._match_again()
+            elif self._subscription.topics and CURRENT_TOPIC_ID in error.facts:
+                self._subscribe_again()
+            else:
                 raise
-            self._match_again()
             self._partitions.follow()
+
+    def _subscribe_again(self) -> None:
+        """Subscribe to the topics that now have these names: nothing of a position or an offset is the new one's.
+
+        As Kafka's consumer after UNKNOWN_TOPIC_ID, which asks what there is and goes on.
+        """
+        names = sorted(self._subscription.topics)
+        logger.warning("a topic was created again, and is read as auto_offset_reset says topics=%s", ",".join(names))
+        self._partitions.give_back()
+        self._subscribe_to(self._partitions.first_look(names))
 
     # -- the group --------------------------------------------------------------------------
 
@@ -202,6 +219,7 @@ class GroupSession:
                 self._place.applied = None
                 self._lose(list(self._subscription.positions))
             self._apply(self._place.membership.ensure_joined(self._topics_found()))
+            self._introduce()
             if self.heartbeats is not None:
                 self.heartbeats.wake()
         elif self._place.applied is not None:
@@ -257,6 +275,12 @@ class GroupSession:
             logger.info("partitions assigned group=%s partitions=%s", self._config.group_id, _named(gained))
             self._subscription.gain(gained)
             self._listener.on_partitions_assigned(set(gained))
+
+    def _introduce(self) -> None:
+        """Tell a listener that came later what the member has had before."""
+        kept, self._untold = self._untold & self._subscription.positions.keys(), set()
+        if kept:
+            self._listener.on_partitions_assigned(kept)
 
     def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
         """Commit and tell partitions, then read them no more; the release is the caller's."""

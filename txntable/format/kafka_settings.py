@@ -1,79 +1,27 @@
 """Kafka's configuration dictionaries: names with dots or underscores, values as text, settings that are not here.
 
-Owns that nothing in one is passed over: a setting is taken under our name, or refused by its own with what to do
-instead.  What a value means and its bounds are the client's config's.  Pure.
+Owns that nothing in one is passed over, and that all that is wrong is said at once: a setting is taken under our name,
+does nothing that is not done anyway, or is refused by its own name with what to do instead.  What a value means and its
+bounds are the client's config's.  Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from typing import TypeVar
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidConfigError
+from txntable.format.kafka_setting_names import ALIASES, ELSEWHERE, HARMLESS, OF_ONE_KIND
 
-_STORE = "leave it out: requests go to an object store, whose options are given when the warehouse is opened"
-_KEYS = "leave it out: who may read and write is the store's business; its keys are storage options"
-_RETRIES = "leave it out: the storage option retry_timeout says for how long a request is made again"
-_BYTES = "leave it out: give bytes to send and take them from the records, or use a topic with columns"
-_MEMORY = "leave it out: batch_size bounds what a partition buffers"
-_TOPIC = "leave it out here: it is a setting of the topic"
-_GROUP = "leave it out: there is one group protocol; partition_assignment_strategy names the assignors"
-_CALLABLE = "leave it out: give the callable to the call that it is about"
+T = TypeVar("T")
 
-ELSEWHERE: Mapping[str, str] = {
-    "acks": "leave it out: what is acknowledged is durable in the store, always",
-    "allow_auto_create_topics": "leave it out: topics are created by the admin client",
-    "bootstrap_servers": "leave it out: the warehouse's URL says where it is",
-    "broker_address_family": _STORE,
-    "buffer_memory": _MEMORY,
-    "client_id": "leave it out: a producer is known by its transactional id",
-    "compression_codec": "give compression_type",
-    "check_crcs": "leave it out: segments of up to 4 MiB are verified always, larger ones by compaction",
-    "connections_max_idle_ms": _STORE,
-    "delivery_timeout_ms": _RETRIES,
-    "enable_partition_eof": "leave it out: compare position with end_offsets",
-    "enable_auto_offset_store": "leave it out: what poll has returned is what is committed",
-    "error_cb": "leave it out: errors are raised by the call that they are about",
-    "fetch_max_wait_ms": "leave it out: poll(timeout_ms=…) says how long it waits",
-    "fetch_min_bytes": "leave it out: poll returns as soon as there is something",
-    "group_protocol": _GROUP,
-    "group_remote_assignor": _GROUP,
-    "interceptor_classes": "leave it out: there are no interceptors",
-    "key_deserializer": _BYTES,
-    "key_serializer": _BYTES,
-    "max_block_ms": _RETRIES,
-    "max_in_flight_requests_per_connection": "leave it out: order is kept, whatever is under way",
-    "message_max_bytes": "give max_request_size",
-    "message_timeout_ms": _RETRIES,
-    "metric_reporters": "leave it out: there are no metrics reporters",
-    "on_delivery": _CALLABLE,
-    "partitioner_class": "give partitioner: 'default', 'round_robin' or a callable",
-    "queue_buffering_max_kbytes": _MEMORY,
-    "queue_buffering_max_messages": _MEMORY,
-    "queue_buffering_max_ms": "give linger_ms",
-    "rebalance_cb": _CALLABLE,
-    "receive_buffer_bytes": _STORE,
-    "reconnect_backoff_ms": _RETRIES,
-    "request_timeout_ms": _RETRIES,
-    "retries": _RETRIES,
-    "retry_backoff_ms": _RETRIES,
-    "security_protocol": _KEYS,
-    "send_buffer_bytes": _STORE,
-    "socket_timeout_ms": _STORE,
-    "statistics_interval_ms": "leave it out: there are no statistics",
-    "transaction_two_phase_commit_enable": "leave it out: every transaction can be prepared",
-    "value_deserializer": _BYTES,
-    "value_serializer": _BYTES,
-}
-"""What to do about settings of Kafka's clients that have no counterpart."""
-
-_OF_ONE_KIND = {"sasl_": _KEYS, "ssl_": _KEYS, "topic_": _TOPIC, "socket_": _STORE}
 _BOOLEANS = {"true": True, "false": False}
 
 
-def kafka_settings(given: Mapping[str, object], known: Mapping[str, type]) -> dict[str, object]:
-    """Return the settings of one of Kafka's configuration dictionaries under our names.
+def configured(given: Mapping[str, object], known: Mapping[str, type], make: Callable[[dict[str, object]], T]) -> T:
+    """Return what is made of the settings of one of Kafka's configuration dictionaries.
 
     Parameters
     ----------
@@ -83,22 +31,71 @@ def kafka_settings(given: Mapping[str, object], known: Mapping[str, type]) -> di
     known : Mapping of str to type
         The client's settings, and what the text of one is read as: ``int``, ``bool``, ``tuple`` (parted by commas), or
         ``object``: as it is.
+    make : callable
+        The settings under our names -> the client's config; it refuses values.
 
     Raises
     ------
     InvalidConfigError
-        A name is unknown, or has no counterpart: the message says what to do instead.  Or one is given twice.
+        Names are unknown or have no counterpart, or values are not possible: all of them are in the message.
     """
     if not isinstance(given, Mapping):
         raise InvalidConfigError("settings are given as a dict, or by name", found=shown(given))
+    found, wrong = _found(given, known)
+    try:
+        made = make(found)
+    except InvalidConfigError as error:
+        raise _together([*wrong, *(_wrong_values(found, make) or [error])]) from error
+    if wrong:
+        raise _together(wrong)
+    return made
+
+
+def _found(
+    given: Mapping[str, object], known: Mapping[str, type]
+) -> tuple[dict[str, object], list[InvalidConfigError]]:
+    """Return the settings under our names, and what is wrong with names."""
     found: dict[str, object] = {}
+    wrong = []
     for name, value in given.items():
         own = name.replace(".", "_") if isinstance(name, str) else ""
-        check_known([own if own in known else name], known)
+        own = ALIASES[own] if ALIASES.get(own) in known else own
+        harmless = HARMLESS.get(own)
         if own in found:
-            raise given_twice([own])
-        found[own] = _read(value, known[own])
-    return found
+            wrong.append(given_twice([own]))
+        elif own in known:
+            found[own] = _read(value, known[own])
+        elif harmless is None:
+            wrong.append(_refused(name, own, known))
+        elif not harmless.takes(value):
+            remedy = f"leave it out, or give {harmless.taken}: {harmless.why}"
+            wrong.append(
+                InvalidConfigError(f"a setting has a value that means nothing here; {remedy}", setting=shown(name))
+            )
+    return found, wrong
+
+
+def _wrong_values(found: Mapping[str, object], make: Callable[[dict[str, object]], T]) -> list[InvalidConfigError]:
+    """Return the errors of settings whose values are wrong whatever the others are."""
+    wrong = []
+    for name, value in found.items():
+        try:
+            make({name: value})
+        except InvalidConfigError as error:
+            if error.facts.get("setting") == name and "value" in error.facts:
+                wrong.append(error)
+    return wrong
+
+
+def _together(wrong: Sequence[InvalidConfigError]) -> InvalidConfigError:
+    """Return one error that says all of them."""
+    if len(wrong) == 1:
+        return wrong[0]
+    return InvalidConfigError(
+        f"{len(wrong)} settings are wrong: "
+        + "; ".join(f"({number}) {error}" for number, error in enumerate(wrong, 1)),
+        setting=",".join(str(error.facts.get("setting")) for error in wrong),
+    )
 
 
 def check_known(names: Iterable[object], known: Mapping[str, type]) -> None:
@@ -107,11 +104,15 @@ def check_known(names: Iterable[object], known: Mapping[str, type]) -> None:
     Raises
     ------
     InvalidConfigError
-        One of them is none.
+        One of them is none, or several are: all are in the message.
     """
-    for name in names:
-        if name not in known:
-            raise _refused(name, name.replace(".", "_") if isinstance(name, str) else "", known)
+    wrong = [
+        _refused(name, name.replace(".", "_") if isinstance(name, str) else "", known)
+        for name in names
+        if name not in known
+    ]
+    if wrong:
+        raise _together(wrong)
 
 
 def given_twice(names: Iterable[str]) -> InvalidConfigError:
@@ -120,7 +121,9 @@ def given_twice(names: Iterable[str]) -> InvalidConfigError:
 
 
 def _refused(name: object, own: str, known: Mapping[str, type]) -> InvalidConfigError:
-    remedy = ELSEWHERE.get(own) or next((said for start, said in _OF_ONE_KIND.items() if own.startswith(start)), None)
+    remedy = ELSEWHERE.get(own) or next((said for start, said in OF_ONE_KIND.items() if own.startswith(start)), None)
+    if own in HARMLESS:
+        remedy = f"leave it out: {HARMLESS[own].why}"
     if remedy is not None:
         return InvalidConfigError(f"this client has no such setting; {remedy}", setting=shown(name))
     close = get_close_matches(own, known, n=1)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 OnDelivery: TypeAlias = "Callable[[RecordMetadata, TxnTableError | None], None]"
 # Columns of type TIMESTAMP count microseconds in 64 bits.
@@ -270,6 +272,12 @@ def named_partitions(given: Sequence[TopicPartition | Iterable[TopicPartition]])
     return list(dict.fromkeys(found))
 
 
+def one_or_all(given: Sequence[object], found: dict[TopicPartition, T]) -> T | dict[TopicPartition, T]:
+    """Return what was found of the one partition that a call names; of several, or of a list, all of it."""
+    only = given[0] if len(given) == 1 else None
+    return found[only] if isinstance(only, tuple) and only in found else found
+
+
 def checked_partitions(partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     """Return partitions as such, each once.
 
@@ -284,5 +292,8 @@ def checked_partitions(partitions: Sequence[TopicPartition]) -> list[TopicPartit
         isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and type(each[1]) is int
         for each in found
     ):
-        raise InvalidRequestError("partitions are given as a list of TopicPartition", partitions=shown(partitions))
+        raise InvalidRequestError(
+            "partitions are given as a list of TopicPartition(topic, number); a topic alone is none",
+            partitions=shown(partitions),
+        )
     return list(dict.fromkeys(TopicPartition(*each) for each in found))

@@ -80,9 +80,14 @@ def plan_cleanup(files: list[LogFile], now_ms: int, retention_ms: int) -> Cleanu
     if not starts:
         return CleanupSpec((), None, tail)
     start = max(starts)
+    return CleanupSpec(tuple(below(files, start)), start, tail)
+
+
+def below(files: Iterable[LogFile], start: int) -> list[str]:
+    """Return the paths below a version as they may go: oldest first, a checkpoint before its entry."""
     going = [f for f in files if f.version < start]
     going.sort(key=lambda f: (f.version, not f.is_checkpoint))
-    return CleanupSpec(tuple(f.meta.path for f in going), start, tail)
+    return [file.meta.path for file in going]
 
 
 def _tail(files: list[LogFile]) -> LogTail:

@@ -33,6 +33,7 @@ class Call(Enum):
     INIT = "init_transactions"
     BEGIN = "begin_transaction"
     SEND = "send"
+    SEND_OFFSETS = "send_offsets_to_transaction"
     PREPARE = "prepare_transaction"
     COMPLETE = "complete_transaction"
     COMMIT = "commit_transaction"
@@ -47,6 +48,7 @@ ALLOWED: Mapping[tuple[ClientState, Call], ClientState] = {
     # After a restart, when nothing turned out to be prepared.
     (_S.READY, Call.COMPLETE): _S.READY,
     (_S.IN_TRANSACTION, Call.SEND): _S.IN_TRANSACTION,
+    (_S.IN_TRANSACTION, Call.SEND_OFFSETS): _S.IN_TRANSACTION,
     (_S.IN_TRANSACTION, Call.PREPARE): _S.PREPARING,
     (_S.IN_TRANSACTION, Call.COMMIT): _S.COMMITTING,
     (_S.IN_TRANSACTION, Call.ABORT): _S.ABORTING,
@@ -75,6 +77,11 @@ _REMEDIES: Mapping[ClientState, str] = {
     _S.CLOSED: "the producer is closed: create a new one",
 }
 
+# Where the state's own remedy would not help with the call.
+_REMEDIES_OF_CALLS: Mapping[tuple[ClientState, Call], str] = {
+    (_S.READY, Call.INIT): "it was called before, and once is enough: call begin_transaction next",
+}
+
 
 def next_client_state(state: ClientState, call: Call) -> ClientState:
     """Return the state in which `call` runs.
@@ -86,7 +93,6 @@ def next_client_state(state: ClientState, call: Call) -> ClientState:
     """
     following = ALLOWED.get((state, call))
     if following is None:
-        raise IllegalStateError(
-            f"{call.value} is not possible now; {_REMEDIES[state]}", state=state.value, call=call.value
-        )
+        remedy = _REMEDIES_OF_CALLS.get((state, call), _REMEDIES[state])
+        raise IllegalStateError(f"{call.value} is not possible now; {remedy}", state=state.value, call=call.value)
     return following

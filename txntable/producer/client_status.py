@@ -68,8 +68,9 @@ class ClientStatus:
         self.state, self.unsure, self._failure = state, False, None
 
     def fail(self, error: TxnTableError) -> None:
-        """Let only abort follow."""
+        """Let only abort follow; the error says so itself from now on, whatever its class says elsewhere."""
         self.state, self._failure = ClientState.ABORTABLE_ERROR, error
+        error.txn_requires_abort = True
 
     def guard(self, step: Callable[[], T]) -> T:
         """Run a step; move by what its error says that the caller must do."""
@@ -110,7 +111,7 @@ class ClientStatus:
 
 def _abortable(failure: TxnTableError) -> TxnTableError:
     """Return the failure as one that says itself that the transaction must be aborted."""
-    if failure.txn_requires_abort:
+    if type(failure).txn_requires_abort:
         return failure
     facts = {name: value for name, value in failure.facts.items() if name != "cause"}
     return TransactionAbortableError(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from txntable.coordinator.batch_memory import BatchId, BatchMemory, check_batch_id
+from txntable.coordinator.batch_memory import BatchId, BatchMemory, CommittedBatches, check_batch_id
 from txntable.coordinator.decision import Decision, Outcome, PastDecision
 from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.group import GroupRow
@@ -166,6 +166,13 @@ class CoordinatorClient:
         """
         check_batch_id(batch_id)
         return self._transactions.look(lambda: self._transactions.memory(transactional_id, batch_id))
+
+    def committed_batches(self, transactional_id: str) -> CommittedBatches:
+        """Return what the view of T remembers of all batches of an id.
+
+        It shows at least what was there when this producer began; whoever began since has fenced it.
+        """
+        return self._transactions.committed_batches(transactional_id)
 
     def enrol(
         self, transactional_id: str, producer: ProducerEpoch, staged: Mapping[str, Staged], groups: tuple[str, ...] = ()

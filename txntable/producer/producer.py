@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
-from txntable.coordinator.batch_memory import BatchId, check_batch, check_batch_id
+from txntable.coordinator.batch_memory import BatchId, CommittedBatches, check_batch, check_batch_id
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.manifest import NOTHING_CARRIED
@@ -217,7 +217,8 @@ class Producer(OfOneProcess):
         ----------
         timeout : float, optional
             For how long a store that does not answer is asked again, in *seconds*, as in all of Kafka's Python
-            clients; at least a second.  Default: the storage option ``retry_timeout``.
+            clients; at least a second, at most 3,600 (who says 10000 means ms).  Default: the storage option
+            ``retry_timeout``.
 
         Raises
         ------
@@ -373,10 +374,15 @@ class Producer(OfOneProcess):
     @in_turn
     def is_committed(self, batch_id: BatchId) -> bool:
         """Return whether a run with this batch id has committed under the transactional id; raises if it is invalid."""
-        memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id))
-        if isinstance(batch_id, str):
-            return memory.name_known
-        return memory.last_integer is not None and batch_id <= memory.last_integer
+        return self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id)).has(batch_id)
+
+    @in_turn
+    def committed_batches(self) -> CommittedBatches:
+        """Return what is remembered of the batches that have committed under the transactional id.
+
+        Without asking the store: what was there when this producer was initialised, and its own since.
+        """
+        return self._coordinator.committed_batches(self._transactional_id(Call.BEGIN))
 
     @in_turn
     @timed("txn-send-offsets-time-ns-total")
@@ -408,8 +414,8 @@ class Producer(OfOneProcess):
         FatalError
             Fenced: close the producer.
         """
-        transactional_id = self._transactional_id(Call.SEND)
-        self._status.check(Call.SEND)
+        transactional_id = self._transactional_id(Call.SEND_OFFSETS)
+        self._status.check(Call.SEND_OFFSETS)
         member, name = (group, group.group) if isinstance(group, GroupMetadata) else (None, group)
         check_name(name, "a group")
         topics = topics_of(offsets)
@@ -430,8 +436,8 @@ class Producer(OfOneProcess):
         always does.  Raises as :meth:`send_offsets_to_transaction`, :class:`IllegalStateError` if the consumer has no
         group or auto-commits, and :class:`CommitFailedError` if someone else committed a range that was read.
         """
-        transactional_id = self._transactional_id(Call.SEND)
-        self._status.check(Call.SEND)
+        transactional_id = self._transactional_id(Call.SEND_OFFSETS)
+        self._status.check(Call.SEND_OFFSETS)
         offsets = consumer.offsets_to_send()
         try:
             self._send_offsets(offsets, transactional_id)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from txntable.coordinator.error_kinds import shown
-from txntable.coordinator.row_json import LARGEST_NUMBER, check_name, check_number
+from txntable.coordinator.row_json import check_name, check_number
 from txntable.errors import InvalidConfigError, InvalidRequestError
-from txntable.format.kafka_settings import given_twice, kafka_settings
+from txntable.format.kafka_settings import configured, given_twice
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.partitioner import PARTITIONERS, Partitioner
 
@@ -17,6 +17,10 @@ from txntable.producer.partitioner import PARTITIONERS, Partitioner
 DEFAULT_BATCH_SIZE = 16 * 1024 * 1024
 DEFAULT_MAX_REQUEST_SIZE = 1024 * 1024
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+# Below a second no transaction ends in time on an object store: who says 60 means a minute.
+SMALLEST_TRANSACTION_TIMEOUT_MS = 1_000
+# Above an hour, the time of one call was meant in milliseconds.
+LONGEST_CALL_SECONDS = 3_600
 # The texts of a batch become one Arrow array, which holds 2 GiB.
 LARGEST_BATCH_SIZE = 1024 * 1024 * 1024
 LARGEST_LINGER_MS = 2**31 - 1
@@ -32,7 +36,7 @@ class ProducerConfig:
     transactional_id : str or None
         ``None``: no transactions.
     transaction_timeout_ms : int
-        From the first enrolment on, by the store's time.
+        From the first enrolment on, by the store's time; at least 1,000.
     enable_idempotence : bool
         ``False``: at least once; not possible with a transactional id.
     write_dataframes : callable
@@ -76,9 +80,12 @@ class ProducerConfig:
         if self.transactional_id is not None:
             self._check_id(self.transactional_id)
         self._check_linger()
-        # Its bounds are the warehouse's: init_transactions checks them.
-        if type(self.transaction_timeout_ms) is not int:
-            _refuse("transaction_timeout_ms", self.transaction_timeout_ms, "int")
+        # Its other bounds are the warehouse's: init_transactions checks them.
+        timeout_ms = self.transaction_timeout_ms
+        if type(timeout_ms) is not int or 0 < timeout_ms < SMALLEST_TRANSACTION_TIMEOUT_MS:
+            _refuse(
+                "transaction_timeout_ms", timeout_ms, f"int from {SMALLEST_TRANSACTION_TIMEOUT_MS} on: milliseconds"
+            )
         if not isinstance(self.enable_idempotence, bool):
             _refuse("enable_idempotence", self.enable_idempotence, "True|False")
         _check_int("batch_size", self.batch_size, 1, LARGEST_BATCH_SIZE)
@@ -139,19 +146,26 @@ def with_kafka_settings(config: ProducerConfig, given: Mapping[str, object]) -> 
     config : ProducerConfig
         With what was said by name.
     given : Mapping of str to object
-        See :func:`txntable.format.kafka_settings.kafka_settings`.
+        See :func:`txntable.format.kafka_settings.configured`.  ``linger.ms`` of a transactional producer says nothing:
+        it tunes batches, and what is sent in a transaction is seen by nobody before its commit.
 
     Raises
     ------
     InvalidConfigError
         A setting is unknown, out of its bounds, or said in both places.
     """
-    settings: dict[str, Any] = kafka_settings(given, SETTINGS)
     plain = ProducerConfig(None, DEFAULT_TRANSACTION_TIMEOUT_MS, True, config.write_dataframes)
-    twice = [name for name, value in settings.items() if getattr(config, name) not in (getattr(plain, name), value)]
-    if twice:
-        raise given_twice(twice)
-    return replace(config, **settings)
+
+    def made(settings: dict[str, Any]) -> ProducerConfig:
+        twice = [name for name, value in settings.items() if getattr(config, name) not in (getattr(plain, name), value)]
+        if twice:
+            raise given_twice(twice)
+        if settings.get("transactional_id", config.transactional_id) is not None and "linger_ms" in settings:
+            _check_int("linger_ms", settings["linger_ms"], 0, LARGEST_LINGER_MS)
+            settings = {name: value for name, value in settings.items() if name != "linger_ms"}
+        return replace(config, **settings)
+
+    return configured(given, SETTINGS, made)
 
 
 def check_identity(identity: object) -> None:
@@ -174,13 +188,13 @@ def timeout_ms_of(timeout: object) -> float:
     Raises
     ------
     InvalidRequestError
-        It is no number of at least 0.
+        It is no number from 0 to 3,600: more than an hour was meant in milliseconds.
     """
     fits = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not fits or not 0 <= timeout * 1_000 <= LARGEST_NUMBER:  # type: ignore[operator]
+    if not fits or not 0 <= timeout <= LONGEST_CALL_SECONDS:  # type: ignore[operator]
         raise InvalidRequestError(
-            "a producer's timeout is a number of seconds from 0 on; leave it out to wait as long as the store's options"
-            " say",
+            f"a producer's timeout is a number of seconds from 0 to {LONGEST_CALL_SECONDS}, not of milliseconds; leave"
+            " it out to wait as long as the store's options say",
             timeout=shown(timeout),
         )
     return timeout * 1_000  # type: ignore[operator]

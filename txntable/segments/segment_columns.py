@@ -6,7 +6,7 @@ what it changed.  Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -145,6 +145,12 @@ class SegmentColumns:
         from_row = first + int(np.searchsorted(self.last_offset[first:stop], start))
         to_row = first + int(np.searchsorted(self.base_offset[first:stop], end))
         return range(from_row, to_row)
+
+    def inside(self, ranges: Mapping[int, tuple[int, int]]) -> SegmentColumns:
+        """Return the segments that may hold offsets of these ranges, from and before, by partition."""
+        wanted = [self.rows_between(partition, *ranges[partition]) for partition in sorted(ranges)]
+        rows = [np.arange(each.start, each.stop) for each in wanted if each]
+        return self.chosen(np.concatenate(rows) if rows else np.arange(0))
 
     def planned(self, rows: Sequence[int], start: int, end: int) -> list[PlannedSegment]:
         """Return the segments of these rows, of which the offsets in [start, end) are wanted."""

@@ -8,7 +8,8 @@ advances past what is decided and not published yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 
@@ -33,8 +34,10 @@ from txntable.partition.append import live_settings
 from txntable.partition.offsets import DECIDED_THROUGH, REFLECTS, decided_through, per_topic
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
+from txntable.segments.record_filter import RecordFilter
 from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
-from txntable.segments.segment_reader import SegmentReader
+from txntable.segments.segment_pruning import pruned
+from txntable.segments.segment_reader import SegmentReader, record_schema
 from txntable.segments.topic_metadata import settings_of
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
@@ -79,6 +82,8 @@ class TopicReader:
     def catch_up(self) -> None:
         """Publish everything that is decided or appended, as far as these credentials allow.
 
+        A transaction that holds readers back beyond its timeout is ended: its writer is gone.
+
         Raises
         ------
         UnknownTopicOrPartitionError
@@ -88,6 +93,8 @@ class TopicReader:
         """
         self._transactions.refresh()
         self.catch_up_to_known()
+        with suppress(StorePermissionError):
+            self._completer.abort_timed_out_in(self.topic, self.settings().topic_id)
 
     def catch_up_to_known(self) -> None:
         """Do the same as far as T is known: for who has just read it, and pinned a position."""
@@ -336,10 +343,18 @@ class TopicReader:
         return StoreUnavailableError("a segment was replaced, and vacuumed before it was read; read again", **facts)
 
     def batches(
-        self, view: TopicView, columns: Sequence[str] | None, offsets: tuple[dict[int, int], dict[int, int]]
+        self,
+        view: TopicView,
+        columns: Sequence[str] | None,
+        offsets: tuple[dict[int, int], dict[int, int]],
+        where: RecordFilter | None = None,
     ) -> pa.RecordBatchReader:
-        """Return the records of a view, partition by partition in offset order, read as they are asked for."""
-        reader = self.reader_of(view, columns)
+        """Return the wanted records of a view, by partition in offset order, read as they are asked for."""
+        reader = self.reader_of(view, columns).where(where)
+        if where is not None:
+            ranges = {partition: (offsets[0][partition], offsets[1][partition]) for partition in view.bounds}
+            left = pruned(view.columns.inside(ranges), where, record_schema(view.settings))
+            view = replace(view, columns=left)
         planned = view.plan(*offsets)
         # What is asked for wrongly is refused now; the rest is planned as it is read.
         segments = chain(list(islice(planned, 1)), planned)

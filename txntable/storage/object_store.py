@@ -361,6 +361,16 @@ class ObjectStore(ABC):
         """
         return iter(())
 
+    def kept_versions(self) -> Iterator[ObjectMeta]:
+        """Yield the versions of objects that the store keeps beside the newest ones; of some stores nothing.
+
+        Raises
+        ------
+        StorePermissionError
+            These credentials may not ask.
+        """
+        return iter(())
+
     def discard(self, paths: Sequence[str]) -> None:
         """Do away with what :meth:`unfinished` has yielded; a writer that still lives fails.
 

@@ -51,6 +51,7 @@ from txntable.storage.object_store import (
     check_whole_size,
     name_is_taken,
 )
+from txntable.storage.object_versions import kept_versions
 from txntable.storage.object_writer import open_writer
 from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import connect, kind_of
@@ -287,6 +288,10 @@ class RemoteStore(ObjectStore):
         lifecycle rule of the bucket (``AbortIncompleteMultipartUpload``) does away with them.
         """
         return unfinished_uploads(self.spec) if self._is_s3 else iter(())
+
+    def kept_versions(self) -> Iterator[ObjectMeta]:
+        """Yield the versions that a versioned bucket of S3 keeps; of other stores nothing is asked."""
+        return kept_versions(self.spec) if self._is_s3 else iter(())
 
     def discard(self, paths: Sequence[str]) -> None:
         """Abort such uploads; a writer that still lives fails when it completes."""

@@ -21,8 +21,8 @@ from txntable.storage.object_store import ObjectMeta, StoreSpec
 from txntable.storage.store_errors import meaning_of
 
 _ID = "?uploadId="
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
 _GONE = "NoSuchUpload"
 _REFUSED = frozenset({"AccessDenied", "403"})
 
@@ -44,8 +44,8 @@ def unfinished_uploads(spec: StoreSpec) -> Iterator[ObjectMeta]:
     StoreUnavailableError
         Try again.
     """
-    client, bucket, prefix = _place(spec)
-    with _told(spec, "s3:ListBucketMultipartUploads"):
+    client, bucket, prefix = place(spec)
+    with told(spec, "s3:ListBucketMultipartUploads"):
         pages = list(client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix))
     for upload in (upload for page in pages for upload in page.get("Uploads", ())):
         named = {"Bucket": bucket, "Key": upload["Key"], "UploadId": upload["UploadId"]}
@@ -54,7 +54,7 @@ def unfinished_uploads(spec: StoreSpec) -> Iterator[ObjectMeta]:
         except StorePermissionError:
             size = 0
         path = f"{upload['Key'].removeprefix(prefix)}{_ID}{upload['UploadId']}"
-        yield ObjectMeta(path, size, (upload["Initiated"] - _EPOCH) // _MILLISECOND)
+        yield ObjectMeta(path, size, (upload["Initiated"] - EPOCH) // MILLISECOND)
 
 
 def abort_uploads(spec: StoreSpec, paths: Sequence[str]) -> None:
@@ -77,21 +77,22 @@ def abort_uploads(spec: StoreSpec, paths: Sequence[str]) -> None:
     for path in paths:
         if _ID not in path:
             raise InvalidRequestError("only an unfinished upload is discarded; delete objects", path=path)
-    client, bucket, prefix = _place(spec)
+    client, bucket, prefix = place(spec)
     for path in paths:
         key, _, upload_id = path.rpartition(_ID)
-        with _told(spec, "s3:AbortMultipartUpload"):
+        with told(spec, "s3:AbortMultipartUpload"):
             _unless_gone(partial(client.abort_multipart_upload, Bucket=bucket, Key=prefix + key, UploadId=upload_id))
 
 
-def _place(spec: StoreSpec) -> tuple[Any, str, str]:
+def place(spec: StoreSpec) -> tuple[Any, str, str]:
+    """Return a client of S3, the bucket, and the prefix of the store's keys."""
     url = urlsplit(spec.url)
     folder = unquote(url.path).strip("/")
     return s3_client(spec), url.netloc, f"{folder}/" if folder else ""
 
 
 def _size(client: Any, spec: StoreSpec, upload: dict[str, str]) -> int:
-    with _told(spec, "s3:ListMultipartUploadParts"):
+    with told(spec, "s3:ListMultipartUploadParts"):
         pages = _unless_gone(lambda: list(client.get_paginator("list_parts").paginate(**upload))) or ()
     return sum(part["Size"] for page in pages for part in page.get("Parts", ()))
 
@@ -106,7 +107,8 @@ def _unless_gone(call: Callable[[], Any]) -> Any | None:
 
 
 @contextmanager
-def _told(spec: StoreSpec, action: str) -> Iterator[None]:
+def told(spec: StoreSpec, action: str) -> Iterator[None]:
+    """Let what botocore says in a block be an error of a store; `action` is what is asked for."""
     try:
         yield
     except ClientError as error:

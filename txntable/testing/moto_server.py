@@ -79,6 +79,19 @@ class _LockedApplication:
                     answer.close()
 
 
+class _Dispatcher(DomainDispatcherApplication):
+    """Knows the services of hosts that it has met: moto looks through all its folders, at each request, twice."""
+
+    def __init__(self) -> None:
+        super().__init__(create_backend_app)
+        self._known: dict[str | None, Any] = {}
+
+    def get_backend_for_host(self, host: str | None) -> Any:
+        if host not in self._known:
+            self._known[host] = super().get_backend_for_host(host)
+        return self._known[host]
+
+
 class LockedMotoServer(ThreadedMotoServer):
     """The server, as a context manager with one bucket in it.
 
@@ -155,7 +168,7 @@ class LockedMotoServer(ThreadedMotoServer):
         self.stop()
 
     def _server_entry(self) -> None:
-        application = _LockedApplication(DomainDispatcherApplication(create_backend_app), self.requests)
+        application = _LockedApplication(_Dispatcher(), self.requests)
         self._server = make_server(
             self._ip_address, self._port, application, threaded=True, request_handler=_QuietHandler
         )

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from txntable.coordinator.decision import Decision, Outcome
+from txntable.coordinator.store_time import has_passed
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import Transition
 from txntable.coordinator.transaction_shard import complete, time_out
@@ -29,7 +30,7 @@ from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLog
 from txntable.partition.completion import OwedMarker
 from txntable.partition.markers import Control
 from txntable.partition.offsets import decided_through
-from txntable.partition.open_transactions import HangingEpoch
+from txntable.partition.open_transactions import HangingEpoch, open_in_topic
 from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog, known
 from txntable.transactions.completion_linger import CompletionLinger
@@ -339,6 +340,43 @@ class Completer:
                 self.complete(row.transactional_id)
                 aborted += 1
         return aborted
+
+    def abort_timed_out_in(self, topic: TopicLog, topic_id: str) -> None:
+        """Abort and complete each transaction that holds readers of a topic back beyond its timeout.
+
+        For who reads below the last stable offset.  It asks the store nothing while no data is old enough: a
+        transaction began before its first append.  Raises as :meth:`time_out`.
+
+        Parameters
+        ----------
+        topic : TopicLog
+            The topic's logs, just read; T as well.
+        topic_id : str
+            Of the topic.
+
+        Raises
+        ------
+        StorePermissionError
+            Who may not write waits for who may.
+        """
+        with topic.segments.lock:
+            open_here = list(open_in_topic(topic.segments.fold))
+        if not open_here:
+            return
+        since_ms: dict[tuple[int, int], int] = {}
+        for one in open_here:
+            key = one.producer_id, one.producer_epoch
+            since_ms[key] = min(one.since_ms, since_ms.get(key, one.since_ms))
+        now_ms = self._context.clock.now_ms()
+        log = self.transactions.log
+        with log.lock:
+            log.ensure_fresh()
+            under_way = list(log.fold.under_way.values())
+        for row in under_way:
+            began_ms = since_ms.get((row.producer_id, row.producer_epoch))
+            is_due = began_ms is not None and has_passed(now_ms - began_ms, row.timeout_ms)
+            if is_due and topic_id in row.topics and self.time_out(row):
+                self.complete(row.transactional_id)
 
     def time_out(self, seen: TransactionMetadata) -> bool:
         """Decide the abort of a transaction if it is ongoing and its timeout has passed, by the store's time.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from txntable.coordinator.batch_memory import BatchId, BatchMemory, batch_key
+from txntable.coordinator.batch_memory import BatchId, BatchMemory, CommittedBatches, batch_key
 from txntable.coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
 from txntable.coordinator.producer_ids import allocate_producer_ids
 from txntable.coordinator.row_json import encode_key
@@ -29,7 +29,7 @@ from txntable.log.action_fields import check_number_names
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
 from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.keyed_log import KeyedLog
-from txntable.log.keyed_table import KIND
+from txntable.log.keyed_table import KEY, KIND
 from txntable.log.log_view import LogContext
 from txntable.log.overlay import Overlay
 from txntable.log.request_queue import AnswerT, RowChange
@@ -325,6 +325,19 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
         row = batch_row_of(add)
         last = row.batch_id if isinstance(row.batch_id, int) else None
         return BatchMemory(last, name_known=isinstance(batch_id, str), committed_by=(row.producer_id, row.epoch))
+
+    def committed_batches(self, transactional_id: str) -> CommittedBatches:
+        """Return what the view remembers of all batches of an id; reads no other row of T."""
+        prefix = encode_key(transactional_id, "").removesuffix('""]')
+        with self.log.lock:
+            files = self.log.ensure_fresh().files
+            rows = files.to_table()
+            rows = rows.filter(pc.equal(_column(rows, KIND), BATCH_KIND))
+            is_meant = pc.starts_with(_column(rows, KEY), pattern=prefix)
+            found = [add for path in rows.filter(is_meant)["path"].to_pylist() if (add := files.get(path)) is not None]
+            last = self.memory(transactional_id, 0).last_integer
+        names = [batch_row_of(add).batch_id for add in found]
+        return CommittedBatches(last, frozenset(name for name in names if isinstance(name, str)))
 
     def lease(self) -> LeaseRow | None:
         """Return the lease as the view knows it; ``None``: nobody has claimed it yet."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from txntable.coordinator.error_kinds import shown
+from txntable.coordinator.lease import is_of_one_round, owner_of_one_round
 from txntable.coordinator.row_json import LARGEST_NUMBER
-from txntable.errors import InvalidConfigError, RetriableError
+from txntable.errors import InvalidConfigError, RetriableError, TransactionCoordinatorFencedError
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.offsets.offset_log import OffsetLog
 from txntable.runtime.environment import Instant
@@ -134,7 +135,8 @@ class TransactionCoordinator(OfOneProcess):
     def run_once(self) -> CoordinatorReport:
         """Do everything that there is to do, now; made for a scheduler.
 
-        The first call claims the lease.  A lease that was lost is never claimed again.
+        The first call claims the lease, as a job of one round: one that runs on all the time claims it again and goes
+        on.  A lease that was lost is not claimed again here.
 
         Returns
         -------
@@ -150,11 +152,16 @@ class TransactionCoordinator(OfOneProcess):
         DamagedDataError, UnsupportedFormatError, StorePermissionError
             The transaction log cannot be read or written.
         """
+        if self._coordinator_epoch is None:
+            self._owner = owner_of_one_round(self._owner)
+            self._transactions = self._claims.leased(self._owner)
         report, _ = self._round(Task, decision_age_ms=0)
         return report
 
     def run(self, stop: Callable[[], bool], tell: Callable[[CoordinatorReport], object]) -> None:
         """Do what is due, again and again, until told to stop; everything is due at first.
+
+        A lease that :meth:`run_once` of another job has taken is claimed again in the next round.
 
         Parameters
         ----------
@@ -166,7 +173,7 @@ class TransactionCoordinator(OfOneProcess):
         Raises
         ------
         TransactionCoordinatorFencedError
-            Another job took the lease over.
+            Another job that runs all the time took the lease over.
         DamagedDataError, UnsupportedFormatError, StorePermissionError
             The transaction log cannot be read or written.
         """
@@ -183,6 +190,11 @@ class TransactionCoordinator(OfOneProcess):
                 report, done = self._round(unless_stopped, self._config.decision_age_ms)
             except RetriableError as error:
                 logger.warning("the round failed, and the next one tries again: %s", error)
+            except TransactionCoordinatorFencedError:
+                if not is_of_one_round(self._claims.lease()):
+                    raise
+                logger.info("a job of one round took the lease, which the next round claims again")
+                self._coordinator_epoch = None
             else:
                 done_at |= dict.fromkeys(done, started_at)
                 tell(report)

@@ -21,6 +21,7 @@ class DamageKind(Enum):
     LOG_BEGINNING = "beginning of a log missing"
     ENTRY_MISSING = "entry missing"
     ENTRY_UNREADABLE = "entry unreadable"
+    LOG_END = "end of a log missing"
     CHAIN = "chain broken"
     CHECKPOINT = "checkpoint differs"
     GUARD = "table not guarded"
@@ -35,6 +36,7 @@ class DamageKind(Enum):
     INCOMPLETE = "complete, and work is owed"
     HANGING = "hanging transaction"
     PROJECTION = "public table differs"
+    PROJECTION_OR_LOG = "public table or its source differs"
     COMMITTED_OFFSET = "offset without decision"
     PENDING_OFFSET = "offset never settled"
     SEGMENT_MISSING = "segment missing"
@@ -63,6 +65,9 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.LOG_BEGINNING: _RESTORE_LOG,
     DamageKind.ENTRY_MISSING: _RESTORE_LOG,
     DamageKind.ENTRY_UNREADABLE: _RESTORE_LOG,
+    DamageKind.LOG_END: "stop every writer now: what they append takes the place of what is lost. Restore the newest"
+    " entries of this log from a backup. Do not delete the public table: only it still names these records; without a"
+    " backup, copy them from there into a new topic with any Delta reader",
     DamageKind.CHAIN: "the entry below, or this one, was changed or replaced: " + _RESTORE_LOG,
     DamageKind.CHECKPOINT: "delete this checkpoint: as long as the entries below are there, readers start further down,"
     " and the next commit or `txntable transactions run --once` writes another",
@@ -81,6 +86,8 @@ REMEDIES: Mapping[DamageKind, str] = {
     " status` shows",
     DamageKind.PROJECTION: "restore the log of the public table; or delete that log whole while nobody reads or writes:"
     " whoever uses the topic next makes it again, without its history, and streams over it begin anew",
+    DamageKind.PROJECTION_OR_LOG: "the log that the public table is made from is damaged: repair that first, and verify"
+    " again. Do not delete the public table: it may be the one that is right",
     DamageKind.COMMITTED_OFFSET: "set the group's offsets with `txntable groups reset-offsets`",
     DamageKind.PENDING_OFFSET: "set the group's offsets with `txntable groups reset-offsets`: that takes away what is"
     " pending",

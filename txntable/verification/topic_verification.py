@@ -7,7 +7,7 @@ rows of one topic.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from txntable.format.layout import public_root, segments_root
@@ -107,15 +107,16 @@ class TopicVerification:
                 problem = "the topic has a public table and no segment log"
                 self.damages.append(Damage(DamageKind.LOG_MISSING, self.segments.root, problem))
             return
-        self.damages += self._projection or ()
         if self.public.is_whole and self.public.table.number(REFLECTS) > table.next_version - 1:
-            problem = f"it shows version {self.public.table.number(REFLECTS)} of S, which ends before"
-            self.damages.append(Damage(DamageKind.PROJECTION, self.public.root, problem))
+            shown = self.public.table.number(REFLECTS)
+            problem = f"it ends at version {table.next_version - 1}, and the public table shows version {shown} of it"
+            self.damages.append(Damage(DamageKind.LOG_END, self.segments.root, problem))
         self.damages += live_segments_in_order(self.name, logs, table)
         if self.segments.is_whole:
             seen = (self.rules.markers, self.rules.complete_above)
             self.damages += decisions_against_markers(self.name, table, logs, seen, self.decisions)
             self.damages += self._owed(complete)
+        self._judge_projection()
         if logs.settings is not None and not logs.settings.deleted:
             self._read_files(logs.settings, progress)
 
@@ -124,6 +125,14 @@ class TopicVerification:
         public = self.public.table
         if self.public.is_whole and public.version is not None and public.number(REFLECTS) == table.version:
             self._projection = list(public_against_segments(self.name, logs, table, public))
+
+    def _judge_projection(self) -> None:
+        """Take over how P differs from S; which of the two is to be repaired depends on whether S is to be believed."""
+        is_source_damaged = bool(self.segments.damages) or any(one.path == self.segments.root for one in self.damages)
+        self.damages += self._projection or ()
+        if is_source_damaged:
+            for found in (self.public.damages, self.damages):
+                found[:] = [_doubted(one) for one in found]
 
     def _owed(self, complete: list[RecordedDecision]) -> Iterator[Damage]:
         settings = self.segments.fold.settings
@@ -175,6 +184,11 @@ class TopicVerification:
                 if path not in named:
                     named[path] = NamedSegment(_below(planned, path), stats.get(path), None)
         return [named[path] for path in sorted(named)]
+
+
+def _doubted(one: Damage) -> Damage:
+    is_projection = one.kind is DamageKind.PROJECTION
+    return replace(one, kind=DamageKind.PROJECTION_OR_LOG) if is_projection else one
 
 
 def _planned(batch: Batch, size: int) -> PlannedSegment:

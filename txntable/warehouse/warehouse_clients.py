@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from txntable.admin.admin import Admin
 from txntable.consumer.consumer import Consumer
-from txntable.consumer.consumer_config import ConsumerConfig, ConsumerSettings, merged_settings
+from txntable.consumer.consumer_config import ConsumerSettings, consumer_config
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidConfigError
 from txntable.groups.group_client import GroupClient
@@ -57,8 +57,7 @@ class WarehouseClients:
     def consumer(self, given: Mapping[str, object] | None, named: ConsumerSettings) -> Consumer:
         """Return a new consumer."""
         warehouse = self._warehouse
-        settings = merged_settings(given, named)
-        config = ConsumerConfig(**settings, read_dataframe=dataframe_reader(warehouse.url))
+        config = consumer_config(given, named, dataframe_reader(warehouse.url))
         groups = GroupClient(warehouse.offsets, warehouse.completer)
         return Consumer(config, warehouse.topic_reader, warehouse.transactions, groups)
 

@@ -15,6 +15,7 @@ from tests.unit.cli.conftest import Call
 from txntable.cli import coordinator_run
 from txntable.format.layout import commit_path, public_root
 from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.upkeep.transaction_coordinator import TransactionCoordinator
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -91,6 +92,24 @@ def test_run_fails_when_another_job_takes_the_lease_over(
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: TRANSACTION_COORDINATOR_FENCED another coordinator job")
+
+
+def test_once_leaves_the_rest_to_a_job_that_takes_over(
+    call: Call, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = TransactionCoordinator.claim
+
+    def claimed_and_lost(coordinator: TransactionCoordinator) -> int:
+        epoch = claim(coordinator)
+        claim(warehouse.coordinator())
+        return epoch
+
+    monkeypatch.setattr(TransactionCoordinator, "claim", claimed_and_lost)
+
+    result = call("transactions", "run", "--once", "--output", "json")
+
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"taken_over": True, "coordinator_epoch": 2})
+    assert result.stderr == "another coordinator job took over, and does the rest\n"
 
 
 def test_interval_of_nothing_is_a_usage_error(call: Call) -> None:

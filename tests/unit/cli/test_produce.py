@@ -301,3 +301,13 @@ def test_file_is_refused_when_its_name_does_not_tell_the_format(run: Produce, to
 
     assert result.exit_code == 1
     assert "say --format" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--property", "--reader-property"])
+@pytest.mark.usefixtures("topic")
+def test_properties_of_kafkas_console_producer_are_options(run: Produce, warehouse: Warehouse, option: str) -> None:
+    result = run("--topic", "orders", option, "parse.key=true", option, "key.separator=:", data="k:v\n")
+
+    assert result.exit_code == 0
+    (found,) = warehouse.read_arrow("orders").read_all().to_pylist()
+    assert (found["key"], found["value"]) == (b"k", b"v")

@@ -86,11 +86,31 @@ def test_list_and_describe_still_tell_of_a_transaction_whose_topic_is_deleted(
     assert answer(call, "describe", "etl")["held_back_partitions"] == []
 
 
+@pytest.mark.usefixtures("producer")
 def test_list_prints_kafkas_headers_before_ours(call: Call) -> None:
     result = call("transactions", "list")
 
     assert result.exit_code == 0
-    assert "TransactionalId   ProducerId   TransactionState   ProducerEpoch" in result.stdout
+    assert result.stdout.split()[:4] == ["TransactionalId", "ProducerId", "TransactionState", "ProducerEpoch"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("transactions", "list"), "no transactional id fits"),
+        (("transactions", "find-hanging"), "nothing hangs"),
+        (("transactions", "describe-producers", "orders", "--partition", "0"), "the partition remembers no producer"),
+        (("groups", "list"), "no group fits"),
+        (("offsets", "list"), "there are no topics"),
+        (("topics", "list"), "there are no topics"),
+    ],
+)
+def test_answer_without_rows_says_so(call: Call, arguments: tuple[str, ...], said: str) -> None:
+    if "orders" in arguments:
+        call("topics", "create", "orders")
+
+    assert call(*arguments).stdout == said + "\n"
+    assert json.loads(call(*arguments, "--output", "json").stdout) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -105,13 +106,18 @@ def test_second_producer_fences_the_first_which_learns_it_from_its_error(
     assert paid(warehouse) == ["second"]
 
 
-def test_error_of_a_transaction_says_that_it_must_be_aborted(warehouse: Warehouse, writing: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("topic", "partition"), [("nowhere", -1), ("paid", 7)])
+def test_error_of_a_transaction_says_that_it_must_be_aborted(
+    warehouse: Warehouse, writing: dict[str, Any], topic: str, partition: int
+) -> None:
+    """Bug: of the first one it was not said, and a program that asks it raised instead of aborting."""
     producer = Producer(writing)
     producer.init_transactions()
     producer.begin_transaction()
     with pytest.raises(KafkaException) as caught:
-        producer.produce("nowhere", "x")
+        producer.produce(topic, "x", partition=partition)
     assert caught.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert caught.value.args[0].txn_requires_abort()
 
     with pytest.raises(KafkaException) as caught:
         producer.commit_transaction()
@@ -124,11 +130,36 @@ def test_error_of_a_transaction_says_that_it_must_be_aborted(warehouse: Warehous
     assert paid(warehouse) == ["next"]
 
 
-def test_call_out_of_order_is_an_error_of_state(writing: dict[str, Any]) -> None:
-    producer = Producer(writing)
-
+def test_error_outside_of_a_transaction_requires_no_abort(warehouse: Warehouse) -> None:
     with pytest.raises(KafkaException) as caught:
-        producer.begin_transaction()
+        Producer({"bootstrap.servers": warehouse.url}).produce("nowhere", "x")
+
+    assert not caught.value.args[0].txn_requires_abort()
+
+
+@pytest.mark.parametrize(
+    ("ready", "call", "remedy"),
+    [
+        (False, lambda producer: producer.begin_transaction(), "begin_transaction is .* init_transactions first"),
+        (False, lambda producer: producer.produce("paid", "x"), "produce is .* call=produce"),
+        (True, lambda producer: producer.produce("paid", "x"), "begin_transaction first .* call=produce"),
+        (True, lambda producer: producer.init_transactions(), "once is enough"),
+        (
+            True,
+            lambda producer: producer.send_offsets_to_transaction([], "g"),
+            "send_offsets_to_transaction is .* begin_transaction first",
+        ),
+    ],
+)
+def test_call_out_of_order_is_an_error_of_state_and_is_named_as_it_was_typed(
+    writing: dict[str, Any], ready: bool, call: Callable[[Producer], object], remedy: str
+) -> None:
+    producer = Producer(writing)
+    if ready:
+        producer.init_transactions()
+
+    with pytest.raises(KafkaException, match=remedy) as caught:
+        call(producer)
 
     assert caught.value.args[0].code() == KafkaError._STATE
 

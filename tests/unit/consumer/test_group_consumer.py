@@ -16,6 +16,7 @@ from txntable.errors import (
     InvalidRegularExpressionError,
     InvalidRequestError,
     UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
 )
 from txntable.format.layout import OFFSET_LOG_ROOT
 from txntable.format.records import TopicPartition
@@ -195,6 +196,52 @@ def test_pattern_forgets_a_topic_that_was_deleted_and_begins_anew_in_one_made_ag
     found = [value for _ in range(3) for value in values(consumer.poll())]
 
     assert found == ["new"]
+
+
+@pytest.mark.parametrize("group", ["g", None])
+def test_subscription_goes_on_in_a_topic_that_was_created_again(site: Site, group: str | None) -> None:
+    """Bug: each poll failed until somebody subscribed again."""
+    send(site.open().producer(), "old", "older")
+    consumer = member(site, group_id=group)
+    assert poll_all(consumer) == ["old", "older"]
+    if group is not None:
+        consumer.commit()
+    admin = site.open().admin()
+    admin.delete_topic("raw")
+    admin.create_topic("raw", partitions=2)
+    send(site.open().producer(), "new")
+    site.advance_ms(BEAT_MS)
+
+    found = []
+    for _ in range(4):
+        site.advance_ms(BEAT_MS)
+        found += values(consumer.poll())
+
+    assert found == ["new"]
+    assert consumer.position(RAW[0]) == 1
+
+
+def test_subscription_to_a_topic_that_was_deleted_is_an_error(site: Site) -> None:
+    consumer = member(site)
+    consumer.poll()
+    site.open().admin().delete_topic("raw")
+    site.advance_ms(BEAT_MS)
+
+    for _ in range(2):
+        with pytest.raises(UnknownTopicOrPartitionError):
+            consumer.poll()
+
+
+def test_listener_of_a_second_subscription_is_told_of_what_the_member_has_kept(site: Site) -> None:
+    """Bug: it was never called."""
+    consumer, told = member(site), Told()
+    consumer.poll()
+
+    consumer.subscribe(["raw"], listener=told)
+    consumer.poll()
+    consumer.poll()
+
+    assert told.calls == [("assigned", [0, 1])]
 
 
 def test_pattern_without_a_group_reads_all_partitions_of_what_matches(site: Site) -> None:

@@ -150,6 +150,24 @@ def test_subscribe_refuses_what_can_not_be_called_and_two_ways_at_once(site: Sit
     assert consumer.subscription() == set()
 
 
+def test_partitions_are_asked_of_one_by_one_in_lists_or_side_by_side(site: Site) -> None:
+    """Bug: two of them side by side were a bare TypeError."""
+    consumer = member(site)
+    consumer.poll()
+    first, second = FIRST, SECOND
+
+    assert consumer.committed(first) is None
+    assert consumer.committed(first, second) == {first: None, second: None} == consumer.committed([first, second])
+    assert consumer.position(first) == 0
+    assert consumer.position(first, second) == {first: 0, second: 0}
+    assert consumer.committed([first]) == {first: None}
+
+
+def test_offsets_of_a_topic_are_refused_with_what_a_partition_is(site: Site) -> None:
+    with pytest.raises(InvalidRequestError, match=r"TopicPartition\(topic, number\); a topic alone is none"):
+        member(site).commit({"raw": 5})  # type: ignore[dict-item]
+
+
 # -- what there is, and where it ends -----------------------------------------------------------
 
 
@@ -285,7 +303,7 @@ def test_settings_by_name_and_in_a_dictionary_go_together_but_none_is_said_twice
         ("acks", "durable"),
         ("sasl.mechanism", "storage options"),
         ("ssl.ca.location", "storage options"),
-        ("retries", "retry_timeout"),
+        ("delivery.timeout.ms", "retry_timeout"),
         ("value.serializer", "bytes"),
         ("message.timeout.ms", "retry_timeout"),
         ("transactional.idd", "did you mean transactional.id"),
@@ -303,7 +321,7 @@ def test_producer_refuses_a_setting_by_its_name_with_what_to_do(site: Site, sett
     ("setting", "remedy"),
     [
         ("bootstrap.servers", "the warehouse's URL"),
-        ("fetch.min.bytes", "leave it out"),
+        ("enable.partition.eof", "leave it out"),
         ("max.poll.recods", "did you mean max.poll.records"),
         ("transactional.id", "no such setting"),
     ],

@@ -10,7 +10,15 @@ from txntable.coordinator.errors import (
     TxnTableError,
     UnsupportedFormatError,
 )
-from txntable.coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
+from txntable.coordinator.lease import (
+    LEASE_KEY,
+    LeaseRow,
+    claim,
+    coordinator_epoch_of,
+    is_of_one_round,
+    owner_of_one_round,
+    require_held,
+)
 
 ANN, BOB = "a" * 32, "b" * 32
 
@@ -63,3 +71,9 @@ def test_stored_lease_is_refused_when_it_is_none(old: str, new: str, error: type
 
     with pytest.raises(error):
         LeaseRow.from_json(stored)
+
+
+def test_owner_of_one_round_is_known_by_its_id() -> None:
+    assert not is_of_one_round(None)
+    assert not is_of_one_round(LeaseRow(ANN, 1, 4))
+    assert is_of_one_round(LeaseRow(owner_of_one_round(ANN), 1, 4))

@@ -10,7 +10,7 @@ from txntable.producer.client_state import ALLOWED, Call, ClientState, next_clie
 from txntable.producer.client_status import ClientStatus
 
 # One row per state, one column per call; "-" is an illegal state.
-_COLUMNS = "INIT  BEGIN SEND PREPARE COMPLETE COMMIT ABORT"
+_COLUMNS = "INIT  BEGIN SEND SEND_OFFSETS PREPARE COMPLETE COMMIT ABORT"
 _SHORT = {
     "R": ClientState.READY,
     "T": ClientState.IN_TRANSACTION,
@@ -20,16 +20,16 @@ _SHORT = {
     "a": ClientState.ABORTING,
 }
 _GRID = """
-    UNINITIALIZED         R  -  -  -   -  -  -
-    READY                 -  T  -  -   R  -  -
-    IN_TRANSACTION        -  -  T  pp  -  c  a
-    PREPARING             -  -  -  pp  -  -  -
-    PREPARED_TRANSACTION  -  -  -  -   P  c  a
-    COMMITTING            -  -  -  -   c  c  -
-    ABORTING              -  -  -  -   a  -  a
-    ABORTABLE_ERROR       -  -  -  -   -  -  a
-    FATAL_ERROR           -  -  -  -   -  -  -
-    CLOSED                -  -  -  -   -  -  -
+    UNINITIALIZED         R  -  -  -  -   -   -  -
+    READY                 -  T  -  -  -   R   -  -
+    IN_TRANSACTION        -  -  T  T  pp  -   c  a
+    PREPARING             -  -  -  -  pp  -   -  -
+    PREPARED_TRANSACTION  -  -  -  -  -   P   c  a
+    COMMITTING            -  -  -  -  -   c   c  -
+    ABORTING              -  -  -  -  -   a   -  a
+    ABORTABLE_ERROR       -  -  -  -  -   -   -  a
+    FATAL_ERROR           -  -  -  -  -   -   -  -
+    CLOSED                -  -  -  -  -   -   -  -
 """
 _CELLS = [
     (ClientState[line.split()[0]], Call[call], _SHORT.get(cell))

@@ -90,6 +90,25 @@ def test_timeout_out_of_bounds_is_refused(site: Site, timeout_ms: int) -> None:
         started(site.open(), transaction_timeout_ms=timeout_ms)
 
 
+@pytest.mark.parametrize("timeout", [3_601, 10_000, 30_000, float("nan"), float("inf"), -1, True, "10"])
+def test_timeout_of_a_call_that_was_meant_in_milliseconds_is_refused(site: Site, timeout: float) -> None:
+    producer = site.open().producer("etl")
+
+    for call in (producer.init_transactions, producer.flush, producer.commit_transaction):
+        if call == producer.commit_transaction:
+            producer.init_transactions(3_600)
+            producer.begin_transaction()
+        with pytest.raises(InvalidRequestError, match="seconds from 0 to 3600, not of milliseconds"):
+            call(timeout)
+
+
+@pytest.mark.parametrize("timeout_ms", [1, 60, 999])
+def test_transaction_timeout_that_was_meant_in_seconds_is_refused(site: Site, timeout_ms: int) -> None:
+    with pytest.raises(InvalidConfigError, match="milliseconds"):
+        site.open().producer({"transactional.id": "etl", "transaction.timeout.ms": timeout_ms})
+    assert site.open().producer("etl", transaction_timeout_ms=1_000).config.transaction_timeout_ms == 1_000
+
+
 def test_transactional_producer_without_idempotence_is_refused(site: Site) -> None:
     with pytest.raises(InvalidConfigError):
         site.open().producer("etl", enable_idempotence=False)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
-from txntable.errors import BatchOutOfOrderError, InvalidProducerEpochError
+from txntable.coordinator.batch_memory import CommittedBatches
+from txntable.errors import BatchOutOfOrderError, InvalidProducerEpochError, TxnTableError
 from txntable.producer.producer import Producer
-from txntable.spark.writing.stream_batch import commit_batch
+from txntable.spark.writing.stream_batch import batch_id_of, commit_batch
 from txntable.warehouse.warehouse import Warehouse
 
-STREAM = "stream-a"
-OTHER = "stream-b"
+STREAM = "76e05d6a-1111-4222-8333-0123456789ab"
+OTHER = "0b5b2f52-4444-4555-8666-ba9876543210"
 
 
 @pytest.fixture
@@ -63,12 +64,57 @@ def test_a_stream_that_begins_again_is_refused_when_later_batches_have_committed
     assert written(warehouse) == [f"{STREAM}/0", f"{STREAM}/1"]
 
 
-def test_the_first_batch_of_another_stream_is_not_taken_for_one_that_has_committed(warehouse: Warehouse) -> None:
-    commit(started(warehouse), 0, STREAM)
+@pytest.mark.parametrize("number", [0, 1, 2, 7])
+@pytest.mark.parametrize("committed", [[0], [0, 1], [5], [5, 6]])
+def test_another_stream_is_refused_whatever_has_committed_and_whatever_number_it_is_at(
+    committed: list[int], number: int, warehouse: Warehouse
+) -> None:
+    for batch_id in committed:
+        commit(started(warehouse), batch_id, STREAM)
 
-    commit(started(warehouse), 0, OTHER)
+    with pytest.raises(BatchOutOfOrderError, match="each of two streams"):
+        commit(started(warehouse), number, OTHER)
 
-    assert written(warehouse) == [f"{STREAM}/0", f"{OTHER}/0"]
+    commit(started(warehouse), committed[-1] + 1, STREAM)
+    assert written(warehouse) == [f"{STREAM}/{batch_id}" for batch_id in [*committed, committed[-1] + 1]]
+
+
+def test_batch_that_another_stream_has_committed_meanwhile_is_refused_and_not_passed_over(
+    warehouse: Warehouse,
+) -> None:
+    early = started(warehouse)
+    for batch_id in (4, 5):
+        commit(started(warehouse), batch_id, OTHER)
+
+    with pytest.raises(TxnTableError):
+        commit(early, 5, STREAM)
+
+
+def test_stream_goes_on_under_an_id_whose_names_are_forgotten() -> None:
+    assert batch_id_of(CommittedBatches(last_integer=7), STREAM, 8, {}) == 8
+    assert batch_id_of(CommittedBatches(last_integer=7), STREAM, 7, {}) == 7
+
+
+def test_names_of_jobs_are_not_taken_for_streams() -> None:
+    names = frozenset({"2026/11", "nightly", f"{STREAM}/x", f"{STREAM}/1/2"})
+
+    assert batch_id_of(CommittedBatches(names=names), STREAM, 3, {}) == f"{STREAM}/3"
+
+
+@pytest.mark.parametrize("stream", [OTHER, None])
+def test_lower_batch_than_the_first_that_committed_is_refused(stream: str | None) -> None:
+    committed = CommittedBatches(names=frozenset({f"{OTHER}/3"}))
+
+    with pytest.raises(BatchOutOfOrderError):
+        batch_id_of(committed, stream, 2, {})
+
+
+def test_unknown_stream_goes_on_above_what_has_committed_and_never_repeats_it() -> None:
+    committed = CommittedBatches(names=frozenset({f"{OTHER}/3"}))
+
+    assert batch_id_of(committed, None, 4, {}) == 4
+    with pytest.raises(BatchOutOfOrderError):
+        batch_id_of(committed, None, 3, {})
 
 
 def test_a_first_batch_of_an_unknown_stream_is_refused_when_there_was_one_before(warehouse: Warehouse) -> None:

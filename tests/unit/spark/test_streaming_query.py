@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,14 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.errors import InvalidConfigError, InvalidProducerEpochError, InvalidRequestError, TxnTableError
+from txntable.errors import (
+    BatchOutOfOrderError,
+    InvalidConfigError,
+    InvalidProducerEpochError,
+    InvalidRequestError,
+    TxnTableError,
+)
+from txntable.spark.writing import batch_writer
 from txntable.spark.writing.streaming_query import checkpoint_query_id, task_query_id
 from txntable.storage.object_store import StoreSpec
 from txntable.warehouse.warehouse import Warehouse
@@ -50,9 +58,25 @@ def test_there_is_no_query_outside_of_a_task() -> None:
     assert task_query_id() is None
 
 
-def send_one(transaction: Any, name: str) -> None:
-    """What a user would write; here the "DataFrame" is a name."""
-    transaction.send("orders", row={"account": name, "amount": 1})
+FIRST_QUERY, SECOND_QUERY = "0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What stands for a DataFrame: what is to be written, and a session that tells its query."""
+
+    account: str
+    sparkSession: str = FIRST_QUERY  # noqa: N815  Spark's name
+
+
+@pytest.fixture(autouse=True)
+def _session_tells_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_writer, "running_query_id", str)
+
+
+def send_one(transaction: Any, batch: MicroBatch) -> None:
+    """What a user would write."""
+    transaction.send("orders", row={"account": batch.account, "amount": 1})
 
 
 @pytest.fixture
@@ -68,44 +92,57 @@ def accounts(warehouse: Warehouse) -> list[str]:
 
 def test_a_batch_writer_travels_and_takes_the_stream_over_where_it_arrives(warehouse: Warehouse) -> None:
     writer: Any = warehouse.batch_writer("etl", send_one)
-    writer("first", 1)
+    writer(MicroBatch("first"), 1)
 
     travelled = pickle.loads(pickle.dumps(writer))
-    travelled("passed over", 1)
-    travelled("second", 2)
+    travelled(MicroBatch("passed over"), 1)
+    travelled(MicroBatch("second"), 2)
 
     with pytest.raises(InvalidProducerEpochError):
-        writer("fenced", 3)
+        writer(MicroBatch("fenced"), 3)
     assert accounts(warehouse) == ["first", "second"]
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_batch_writer_that_is_used_again_under_a_new_checkpoint_is_refused(last: int, warehouse: Warehouse) -> None:
+    writer: Any = warehouse.batch_writer("etl", send_one)
+    for batch_id in range(last + 1):
+        writer(MicroBatch("kept"), batch_id)
+
+    with pytest.raises(BatchOutOfOrderError):
+        writer(MicroBatch("again", SECOND_QUERY), 0)
+
+    writer(MicroBatch("kept"), last + 1)
+    assert accounts(warehouse) == ["kept"] * (last + 2)
 
 
 def test_a_batch_writer_goes_on_after_a_batch_that_failed(warehouse: Warehouse) -> None:
     failing = iter([ValueError("no"), None])
 
-    def write(transaction: Any, name: str) -> None:
-        send_one(transaction, name)
+    def write(transaction: Any, batch: MicroBatch) -> None:
+        send_one(transaction, batch)
         if (error := next(failing)) is not None:
             raise error
 
     writer: Any = warehouse.batch_writer("etl", write)
     with pytest.raises(ValueError, match="no"):
-        writer("aborted", 1)
-    writer("written", 1)
+        writer(MicroBatch("aborted"), 1)
+    writer(MicroBatch("written"), 1)
 
     assert accounts(warehouse) == ["written"]
     assert warehouse.admin().list_transactions()[0].state is TransactionState.COMPLETE_COMMIT
 
 
 def test_a_batch_that_can_not_be_committed_is_aborted_at_once(warehouse: Warehouse) -> None:
-    def write(transaction: Any, name: str) -> None:
-        send_one(transaction, name)
+    def write(transaction: Any, batch: MicroBatch) -> None:
+        send_one(transaction, batch)
         transaction.flush()
-        send_one(transaction, name)
+        send_one(transaction, batch)
         warehouse.admin().delete_topic("orders")
 
     writer: Any = warehouse.batch_writer("etl", write)
     with pytest.raises(TxnTableError):
-        writer("lost", 1)
+        writer(MicroBatch("lost"), 1)
 
     assert warehouse.admin().list_transactions()[0].state is TransactionState.COMPLETE_ABORT
 

@@ -51,7 +51,7 @@ def test_listing_of_uploads_says_what_the_code_means(monkeypatch, code: str) -> 
         def get_paginator(self, _: str) -> object:
             raise ClientError({"Error": {"Code": code, "Message": "m"}}, "ListMultipartUploads")
 
-    monkeypatch.setattr("txntable.storage.unfinished_uploads._place", lambda spec: (Client(), "bucket", ""))
+    monkeypatch.setattr("txntable.storage.unfinished_uploads.place", lambda spec: (Client(), "bucket", ""))
 
     with pytest.raises(MEANINGS[code][0]) as raised:
         list(unfinished_uploads(StoreSpec("s3://bucket")))

@@ -12,7 +12,7 @@ from tests.unit.admin.administering import row_of
 from tests.unit.producer.producing import row
 from tests.unit.verification.stored import U, appended, copied, damages, kinds, only, write
 from txntable.coordinator.group_offsets import CommittedOffset, OffsetRow, PendingOffset
-from txntable.format.layout import OFFSET_LOG_ROOT
+from txntable.format.layout import OFFSET_LOG_ROOT, commit_path
 from txntable.log.actions import Action, Remove, Txn
 from txntable.log.keyed_table import keyed_add
 from txntable.log.table_state import TableState
@@ -114,13 +114,42 @@ def test_public_row_that_says_something_else_is_found(
     assert only(site) == (DamageKind.PROJECTION, f"topics/u/{one.path}")
 
 
-def test_public_table_that_shows_what_its_topic_does_not_have_yet_is_found(
+def test_public_table_that_shows_what_its_topic_does_not_have_is_a_witness_of_what_the_topic_lost(
     site: Site, warehouse: Warehouse, u: TopicLog
 ) -> None:
     u.public.refresh()
     u.public.commit("TEST", lambda table: [Txn(REFLECTS, 10**6)])
 
-    assert only(site) == (DamageKind.PROJECTION, "topics/u")
+    assert only(site) == (DamageKind.LOG_END, "topics/u/_segments")
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_public_table_is_not_to_be_deleted_when_the_newest_entries_of_its_source_are_lost(
+    site: Site, warehouse: Warehouse, u: TopicLog, missing: int
+) -> None:
+    head = u.segments.refresh().next_version - 1
+    for lost in range(head - missing + 1, head + 1):
+        site.objects.delete(commit_path(u.segments.root, lost))
+
+    found = damages(site)
+
+    assert (DamageKind.LOG_END, u.segments.root) in {(one.kind, one.path) for one in found}
+    assert not [one for one in found if "delete that log" in one.remedy]
+
+
+def test_public_table_that_differs_from_a_damaged_log_is_not_to_be_deleted(
+    site: Site, warehouse: Warehouse, u: TopicLog
+) -> None:
+    one = next(iter(u.public.refresh().files))
+    changed = replace(one, partition_values={**one.partition_values, "_commit": "999"})
+    u.public.commit("TEST", lambda table: [changed, Txn(REFLECTS, table.number(REFLECTS))])
+    name = per_partition(NEXT_OFFSET, u.settings().topic_id, 0)
+    u.segments.commit("TEST", lambda table: [Txn(name, table.number(name) - 1)])
+
+    found = damages(site)
+
+    assert DamageKind.NUMBER in {one.kind for one in found}
+    assert not [one for one in found if "delete that log" in one.remedy]
 
 
 def test_entry_of_the_public_table_that_is_no_projection_is_found(

@@ -3,14 +3,19 @@
 Owns nothing but names, signatures and errors: each call is one of :class:`txntable.Producer`,
 :class:`txntable.Consumer` or :class:`txntable.admin.admin.Admin`, which say more of it.  confluent-kafka need not be
 installed.  ``bootstrap.servers`` is the warehouse's URL, and ``storage.options`` a dict with options of its store.
-Other settings are those that :meth:`txntable.Warehouse.producer` and :meth:`~txntable.Warehouse.consumer` take, and any
-that has no counterpart is refused by its name.
+Other settings are those that :meth:`txntable.Warehouse.producer` and :meth:`~txntable.Warehouse.consumer` take, those
+that change nothing here (``acks=all``, ``retries``, …), and these: ``on_delivery``, called for each message that has no
+callback of its own; ``delivery.timeout.ms``, which is the store's ``retry_timeout``; ``error_cb``, ``throttle_cb``,
+``stats_cb`` and ``logger``, which are never called.  What has no counterpart is refused, all of it in one message.
+``txntable.compat.confluent.admin`` stands for ``confluent_kafka.admin``.
 
 What does not fit:
 
 * Delivery callbacks are called by the thread that sends: in ``flush``, ``commit_transaction``, ``produce`` when a batch
   is full, or a thread of the producer after ``linger.ms`` (1 second by default, without transactions).
   ``Producer.poll`` calls none; it returns how many have been called since the last one.
+* An error of a call in a transaction is raised by ``produce`` itself where confluent-kafka's is met by a delivery
+  callback and the commit; ``txn_requires_abort()`` says what follows.
 * ``Consumer.poll`` and ``consume`` raise what goes wrong; no message has an error, and there is no end-of-partition
   event.  After ``close`` calls raise :class:`KafkaException` with ``_STATE``, not ``RuntimeError``.
 * ``commit`` is durable when it returns, also with ``asynchronous=True``.  ``store_offsets`` is not there.
@@ -26,7 +31,8 @@ What does not fit:
 * No serializing clients, schema registry, statistics, ``purge``, ``produce_batch`` or SASL.
 """
 
-from txntable.compat.confluent.admin_client import AdminClient, ClusterMetadata, NewPartitions, NewTopic, TopicMetadata
+from txntable.compat.confluent.admin_client import AdminClient, NewPartitions, NewTopic
+from txntable.compat.confluent.cluster_metadata import ClusterMetadata, TopicMetadata
 from txntable.compat.confluent.consumer import Consumer
 from txntable.compat.confluent.kafka_error import KafkaError, KafkaException
 from txntable.compat.confluent.message import (

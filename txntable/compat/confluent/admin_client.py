@@ -10,9 +10,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected
 from txntable.compat.confluent.kafka_error import KafkaException, kafka_errors
-from txntable.errors import InvalidConfigError
+from txntable.format.kafka_settings import configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,42 +54,13 @@ class NewPartitions:
     new_total_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
-    """A topic in a list.
-
-    Attributes
-    ----------
-    topic : str
-        Its name.
-    partitions : Mapping of int to int
-        By their numbers; the values mean nothing.
-    """
-
-    topic: str
-    partitions: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterMetadata:
-    """The topics of a warehouse.
-
-    Attributes
-    ----------
-    topics : Mapping of str to TopicMetadata
-        By name.
-    """
-
-    topics: Mapping[str, TopicMetadata]
-
-
 class AdminClient:
     """Creates, grows, deletes and lists topics; see :mod:`txntable.compat.confluent` for what differs.
 
     Parameters
     ----------
     config : Mapping, optional
-        ``bootstrap.servers`` and ``storage.options``; keywords are taken too.
+        ``bootstrap.servers`` and ``storage.options``; keywords are taken too.  Others must be harmless.
 
     Raises
     ------
@@ -99,8 +71,7 @@ class AdminClient:
     def __init__(self, config: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         with kafka_errors():
             warehouse, settings = connected(config, named)
-            if settings:
-                raise InvalidConfigError("this client has no such setting; leave it out", setting=",".join(settings))
+            configured(settings, {}, lambda _: None)
             self._admin = warehouse.admin()
 
     def create_topics(self, new_topics: Sequence[NewTopic], **ignored: Any) -> dict[str, Future[None]]:
@@ -124,17 +95,8 @@ class AdminClient:
         return {new.topic: _done(grow, new) for new in new_partitions}
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
-        """Return all topics, or one."""
-        with kafka_errors():
-            described = self._admin.describe_topics(None if topic is None else [topic])
-        return ClusterMetadata(
-            {
-                one.settings.name: TopicMetadata(
-                    one.settings.name, {number: number for number in range(one.settings.partitions)}
-                )
-                for one in described
-            }
-        )
+        """Return all topics, or one; one that there is not has an error."""
+        return listed_topics(self._admin, topic)
 
 
 def _done(call: Callable[[Any], None], what: Any) -> Future[None]:

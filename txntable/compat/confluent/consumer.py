@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected, seconds_or_none
 from txntable.compat.confluent.kafka_error import kafka_errors
 from txntable.compat.confluent.message import (
@@ -52,6 +53,7 @@ class Consumer:
             reset = settings.get("auto.offset.reset")
             if isinstance(reset, str):
                 settings["auto.offset.reset"] = _RESETS.get(reset, reset)
+            self._admin = warehouse.admin()
             self._consumer = warehouse.consumer(settings)
         self._is_told = False
 
@@ -155,6 +157,10 @@ class Consumer:
             self._consumer.seek_to_committed(own)
         else:
             self._consumer.seek(own, partition.offset)
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """Return all topics, or one; one that there is not has an error.  The timeout is taken and not heeded."""
+        return listed_topics(self._admin, topic)
 
     def position(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with the offsets of the next messages; ``OFFSET_INVALID``: none was read yet."""

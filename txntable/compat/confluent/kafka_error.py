@@ -1,6 +1,6 @@
 """Errors as confluent-kafka has them: a KafkaException that holds a KafkaError, which has a number.
 
-Owns the numbers: those of Kafka's protocol, and librdkafka's own, below -1, for what no broker answers.
+Owns which of confluent-kafka's errors each of ours is; librdkafka's own, below -1, are what no broker answers.
 """
 
 from __future__ import annotations
@@ -9,62 +9,8 @@ import builtins
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from txntable.errors import TxnTableError
-
-
-class KafkaErrorCodes:
-    """The numbers by confluent-kafka's names."""
-
-    _TRANSPORT = -195
-    _RESOLVE = -193
-    _PARTITION_EOF = -191
-    _ALL_BROKERS_DOWN = -187
-    _INVALID_ARG = -186
-    _TIMED_OUT = -185
-    _STATE = -172
-    _FATAL = -150
-    _FENCED = -144
-    UNKNOWN = -1
-    NO_ERROR = 0
-    OFFSET_OUT_OF_RANGE = 1
-    INVALID_MSG = 2
-    UNKNOWN_TOPIC_OR_PART = 3
-    MSG_SIZE_TOO_LARGE = 10
-    OFFSET_METADATA_TOO_LARGE = 12
-    TOPIC_EXCEPTION = 17
-    ILLEGAL_GENERATION = 22
-    INCONSISTENT_GROUP_PROTOCOL = 23
-    UNKNOWN_MEMBER_ID = 25
-    INVALID_SESSION_TIMEOUT = 26
-    CLUSTER_AUTHORIZATION_FAILED = 31
-    UNSUPPORTED_VERSION = 35
-    TOPIC_ALREADY_EXISTS = 36
-    INVALID_PARTITIONS = 37
-    INVALID_CONFIG = 40
-    INVALID_REQUEST = 42
-    POLICY_VIOLATION = 44
-    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-    INVALID_PRODUCER_EPOCH = 47
-    INVALID_TXN_STATE = 48
-    INVALID_PRODUCER_ID_MAPPING = 49
-    INVALID_TRANSACTION_TIMEOUT = 50
-    CONCURRENT_TRANSACTIONS = 51
-    TRANSACTION_COORDINATOR_FENCED = 52
-    KAFKA_STORAGE_ERROR = 56
-    NON_EMPTY_GROUP = 68
-    GROUP_ID_NOT_FOUND = 69
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
-    GROUP_SUBSCRIBED_TO_TOPIC = 86
-    INVALID_RECORD = 87
-    UNSTABLE_OFFSET_COMMIT = 88
-    PRODUCER_FENCED = 90
-    FENCED_MEMBER_EPOCH = 110
-    UNSUPPORTED_ASSIGNOR = 112
-    STALE_MEMBER_EPOCH = 113
-    TRANSACTION_ABORTABLE = 120
-    INVALID_REGULAR_EXPRESSION = 128
-
+from txntable.compat.confluent.kafka_error_codes import KafkaErrorCodes
+from txntable.errors import IllegalStateError, TxnTableError
 
 # Where confluent-kafka's name is another one, and for errors that only a warehouse has.
 _RENAMED: Mapping[str, str] = {
@@ -95,13 +41,16 @@ class KafkaError(KafkaErrorCodes):
 
     def code(self) -> int:
         """Return the number; compare it with the class's attributes."""
-        name = _RENAMED.get(self._error.code, self._error.code)
-        found: int = getattr(KafkaErrorCodes, name, KafkaErrorCodes.UNKNOWN)
+        found: int = getattr(KafkaErrorCodes, self.name())
         return found
 
     def name(self) -> builtins.str:
-        """Return Kafka's name of the error."""
-        return self._error.code
+        """Return confluent-kafka's name of the number: the attribute's.
+
+        ``UNKNOWN``: it has none for what went wrong; the exception's cause has our code.
+        """
+        name = _RENAMED.get(self._error.code, self._error.code)
+        return name if hasattr(KafkaErrorCodes, name) else "UNKNOWN"
 
     def str(self) -> builtins.str:
         """Return what happened, what to do, and the facts."""
@@ -130,8 +79,13 @@ class KafkaException(Exception):
 
 
 @contextmanager
-def kafka_errors() -> Iterator[None]:
+def kafka_errors(typed: str | None = None) -> Iterator[None]:
     """Raise errors of txntable as confluent-kafka's.
+
+    Parameters
+    ----------
+    typed : str, optional
+        What the user's call is named here, where ours has another name: messages say what was typed.
 
     Raises
     ------
@@ -141,4 +95,12 @@ def kafka_errors() -> Iterator[None]:
     try:
         yield
     except TxnTableError as error:
-        raise KafkaException(KafkaError(error)) from error
+        raise KafkaException(KafkaError(error if typed is None else _as_typed(error, typed))) from error
+
+
+def _as_typed(error: TxnTableError, typed: str) -> TxnTableError:
+    """Return an error that names a call as one that names what was typed instead."""
+    call = error.facts.get("call")
+    if not isinstance(error, IllegalStateError) or not isinstance(call, str):
+        return error
+    return IllegalStateError(error.message.replace(call, typed, 1), **{**error.facts, "call": typed})

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected, seconds_or_none
 from txntable.compat.confluent.kafka_error import KafkaError, kafka_errors
 from txntable.compat.confluent.message import (
@@ -28,6 +29,8 @@ from txntable.format.records import OnDelivery, RecordMetadata
 Callback: TypeAlias = "Callable[[KafkaError | None, Message], object]"
 _LINGER_MS = 1_000
 _UNKNOWN = -1
+# librdkafka's name of what is the default here, and in Java.
+_PARTITIONER = "murmur2_random"
 
 
 class Producer:
@@ -46,9 +49,13 @@ class Producer:
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         with kafka_errors():
-            warehouse, settings = connected(config, named)
-            if "transactional.id" not in settings:
+            warehouse, settings = connected(config, named, sends=True)
+            self._on_delivery: Callback | None = settings.pop("on.delivery", None)
+            if settings.get("partitioner") == _PARTITIONER:
+                del settings["partitioner"]
+            if not settings.keys() & {"transactional.id", "queue.buffering.max.ms"}:
                 settings.setdefault("linger.ms", _LINGER_MS)
+            self._admin = warehouse.admin()
             self._producer = warehouse.producer(settings)
         # What was produced and neither delivered nor given up; a set, since another thread may deliver.
         self._waiting: set[object] = set()
@@ -72,7 +79,7 @@ class Producer:
         KafkaException
             Nothing was buffered.
         """
-        with kafka_errors():
+        with kafka_errors("produce"):
             data, name, pairs = encoded(value), encoded(key), header_pairs(headers)
             sent = ConsumerRecord(topic, _UNKNOWN, _UNKNOWN, _UNKNOWN, name, data, list(pairs or ()), {}, None)
             waits = object()
@@ -85,7 +92,7 @@ class Producer:
                     headers=pairs,
                     partition=None if partition == PARTITION_UNASSIGNED else partition,
                     timestamp_ms=timestamp or None,
-                    on_delivery=self._told(waits, sent, on_delivery or callback),
+                    on_delivery=self._told(waits, sent, on_delivery or callback or self._on_delivery),
                 )
             except BaseException:
                 self._waiting.discard(waits)
@@ -133,6 +140,10 @@ class Producer:
 
     def __bool__(self) -> bool:
         return True
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """Return all topics, or one; one that there is not has an error.  The timeout is taken and not heeded."""
+        return listed_topics(self._admin, topic)
 
     def init_transactions(self, timeout: float = -1) -> None:
         """See :meth:`txntable.Producer.init_transactions`."""

@@ -74,6 +74,7 @@ class BatchWriter:
         self._write = write
         self._timeout_ms = transaction_timeout_ms
         self._producer: Producer | None = None
+        self._seen: tuple[str, int] | None = None
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -100,16 +101,25 @@ class BatchWriter:
                 commit_batch(
                     self._initialised(),
                     batch_id,
-                    lambda: running_query_id(dataframe.sparkSession),
+                    lambda: self._query_id(dataframe, batch_id),
                     lambda transaction: self._write(transaction, dataframe),
                 )
             except BaseException:
                 self._discard()
                 raise
 
+    def _query_id(self, dataframe: DataFrame, batch_id: int) -> str | None:
+        """Return the id of the query: what it was at the batch before, else asked of Spark, by a small job."""
+        if self._seen is not None and self._seen[1] == batch_id - 1:
+            query_id: str | None = self._seen[0]
+        else:
+            query_id = running_query_id(dataframe.sparkSession)
+        self._seen = None if query_id is None else (query_id, batch_id)
+        return query_id
+
     def _discard(self) -> None:
         """Let the next batch begin with a new producer, whose init ends whatever the failure left open."""
-        producer, self._producer = self._producer, None
+        producer, self._producer, self._seen = self._producer, None, None
         if producer is not None:
             with contextlib.suppress(TxnTableError):
                 producer.close()

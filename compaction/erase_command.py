@@ -1,0 +1,115 @@
+"""``txntable erase``: what would be erased, and with ``--execute`` erasing it; with ``--purge`` everywhere, with proof.
+
+Parses, runs one function, prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Annotated
+
+import typer
+
+from txntable.cli.connection import Connection, Execute, on_warehouse
+from txntable.cli.output import Rows, camel_headers, note, tell
+from txntable.cli.progress import progressing
+from txntable.compaction.erasure import erase as run_erasure
+from txntable.compaction.erasure_report import ErasureReport, Extent
+
+TOPIC_HEADERS = camel_headers("topic records segments undecided files executed")
+LOG_HEADERS = camel_headers("log telling deleted begins_at")
+TRACE_HEADERS = camel_headers("trace left path count column")
+LOOKED_HEADERS = camel_headers("objects bytes records as_of_ms proved")
+
+
+def erase(
+    connection: Connection,
+    where: Annotated[
+        list[str],
+        typer.Option(
+            "--where",
+            metavar="COLUMN=VALUE",
+            help="Which records. Repeat it: of one column any of the values, of several columns all.",
+        ),
+    ],
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="Only this topic; may be repeated. Default: all with the columns."),
+    ] = None,
+    execute: Execute = False,
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge",
+            help="Older versions, files and log history that tell of them too, at once: nobody travels in time to "
+            "before it any more, and slow readers fail. Takes ten minutes at least, and proves it.",
+        ),
+    ] = False,
+) -> None:
+    """Erase records by the values of columns: from the newest version, or with --purge from everything that is stored.
+
+    A dry run until --execute. Exit code 1: something is left, with what to do; of --purge also what was found.
+    """
+    extent = Extent.LOOK if not execute else Extent.PURGE if purge else Extent.REWRITE
+    with progressing("erase") as told:
+        report = run_erasure(connection.open(), _conditions(where), topics=topic, extent=extent, tell=told)
+    connection.output.report(sections_of(report))
+    note(told_of(report, purge=purge))
+    failed = bool(report.failures) or (extent is not Extent.LOOK and bool(report.waiting))
+    if failed or (extent is Extent.PURGE and not report.is_proved):
+        tell("error: not everything was erased, or not everything could be looked at; what is printed says what to do")
+        raise typer.Exit(1)
+
+
+def _conditions(said: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for pair in said:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            # The value stays unsaid: it is what somebody wants to be forgotten.
+            raise typer.BadParameter("is given as COLUMN=VALUE", param_hint="--where")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def told_of(report: ErasureReport, *, purge: bool) -> str:
+    """Return what an erasure comes to, in one line."""
+    records = sum(one.records for one in report.topics)
+    if report.extent is Extent.LOOK:
+        files = sum(one.files for one in report.topics)
+        versions = sum(one.telling for one in report.logs)
+        option = "--execute --purge" if purge else "--execute"
+        return (
+            f"a dry run: {records:,} records; {files:,} files and {versions:,} log objects of the past tell of them: "
+            f"say {option} to erase"
+        )
+    if report.extent is Extent.REWRITE:
+        return f"erased {records:,} records from the newest version; say --purge to erase them from older ones at once"
+    if report.is_proved and report.proof is not None:
+        return f"erased {records:,} records; nothing of them was found in {report.proof.objects:,} objects"
+    return f"erased {records:,} records; something is left: erase again after what is said here"
+
+
+def sections_of(report: ErasureReport) -> dict[str, Rows | Sequence[str]]:
+    """Return an erasure's report as tables."""
+    executed = report.extent is not Extent.LOOK
+    topics = [(*astuple(one), executed) for one in report.topics]
+    sections: dict[str, Rows | Sequence[str]] = {
+        "topics": Rows(TOPIC_HEADERS, topics, "Topics", {"records", "segments", "undecided", "files"}),
+        "logs": Rows(LOG_HEADERS, [astuple(one) for one in report.logs], "Log history", {"telling", "deleted"}),
+    }
+    proof = report.proof
+    if proof is not None:
+        traces = [(one.trace.value, one.trace.is_left, one.path, one.count, one.column) for one in proof.traces]
+        looked = [(proof.objects, proof.bytes, proof.records, report.as_of_ms, report.is_proved)]
+        sections["proof"] = Rows(LOOKED_HEADERS, looked, "Proof", {"objects", "bytes", "records"})
+        sections["found"] = Rows(TRACE_HEADERS, traces, "Found", {"count"}, "nothing was found")
+    sections["skipped"] = [f"{name} lacks a column, and was not erased from" for name in report.skipped]
+    sections["unseen"] = list(proof.unseen) if proof is not None else []
+    sections["waiting"] = list(report.waiting)
+    sections["failures"] = list(report.failures)
+    return sections
+
+
+command = on_warehouse(erase)

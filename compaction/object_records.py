@@ -1,0 +1,88 @@
+"""What a Parquet file holds, whatever any log says of it: read for an erasure, in bounded memory.
+
+Owns that a file is read by its own schema, and that one which cannot be decoded is an error and never empty.
+Must not know of topics or logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import closing
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from txntable.compaction.sought_records import SoughtRecords
+from txntable.errors import DamagedDataError
+from txntable.format.parquet_bounds import batch_rows, chunks_of
+from txntable.runtime.background_thread import lend_to_arrow
+from txntable.segments.segment_reader import DEFAULT_BATCH_ROWS, UNREADABLE, leaves_of
+from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
+from txntable.storage.object_store import ObjectMeta, ObjectStore
+
+
+def batches_of(store: ObjectStore, meta: ObjectMeta, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a Parquet file, with those of the columns that it has, and with those that are texts.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The warehouse's.
+    meta : ObjectMeta
+        The file.
+    columns : collection of str
+        Names of columns.
+
+    Raises
+    ------
+    DamagedDataError
+        It is gone, or no Parquet file that can be read; the message names it.
+    StoreUnavailableError
+        Try again.
+    """
+    try:
+        with closing(ObjectReader(store, meta.path, meta.size)) as place:
+            small = meta.size <= WHOLE_BYTES
+            if not small:
+                lend_to_arrow(meta.path)
+            file = pq.ParquetFile(pa.BufferReader(place.read()) if small else place, pre_buffer=False)
+            schema = file.schema_arrow
+            wanted = [field.name for field in schema if field.name in columns or is_text(_plain(field.type))]
+            leaves = leaves_of(schema, wanted)
+            for group in range(file.metadata.num_row_groups):
+                chunks = chunks_of(file.metadata, group, leaves)
+                rows = batch_rows(file.metadata, chunks, place.at, DEFAULT_BATCH_ROWS)
+                read = file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False)
+                yield from map(_without_dictionaries, read)
+    except DamagedDataError as error:
+        raise DamagedDataError("a file cannot be read", path=meta.path, reason=error.message) from error
+    except UNREADABLE as error:
+        reason = str(error).partition("\n")[0].lower()
+        raise DamagedDataError("a file cannot be read", path=meta.path, reason=reason) from error
+
+
+def count_in(store: ObjectStore, meta: ObjectMeta, sought: SoughtRecords) -> int:
+    """Return how many sought records a Parquet file holds; raises as :func:`batches_of`."""
+    batches = batches_of(store, meta, sought.where)
+    return sum(int(pc.sum(sought.chosen(batch)).as_py() or 0) for batch in batches)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose columns are plain: other software may have said that they are dictionaries."""
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column holds texts or bytes."""
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+    )

@@ -1,0 +1,164 @@
+"""Configurations of real applications: what is taken, what is refused, and that all of it is said at once."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from txntable.compat.confluent import Consumer, KafkaError, KafkaException, Producer, admin
+from txntable.compat.confluent.kafka_error_codes import KafkaErrorCodes
+from txntable.format.kafka_setting_names import ALIASES, ELSEWHERE, HARMLESS
+from txntable.warehouse.warehouse import Warehouse
+
+BOTH: dict[str, Any] = {
+    "client.id": "shop",
+    "error_cb": print,
+    "logger": logging.getLogger("shop"),
+    "stats_cb": print,
+    "statistics.interval.ms": 0,
+    "security.protocol": "PLAINTEXT",
+    "socket.keepalive.enable": True,
+    "request.timeout.ms": 30_000,
+    "log_level": 6,
+}
+OF_PRODUCERS: dict[str, Any] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "retries": 2_147_483_647,
+    "max.in.flight.requests.per.connection": 5,
+    "delivery.timeout.ms": 120_000,
+    "linger.ms": 5,
+    "compression.type": "zstd",
+    "batch.size": "16384",
+    "message.max.bytes": 1_000_000,
+    "partitioner": "murmur2_random",
+}
+OF_CONSUMERS: dict[str, Any] = {
+    "enable.partition.eof": False,
+    "enable.auto.offset.store": True,
+    "session.timeout.ms": 6_000,
+    "max.poll.interval.ms": 300_000,
+    "fetch.min.bytes": 1,
+    "fetch.wait.max.ms": 500,
+    "queued.min.messages": 100_000,
+    "group.protocol": "classic",
+    "partition.assignment.strategy": "cooperative-sticky",
+}
+
+
+def refused(client: Any, config: dict[str, Any]) -> str:
+    with pytest.raises(KafkaException) as caught:
+        client(config)
+    assert caught.value.args[0].code() == KafkaError.INVALID_CONFIG
+    return str(caught.value.args[0].str())
+
+
+def test_settings_of_a_real_application_are_taken_as_they_are(
+    warehouse: Warehouse, reading: dict[str, Any], writing: dict[str, Any]
+) -> None:
+    told: list[bytes | None] = []
+
+    def delivered(_: KafkaError | None, message: Any) -> None:
+        told.append(message.value())
+
+    producer = Producer({**writing, **BOTH, **OF_PRODUCERS, "on_delivery": delivered})
+    consumer = Consumer({**reading, **BOTH, **OF_CONSUMERS})
+    admin.AdminClient({"bootstrap.servers": warehouse.url, **BOTH})
+
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("orders", "a", partition=0)
+    producer.commit_transaction()
+    consumer.subscribe(["orders"])
+    message = consumer.poll(5.0)
+
+    assert told == [b"a"]
+    assert message is not None
+    assert message.value() == b"a"
+
+
+@pytest.mark.parametrize(
+    ("client", "setting", "value"),
+    [
+        (Producer, "acks", 1),
+        (Producer, "retries", 0),
+        (Producer, "security.protocol", "SASL_SSL"),
+        (Producer, "statistics.interval.ms", 1_000),
+        (Producer, "delivery.timeout.ms", "soon"),
+        (Producer, "partitioner", "consistent_random"),
+        (Producer, "queue.buffering.max.messages", 1_000),
+        (Consumer, "enable.partition.eof", True),
+        (Consumer, "enable.auto.offset.store", False),
+        (Consumer, "fetch.min.bytes", 100_000),
+        (Consumer, "sasl.mechanisms", "PLAIN"),
+    ],
+)
+def test_value_that_asks_for_something_else_is_refused(
+    reading: dict[str, Any], writing: dict[str, Any], client: Any, setting: str, value: object
+) -> None:
+    config = writing if client is Producer else reading
+
+    assert setting.split(".")[0] in refused(client, {**config, setting: value})
+
+
+def test_all_that_is_wrong_is_said_at_once(reading: dict[str, Any], writing: dict[str, Any]) -> None:
+    said = refused(
+        Producer,
+        {**writing, "acks": 0, "sasl.password": "x", "compression.type": "brotli", "batch.size": 0, "bach.size": 1},
+    )
+    assert said.startswith("5 settings are wrong: (1) ")
+    assert all(part in said for part in ("'acks'", "'sasl.password'", "compression_type", "batch_size", "'bach.size'"))
+
+    said = refused(Consumer, {**reading, "check.crcs": True, "max.poll.records": -1, "isolation.level": "snapshot"})
+    assert all(part in said for part in ("check.crcs", "max_poll_records", "isolation_level"))
+
+
+def test_all_that_is_wrong_is_said_at_once_by_our_own_clients(warehouse: Warehouse) -> None:
+    with pytest.raises(Exception, match=r"2 settings are wrong: .*'buffer.memory'.*'ssl.ca.location'"):
+        warehouse.producer({"transactional.id": "etl", "buffer.memory": 1, "acks": "all", "ssl.ca.location": "x"})
+    with pytest.raises(Exception, match=r"2 settings are wrong: .*'acks'.*'colour'"):
+        warehouse.consumer(acks="all", colour=1)  # type: ignore[call-arg]
+
+
+def test_session_timeout_alone_brings_a_heartbeat_that_fits(warehouse: Warehouse) -> None:
+    assert warehouse.consumer({"group.id": "g", "session.timeout.ms": 6_000}).config.heartbeat_interval_ms == 2_000
+    assert warehouse.consumer({"group.id": "g", "session.timeout.ms": 60_000}).config.heartbeat_interval_ms == 3_000
+
+
+def test_each_name_is_decided_once() -> None:
+    assert not HARMLESS.keys() & ELSEWHERE.keys()
+    assert not ALIASES.keys() & ELSEWHERE.keys()
+
+
+# -- what programs import and compare with ------------------------------------------------------
+
+
+def test_names_of_confluent_kafkas_admin_are_where_programs_import_them_from(warehouse: Warehouse) -> None:
+    client = admin.AdminClient({"bootstrap.servers": warehouse.url})
+
+    client.create_topics([admin.NewTopic("new", 2)])["new"].result()
+
+    assert list(client.list_topics().topics["new"].partitions) == [0, 1]
+
+
+def test_producer_and_consumer_list_topics(reading: dict[str, Any], writing: dict[str, Any]) -> None:
+    for client in (Producer(writing), Consumer(reading)):
+        found = client.list_topics("orders").topics["orders"]
+        assert (found.error, [each.id for each in found.partitions.values()]) == (None, [0, 1])
+        assert list(client.list_topics().topics) == ["orders", "paid"]
+        assert client.list_topics("none").topics["none"].error is not None
+
+
+def test_number_and_name_of_an_error_belong_together(writing: dict[str, Any]) -> None:
+    assert (KafkaErrorCodes._STATE, KafkaErrorCodes._MAX_POLL_EXCEEDED, KafkaErrorCodes.REBOOTSTRAP_REQUIRED) == (
+        -172,
+        -147,
+        129,
+    )
+    with pytest.raises(KafkaException) as caught:
+        Producer(writing).begin_transaction()
+
+    error = caught.value.args[0]
+    assert (error.code(), error.name()) == (-172, "_STATE")
