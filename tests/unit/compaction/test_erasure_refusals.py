@@ -27,7 +27,8 @@ def test_log_that_was_created_again_while_an_erasure_waited_keeps_its_entries() 
     etl = transactional(warehouse)
     for _ in range(10):
         commit(etl, SOUGHT, "bob")
-    eraser, made = site.open(), []
+    eraser = site.open()
+    made: list[Warehouse] = []
 
     def wipe(what: str) -> None:
         if "until no view" not in what or made:
