@@ -46,6 +46,10 @@ LEVEL = Argument(always("read_committed", "read_uncommitted", "snapshot"))
 AS_OF = Argument(always(None, 1, 2), st.one_of(numbers, anything))
 OFFSETS = Argument(mapped(hv.PLACES, always(0, 1)), by_place(always(0, 1), hv.hostile_offsets))
 SELECTION = Argument(always(None, ["x"], ["x", "_offset"]), st.one_of(listed(texts), anything))
+FILTERS = Argument(
+    always(None, [("x", ">", 1)], [[("y", "in", ["a"])], [("x", "==", 0)]]),
+    st.one_of(listed(paired(lambda *term: term, texts, texts, anything)), listed(listed(texts)), anything),
+)
 BOUNDS = Argument(
     always(None, {0: 0}, "earliest", "latest"),
     st.one_of(mapped(always(0, 1), numbers), mapped(numbers, always(0)), texts, anything),
