@@ -81,7 +81,8 @@ class TransactionAdmin:
         described = {}
         for transactional_id, row in rows.items():
             if row is None:
-                raise id_not_found(transactional_id)
+                known = [each.transactional_id for each in self._transactions.rows()]
+                raise asking(id_not_found(transactional_id), transactional_id, known)
             described[transactional_id] = self._describe(row)
         return described
 
