@@ -49,7 +49,8 @@ class SoughtRecords:
         for name, values in self.where.items():
             if name not in settings.schema.names:
                 raise SchemaMismatchError(
-                    "the topic has no such column; name some of those it has" + column_hint([name], settings.schema.names),
+                    "the topic has no such column; name some of those it has"
+                    + column_hint([name], settings.schema.names),
                     topic=settings.name,
                     column=name,
                     known=",".join(settings.schema.names),

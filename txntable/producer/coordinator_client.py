@@ -44,6 +44,7 @@ from txntable.coordinator.transaction_shard import (
 from txntable.errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
+    InvalidProducerEpochError,
     TxnTableError,
     UnstableOffsetCommitError,
 )
