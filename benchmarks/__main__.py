@@ -32,6 +32,7 @@ from benchmarks import (
     small_segments,
     streaming,
     transactions,
+    wide_topic,
     write,
 )
 
@@ -52,6 +53,7 @@ ALL = {
     "life": life.measure,
     "history": history.measure,
     "many_topics": many_topics.measure,
+    "wide_topic": wide_topic.measure,
     "small_segments": small_segments.measure,
     "sharing": sharing.measure,
     "round_trips": round_trips.measure,

@@ -145,6 +145,12 @@ class BatchMemory:
     name_known: bool = False
     committed_by: tuple[int, int] | None = None
 
+    def has(self, batch_id: BatchId) -> bool:
+        """Return whether `batch_id`, or a later integer, was committed."""
+        if isinstance(batch_id, str):
+            return self.name_known
+        return self.last_integer is not None and batch_id <= self.last_integer
+
     def tells_of(self, batch_id: BatchId, producer_id: int, epoch: int) -> bool | None:
         """Return whether that transaction committed `batch_id`; ``None``: a later integer took its place."""
         if isinstance(batch_id, int) and self.last_integer is not None and batch_id < self.last_integer:

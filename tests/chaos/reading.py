@@ -96,7 +96,7 @@ def scan(life: Life, topic: str, level: Level) -> Scan:
     reader = life.warehouse.topic_reader(topic)
     reader.catch_up()
     view = reader.view(IsolationLevel(level.value))
-    return view, seen_in(topic, records_of(reader, view, COLUMNS, (None, None)).read_all().to_pylist())
+    return view, seen_in(topic, records_of(reader, view, (COLUMNS, None), (None, None)).read_all().to_pylist())
 
 
 def seen_in(topic: str, rows: Sequence[dict]) -> list[Seen]:

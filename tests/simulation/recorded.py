@@ -255,7 +255,7 @@ def read(
 
 def _rows(warehouse: Warehouse, view: TopicView) -> list[dict[str, Any]]:
     reader = warehouse.topic_reader(view.settings.name)
-    return records_of(reader, view, None, (None, None)).read_all().to_pylist()
+    return records_of(reader, view, (None, None), (None, None)).read_all().to_pylist()
 
 
 def bounds_of(view: TopicView) -> dict[Place, Bounds]:

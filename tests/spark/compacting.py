@@ -43,7 +43,7 @@ def create(url: Path) -> Warehouse:
 
 def append_all(warehouse: Warehouse) -> None:
     """Write both topics in every way: transactions of either outcome, one that stays open, and none at all."""
-    producer = warehouse.producer("etl")
+    producer = warehouse.producer("etl", transaction_timeout_ms=900_000)
     producer.init_transactions()
     for number in range(6):
         producer.begin_transaction()

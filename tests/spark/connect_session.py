@@ -51,7 +51,7 @@ def write_in_transactions(spark: Any, warehouse: Warehouse) -> dict[str, Any]:
     warehouse.admin().create_topic("flights", partitions=2, schema=SCHEMA, key=["carrier"])
     warehouse.admin().create_topic("notes", partitions=2, schema=SCHEMA)
     frame = spark.createDataFrame([("UA", 1), ("AA", 2)], COLUMNS)
-    producer = warehouse.producer("etl")
+    producer = warehouse.producer("etl", transaction_timeout_ms=900_000)
     producer.init_transactions()
     with producer.transaction(batch_id=1) as transaction:
         transaction.write("flights", frame)

@@ -22,7 +22,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     admin = made.admin()
     admin.create_topic("t", partitions=3, schema=TWO_COLUMNS, key=["account"])
     admin.create_topic("naive", schema=pa.schema([pa.field("at", pa.timestamp("us")), pa.field("n", pa.int32())]))
-    producer = made.producer("etl")
+    producer = made.producer("etl", transaction_timeout_ms=900_000)
     producer.init_transactions()
     for number in range(6):
         producer.begin_transaction()

@@ -23,7 +23,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     made = Warehouse.create(str(tmp_path_factory.mktemp("views") / "wh"), durability="page-cache")
     for topic in TOPICS:
         made.admin().create_topic(topic, schema=TWO_COLUMNS)
-    producer = made.producer("bank")
+    producer = made.producer("bank", transaction_timeout_ms=900_000)
     producer.init_transactions()
     for amount in (1, 2, 4, 8):
         producer.begin_transaction()

@@ -94,6 +94,45 @@ def test_columns_are_those_asked_for_in_that_order(warehouse: Warehouse) -> None
     assert reader.read_all().num_columns == 2
 
 
+@pytest.mark.parametrize(
+    ("filters", "accounts"),
+    [
+        ([("account", "=", "plain")], ["plain"]),
+        ([("account", "!=", "plain")], ["committed", "elsewhere"]),
+        ([("account", "in", ["plain", "elsewhere"]), ("_partition", ">=", 1)], ["elsewhere"]),
+        ([("account", "not in", ("plain",)), ("_offset", "<", 1)], ["committed", "elsewhere"]),
+        ([[("account", "==", "plain")], [("_partition", ">", 0)]], ["plain", "elsewhere"]),
+        ([("_commit", "<=", 0)], ["plain"]),
+        ([("amount", ">", 1)], []),
+        ([("account", "in", [])], []),
+    ],
+)
+def test_filters_leave_the_records_that_pass(warehouse: Warehouse, filters: Any, accounts: list[str]) -> None:
+    assert (
+        warehouse.read_arrow(TOPIC, filters=filters, columns=["account"]).read_all()["account"].to_pylist() == accounts
+    )
+    assert accounts_in(warehouse.snapshot().read_arrow(TOPIC, filters=filters)) == accounts
+
+
+def test_filters_and_offsets_hold_together(warehouse: Warehouse) -> None:
+    read = warehouse.read_arrow(
+        TOPIC, isolation_level="read_uncommitted", filters=[("_offset", ">", 1)], ending_offsets={0: 5}
+    )
+
+    assert places(read) == [(0, 2, "aborted"), (0, 4, "open")]
+
+
+def test_segments_that_cannot_hold_a_wanted_record_are_not_read() -> None:
+    site, warehouse = site_with_topic()
+    producer = transactional(warehouse)
+    commit(producer, "ann")
+    (first,) = segments_of(site)
+    commit(producer, "zoe")
+    site.objects.delete(first)
+
+    assert accounts_in(warehouse.read_arrow(TOPIC, filters=[("account", ">", "m")])) == ["zoe"]
+
+
 def test_topic_without_records_reads_as_no_rows_of_its_schema() -> None:
     _, warehouse = site_with_topic()
 
@@ -114,6 +153,14 @@ def test_topic_without_records_reads_as_no_rows_of_its_schema() -> None:
         ({"as_of": dt.datetime(2999, 1, 1, tzinfo=dt.UTC)}, OffsetOutOfRangeError, "has not come yet"),
         ({"as_of": dt.datetime(1999, 1, 1, tzinfo=dt.UTC)}, OffsetOutOfRangeError, "created later"),
         ({"columns": ["price"]}, SchemaMismatchError, "columns=price"),
+        ({"filters": [("price", "=", 1)]}, SchemaMismatchError, "column='price'"),
+        ({"filters": []}, InvalidRequestError, "a filter is a list"),
+        ({"filters": "amount > 1"}, InvalidRequestError, "a filter is a list"),
+        ({"filters": [("amount", "~", 1)]}, InvalidRequestError, "a filter is a list"),
+        ({"filters": [("amount", "in", "1")]}, InvalidRequestError, "a filter is a list"),
+        ({"filters": [[]]}, InvalidRequestError, "a filter is a list"),
+        ({"filters": [("amount", "=", "1")]}, InvalidRequestError, "column=amount type=int64"),
+        ({"filters": [("amount", "=", None)]}, InvalidRequestError, "column=amount type=int64"),
         ({"starting_offsets": {2: 0}}, UnknownTopicOrPartitionError, "partition=2 partitions=2"),
         ({"starting_offsets": {0: 99}}, OffsetOutOfRangeError, "offset=99"),
         ({"ending_offsets": {0: -1}}, OffsetOutOfRangeError, "offset=-1"),

@@ -20,8 +20,10 @@ from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.delta_types import TIMESTAMP
 from txntable.format.schema import OFFSET_DELTA_COLUMN
 from txntable.format.topic import TopicSettings
+from txntable.segments.record_filter import ColumnTest, Operator, RecordFilter
 from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_columns import PlannedSegment
+from txntable.segments.segment_pruning import row_groups
 from txntable.segments.segment_reader import SegmentReader, offsets_of
 from txntable.segments.segment_writer import SegmentWriter
 from txntable.storage.object_store import ObjectStore
@@ -59,6 +61,73 @@ def segment(size: int, *, last: int, start: int = 0, end: int = 1 << 40, records
 def read(store: ObjectStore, wanted: PlannedSegment, columns: list[str] | None = None, batch_rows: int = 1000) -> Any:
     reader = SegmentReader(store, "root", SETTINGS, columns)
     return pa.Table.from_batches(list(reader.read(wanted, batch_rows)), reader.schema)
+
+
+@given(
+    amounts=st.lists(st.integers(0, 9) | st.none(), min_size=1, max_size=40),
+    group_rows=st.integers(1, 10),
+    operator=st.sampled_from([Operator.EQUAL, Operator.BELOW, Operator.AT_LEAST, Operator.NULL]),
+    start=st.integers(BASE, BASE + 40),
+)
+def test_where_returns_exactly_the_records_that_pass_whatever_the_groups(
+    amounts: list[int | None], group_rows: int, operator: Operator, start: int
+) -> None:
+    store = MemoryStore()
+    size = write(store, rows(range(len(amounts)), amount=pa.array(amounts, pa.int64())), group_rows=group_rows)
+    test = ColumnTest("amount", operator, pa.array([] if operator is Operator.NULL else [5], pa.int64()))
+    passes: dict[Operator, Any] = {
+        Operator.EQUAL: lambda one: one == 5,
+        Operator.BELOW: lambda one: one is not None and one < 5,
+        Operator.AT_LEAST: lambda one: one is not None and one >= 5,
+        Operator.NULL: lambda one: one is None,
+    }
+
+    wanted = segment(size, last=len(amounts) - 1, start=start)
+    reader = SegmentReader(store, "root", SETTINGS, ["_offset"]).where(RecordFilter(((test,),)))
+    found = [offset for batch in reader.read(wanted) for offset in offsets_of(batch)]
+
+    passing = [BASE + delta for delta, amount in enumerate(amounts) if passes[operator](amount)]
+    assert found == [offset for offset in passing if offset >= start]
+
+
+def test_row_groups_are_left_out_by_what_the_footer_says() -> None:
+    sink = pa.BufferOutputStream()
+    ratios = [1.0, 2.0, float("nan"), 4.0, None, None]
+    pq.write_table(pa.table({"v": pa.array(ratios), "w": range(6)}), sink, row_group_size=2)
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    schema = pa.schema([pa.field("v", pa.float64()), pa.field("w", pa.int64()), pa.field("new", pa.int64())])
+
+    def left(column: str, operator: Operator, *values: float, spark: bool = False) -> list[int]:
+        test = ColumnTest(column, operator, pa.array(values, schema.field(column).type), nan_is_highest=spark)
+        return row_groups(footer, [0, 1, 2], RecordFilter(((test,),)), schema)
+
+    assert left("w", Operator.EQUAL, 3) == [1]
+    assert left("w", Operator.ABOVE, 1) == [1, 2]
+    assert left("v", Operator.BELOW, 4) == [0]
+    assert left("v", Operator.ABOVE, 9) == []
+    # NaN is above, and no footer has it.
+    assert left("v", Operator.ABOVE, 9, spark=True) == [0, 1]
+    assert left("v", Operator.NULL) == [2]
+    assert left("new", Operator.EQUAL, 1) == [0, 1, 2]
+
+
+def test_column_inside_of_another_tells_nothing_of_one_with_a_dot() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a.b": [9], "a": [{"b": 1}]}), sink)
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    wanted = RecordFilter(((ColumnTest("a.b", Operator.EQUAL, pa.array([9])),),))
+
+    assert row_groups(footer, [0], wanted, pa.schema([pa.field("a.b", pa.int64())])) == [0]
+
+
+@pytest.mark.parametrize("columns", [["amount"], ["account", "_commit"]])
+def test_offsets_are_not_decoded_where_nobody_asks_for_them(columns: list[str]) -> None:
+    store = MemoryStore()
+    table = rows([0, 0])
+
+    assert read(store, segment(write(store, table), last=1), columns).num_rows == 2
+    with pytest.raises(DamagedDataError, match="do not rise"):
+        read(store, segment(write(store, table), last=1), [*columns, "_offset"])
 
 
 @given(

@@ -6,6 +6,7 @@ Invariants
   handed out leaves the positions, and the next call begins there again.
 * After a call every partition has a position, also where nothing was returned, so that a commit speaks of all.
 * No partition starves another: each is asked in turn, and none keeps its place in memory for ever.
+* Of a partition without a place in memory a call asks little: of ten thousand, most have none.
 * An error of one partition does not lose records of another: these are returned, and the error is met by the next call.
 """
 
@@ -90,6 +91,9 @@ class Fetcher:
         self._subscription, self._topics = subscription, topics
         self._ahead = ahead
         self._fetches: dict[TopicPartition, PartitionFetch] = {}
+        self._reserved_bytes = 0
+        # Whether there was no room for a fetch, and nothing was dropped since: none is planned in vain.
+        self._full = False
         self._turns: deque[TopicPartition] = deque()
         self._batch_bytes = config.max_partition_fetch_bytes
         # Whether a partition waits for memory that others have.
@@ -97,11 +101,15 @@ class Fetcher:
 
     def drop(self, partition: TopicPartition) -> None:
         """Forget what was read ahead in a partition."""
-        self._fetches.pop(partition, None)
+        fetch = self._fetches.pop(partition, None)
+        if fetch is not None:
+            self._reserved_bytes -= fetch.reserved_bytes
+            self._full = False
 
     def drop_all(self) -> None:
         """Forget everything that was read ahead."""
         self._fetches.clear()
+        self._reserved_bytes, self._full = 0, False
 
     def collect(
         self, limit: int, decode: Callable[[TopicPartition, list[pa.RecordBatch]], T]
@@ -175,6 +183,8 @@ class Fetcher:
             # An error is met again, at its turn.
             with suppress(TxnTableError):
                 self._fetch_of(partition, collected)
+            if self._crowded:
+                break
 
     def _take(self, partition: TopicPartition, collected: _Collected) -> pa.RecordBatch | None:
         while (fetch := self._fetch_of(partition, collected)) is not None:
@@ -223,24 +233,31 @@ class Fetcher:
         if start is None:
             return None
         collected.moved[partition] = start
-        topic, number, batch_bytes = self._topics[partition.topic], partition.partition, self._batch_bytes
-        if not self._has_room(2 * batch_bytes):
+        topic, number = self._topics[partition.topic], partition.partition
+        # Whether there is a record is asked first: without one, no room is wanted, and nobody is crowded.
+        end = topic.bounds(number).end
+        if start >= end:
+            collected.moved[partition] = start
             return None
-        opened = next_fetch(topic, number, start, batch_bytes, self._ahead)
+        if self._full:
+            self._crowded = True
+            return None
+        opened = next_fetch(topic, number, start, self._batch_bytes, self._ahead)
         if opened is None:
-            collected.moved[partition] = max(start, topic.bounds(number).end)
+            collected.moved[partition] = end
             return None
-        if not self._has_room(opened.reserved_bytes):
+        return self._placed(partition, opened)
+
+    def _placed(self, partition: TopicPartition, opened: PartitionFetch) -> PartitionFetch | None:
+        """Begin a fetch where there is room for it; there always is for a single one."""
+        reserved = self._reserved_bytes + opened.reserved_bytes
+        if self._fetches and reserved > self._config.fetch_max_bytes:
+            self._full = self._crowded = True
             return None
         opened.begin()
         self._fetches[partition] = opened
+        self._reserved_bytes = reserved
         return opened
-
-    def _has_room(self, wanted_bytes: int) -> bool:
-        reserved = sum(fetch.reserved_bytes for fetch in self._fetches.values())
-        room = not self._fetches or reserved + wanted_bytes <= self._config.fetch_max_bytes
-        self._crowded = self._crowded or not room
-        return room
 
     def begins_at(self, partition: TopicPartition) -> int | None:
         """Return the offset at which a partition is read from; ``None``: it is not published yet.

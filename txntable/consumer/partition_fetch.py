@@ -12,6 +12,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -30,6 +31,8 @@ RUN_BYTES = 64 * 1024 * 1024
 _AHEAD = 4
 # How much larger records are taken to be in memory than in a compressed file.
 _EXPANSION = 8
+# What a record is taken to have at most where the file is so small that dictionaries may hide more.
+_RECORD_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,8 @@ class PartitionFetch:
         ahead: Ahead | None,
     ) -> None:
         self.through = through
-        self.reserved_bytes = 2 * batch_bytes + max(min(segment.size, ROW_GROUP_BYTES) for segment in segments)
+        largest_batch = max(_batch_bytes(segment, batch_bytes) for segment in segments)
+        self.reserved_bytes = 2 * largest_batch + max(min(segment.size, ROW_GROUP_BYTES) for segment in segments)
         self.batches = 0
         self._last_offset = segments[-1].last_offset
         self._ahead = ahead
@@ -173,17 +177,23 @@ def next_fetch(
     """
     columns, end = topic.view.columns, topic.bounds(partition).end
     rows = columns.rows_between(partition, start, end)
-    segments: list[PlannedSegment] = []
-    size = 0
-    for row in rows[:RUN_SEGMENTS]:
-        segments.append(columns.planned(row, start, end))
-        size += segments[-1].size
-        if size >= RUN_BYTES:
-            break
-    if not segments:
+    if not rows:
         return None
+    sizes = accumulate(columns.size[rows.start : rows.stop][:RUN_SEGMENTS].tolist())
+    # Through the segment that reaches the bound.
+    count = 1 + sum(size < RUN_BYTES for size in sizes)
+    segments = columns.planned(rows[: min(count, RUN_SEGMENTS)], start, end)
     through = end if len(segments) == len(rows) else segments[-1].last_offset + 1
     return PartitionFetch(segments, topic.segments, through, batch_bytes, ahead)
+
+
+def _batch_bytes(segment: PlannedSegment, batch_bytes: int) -> int:
+    """Return what a batch of a segment takes: of a small file with few records, less than `batch_bytes`."""
+    return min(batch_bytes, _EXPANSION * segment.size + _RECORD_BYTES * _records_of(segment))
+
+
+def _records_of(segment: PlannedSegment) -> int:
+    return segment.records or segment.last_offset - segment.base_offset + 1
 
 
 def rows_at_once(segment: PlannedSegment, batch_bytes: int) -> int:
@@ -191,5 +201,4 @@ def rows_at_once(segment: PlannedSegment, batch_bytes: int) -> int:
 
     At least one; what a record takes is estimated by the file's size.
     """
-    records = segment.records or segment.last_offset - segment.base_offset + 1
-    return max(1, min(DEFAULT_BATCH_ROWS, batch_bytes * records // (_EXPANSION * max(1, segment.size))))
+    return max(1, min(DEFAULT_BATCH_ROWS, batch_bytes * _records_of(segment) // (_EXPANSION * max(1, segment.size))))

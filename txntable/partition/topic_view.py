@@ -105,9 +105,11 @@ class TopicView:
         for wanted, given in ((starts, starting or {}), (ends, ending or {})):
             for partition, offset in given.items():
                 wanted[partition] = self.check_offset(partition, offset)
-        for partition in self.bounds:
-            if starts[partition] < ends[partition]:
-                yield from self.columns.between(partition, starts[partition], ends[partition])
+        yield from self.columns.between_each(
+            (partition, starts[partition], ends[partition])
+            for partition in self.bounds
+            if starts[partition] < ends[partition]
+        )
 
     def bounds_of(self, partition: int) -> Bounds:
         """Return the bounds of a partition.

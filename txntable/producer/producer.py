@@ -374,10 +374,7 @@ class Producer(OfOneProcess):
     @in_turn
     def is_committed(self, batch_id: BatchId) -> bool:
         """Return whether a run with this batch id has committed under the transactional id; raises if it is invalid."""
-        memory = self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id))
-        if isinstance(batch_id, str):
-            return memory.name_known
-        return memory.last_integer is not None and batch_id <= memory.last_integer
+        return self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id)).has(batch_id)
 
     @in_turn
     def committed_batches(self) -> CommittedBatches:

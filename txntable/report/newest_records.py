@@ -76,7 +76,7 @@ def _newest_segments(view: TopicView, segments: TableState, most: int) -> Iterat
     left = most
     while waiting and left > 0:
         _, _, partition, row, add = heapq.heappop(waiting)
-        segment = view.columns.planned(row, 0, 0)
+        (segment,) = view.columns.planned([row], 0, 0)
         bounds = view.bounds[partition]
         start = max(bounds.start, segment.last_offset + 1 - left)
         yield replace(segment, start=start, end=segment.last_offset + 1), add

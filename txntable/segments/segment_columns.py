@@ -6,7 +6,7 @@ what it changed.  Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -122,37 +122,55 @@ class SegmentColumns:
 
     def between(self, partition: int, start: int, end: int) -> Iterator[PlannedSegment]:
         """Yield the segments of a partition that may hold offsets in [start, end), in order."""
-        rows = self.rows_between(partition, start, end)
-        for first in range(rows.start, rows.stop, _WINDOW):
-            yield from self._planned(slice(first, min(first + _WINDOW, rows.stop)), start, end)
+        yield from self.between_each([(partition, start, end)])
+
+    def between_each(self, ranges: Iterable[tuple[int, int, int]]) -> Iterator[PlannedSegment]:
+        """Yield what :meth:`between` yields of each (partition, start, end): planned together, however many."""
+        rows: list[int] = []
+        spans: list[tuple[int, int]] = []
+        for partition, start, end in ranges:
+            for row in self.rows_between(partition, start, end):
+                rows.append(row)
+                spans.append((start, end))
+                if len(rows) == _WINDOW:
+                    yield from self._planned(rows, spans)
+                    rows, spans = [], []
+        if rows:
+            yield from self._planned(rows, spans)
 
     def rows_between(self, partition: int, start: int, end: int) -> range:
         """Return the rows of the segments that :meth:`between` yields."""
-        first, stop = (int(row) for row in np.searchsorted(self.partition, [partition, partition + 1]))
+        first, stop = np.searchsorted(self.partition, np.array([partition, partition + 1], np.int64)).tolist()
         # Segments of a partition do not overlap: their last offsets rise as their base offsets do.
         from_row = first + int(np.searchsorted(self.last_offset[first:stop], start))
         to_row = first + int(np.searchsorted(self.base_offset[first:stop], end))
         return range(from_row, to_row)
 
-    def planned(self, row: int, start: int, end: int) -> PlannedSegment:
-        """Return the segment of a row, of which the offsets in [start, end) are wanted."""
-        (segment,) = self._planned(slice(row, row + 1), start, end)
-        return segment
+    def inside(self, ranges: Mapping[int, tuple[int, int]]) -> SegmentColumns:
+        """Return the segments that may hold offsets of these ranges, from and before, by partition."""
+        wanted = [self.rows_between(partition, *ranges[partition]) for partition in sorted(ranges)]
+        rows = [np.arange(each.start, each.stop) for each in wanted if each]
+        return self.chosen(np.concatenate(rows) if rows else np.arange(0))
 
-    def _planned(self, rows: slice, start: int, end: int) -> list[PlannedSegment]:
-        taken = self.files.select(["path", "records", "tags"]).take(pa.array(self.row[rows]))
+    def planned(self, rows: Sequence[int], start: int, end: int) -> list[PlannedSegment]:
+        """Return the segments of these rows, of which the offsets in [start, end) are wanted."""
+        return self._planned(rows, [(start, end)] * len(rows))
+
+    def _planned(self, rows: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[PlannedSegment]:
+        at = np.asarray(rows, np.int64)
+        taken = self.files.select(["path", "records", "tags"]).take(pa.array(self.row[at]))
         files = taken.select(["path", "records"]).to_pydict()
         columns = (
             files["path"],
-            self.partition[rows].tolist(),
-            self.base_offset[rows].tolist(),
-            self.last_offset[rows].tolist(),
-            repeat(None) if self.commit is None else self.commit[rows].tolist(),
-            self.size[rows].tolist(),
+            self.partition[at].tolist(),
+            self.base_offset[at].tolist(),
+            self.last_offset[at].tolist(),
+            repeat(None) if self.commit is None else self.commit[at].tolist(),
+            self.size[at].tolist(),
             files["records"],
         )
         digests = _said(pc.map_lookup(taken["tags"], TAG, "first"), _DIGEST).to_pylist()
-        return list(map(PlannedSegment, *columns, repeat(start), repeat(end), digests))
+        return list(map(PlannedSegment, *columns, *zip(*spans, strict=True), digests))
 
     def max_timestamps_ms(self, rows: range) -> list[int | None]:
         """Return for each row a time, ms, that no record of its segment is after; ``None``: nothing says."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import copy
 from itertools import tee
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +28,11 @@ from txntable.format.parquet_bounds import chunks_of, leaf_count
 from txntable.format.schema import OFFSET_DELTA_COLUMN, all_nullable
 from txntable.format.topic import TopicSettings
 from txntable.runtime.background_thread import lend_to_arrow
+from txntable.segments.record_filter import RecordFilter
 from txntable.segments.segment_check import check_file
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_digest import check_digest, digest_of
+from txntable.segments.segment_pruning import row_groups
 from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
 from txntable.storage.object_store import ObjectStore
 from txntable.storage.read_window import ReadWindow, readers_ahead
@@ -71,6 +74,11 @@ def _default_rows(_: PlannedSegment) -> int:
     return DEFAULT_BATCH_ROWS
 
 
+def record_schema(settings: TopicSettings) -> pa.Schema:
+    """Return all columns of a topic's records, those of its own first; everything nullable."""
+    return pa.schema([*all_nullable(settings.schema), *RECORD_COLUMNS])
+
+
 class SegmentReader:
     """Reads segments of one topic.
 
@@ -109,7 +117,7 @@ class SegmentReader:
     ) -> None:
         self._overtaken = overtaken
         self._store, self._root, self._settings = store, root, settings
-        known = {field.name: field for field in (*all_nullable(settings.schema), *RECORD_COLUMNS)}
+        self._known = known = {field.name: field for field in record_schema(settings)}
         if isinstance(columns, str) or not isinstance(columns, Sequence | None):
             raise InvalidRequestError("columns is a list of names; put the name into one", columns=shown(columns))
         names = list(known) if columns is None else list(columns)
@@ -122,6 +130,25 @@ class SegmentReader:
                 known=",".join(known),
             )
         self.schema = pa.schema([known[name] for name in names])
+        self._decoded = self.schema
+        self._where: RecordFilter | None = None
+
+    def where(self, wanted: RecordFilter | None) -> Self:
+        """Return a reader of the same columns that yields only the records which pass.
+
+        Parameters
+        ----------
+        wanted : RecordFilter, optional
+            Of columns that the topic has; ``None``: every record passes.
+        """
+        found = copy(self)
+        found._test(wanted)  # noqa: SLF001  the copy is ours
+        return found
+
+    def _test(self, wanted: RecordFilter | None) -> None:
+        names = [] if wanted is None else [name for name in wanted.columns if name not in self.schema.names]
+        self._decoded = pa.schema([*self.schema, *(self._known[name] for name in names)])
+        self._where = wanted
 
     def read(self, segment: PlannedSegment, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the wanted records of a segment in offset order.
@@ -210,13 +237,14 @@ class SegmentReader:
         before = -1
         # At an error, or when nobody wants the rest, Arrow may still be reading.
         with closing(place):
-            for group in _groups(file.metadata, segment):
+            for group in self._groups(file.metadata, segment):
                 # One row group at a time: memory is bounded by what one decodes to.
                 chunks = chunks_of(file.metadata, group, leaves)
                 place.hold((chunk.start, chunk.length) for chunk in chunks)
                 rows = safe_batch_rows(file.metadata, chunks, place.at, batch_rows)
                 for batch in file.iter_batches(rows, row_groups=[group], columns=needed, use_threads=not small):
-                    before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
+                    if OFFSET_DELTA_COLUMN in needed:
+                        before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
                     found = self._finished(batch, segment)
                     if found.num_rows:
                         yield found
@@ -233,18 +261,28 @@ class SegmentReader:
             kind = canonical_type(found.field(index).type) if index >= 0 else field.type
             if kind is None or not has_grown(kind, field.type):
                 raise DamagedDataError(f"its column {field.name} is {found.field(index).type}, not {field.type}")
-        wanted = {OFFSET_DELTA_COLUMN, *self.schema.names}
+        wanted = set(self._decoded.names)
+        if OFFSET_COLUMN in wanted or not segment.is_whole or not wanted.intersection(found.names):
+            wanted.add(OFFSET_DELTA_COLUMN)
         return [name for name in found.names if name in wanted]
 
+    def _groups(self, footer: pq.FileMetaData, segment: PlannedSegment) -> Iterable[int]:
+        groups = _groups(footer, segment)
+        if self._where is None:
+            return groups
+        return row_groups(footer, list(groups), self._where, pa.schema(self._known.values()))
+
     def _finished(self, batch: pa.RecordBatch, segment: PlannedSegment) -> pa.RecordBatch:
-        is_asked = OFFSET_COLUMN in self.schema.names or not segment.is_whole
+        is_asked = OFFSET_COLUMN in self._decoded.names or not segment.is_whole
         offsets = pc.add(batch.column(OFFSET_DELTA_COLUMN), segment.base_offset) if is_asked else None
-        arrays = [self._array(field, batch, offsets, segment) for field in self.schema]
-        finished = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        if segment.is_whole:
+        arrays = [self._array(field, batch, offsets, segment) for field in self._decoded]
+        finished = pa.RecordBatch.from_arrays(arrays, schema=self._decoded)
+        if not segment.is_whole:
+            inside = pc.and_(pc.greater_equal(offsets, segment.start), pc.less(offsets, segment.end))
+            finished = finished.filter(inside)
+        if self._where is None:
             return finished
-        inside = pc.and_(pc.greater_equal(offsets, segment.start), pc.less(offsets, segment.end))
-        return finished.filter(inside)
+        return finished.filter(self._where.of_record()).select(self.schema.names)
 
     def _array(
         self, field: pa.Field, batch: pa.RecordBatch, offsets: pa.Array | None, segment: PlannedSegment

@@ -102,6 +102,7 @@ def _rows(view: TopicView, partition: int) -> range:
 def _times(segments: SegmentReader, view: TopicView, row: int) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield the offsets and the times, µs, of a segment's records within the view's bounds."""
     bounds = view.bounds_of(int(view.columns.partition[row]))
-    for batch in segments.read(view.columns.planned(row, bounds.start, bounds.end)):
+    (segment,) = view.columns.planned([row], bounds.start, bounds.end)
+    for batch in segments.read(segment):
         times_us = batch.column(TIMESTAMP_COLUMN).cast(pa.int64())
         yield offsets_of(batch), np.asarray(times_us.to_numpy(zero_copy_only=False), dtype=np.int64)

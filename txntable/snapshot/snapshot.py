@@ -28,6 +28,8 @@ from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.partition.offsets import MERGED_THROUGH
 from txntable.partition.topic_view import TopicView
 from txntable.runtime.one_process import OfOneProcess
+from txntable.segments.filter_terms import Filters, record_filter
+from txntable.segments.segment_reader import record_schema
 from txntable.snapshot.offset_history import OffsetHistory
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.spark.scan.offset_bounds import Offsets, offset_bounds
@@ -175,11 +177,13 @@ class Snapshot(OfOneProcess):
         topic: str,
         *,
         columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
         starting_offsets: Offsets | None = None,
         ending_offsets: Offsets | None = None,
     ) -> pa.RecordBatchReader:
         """Return a topic's committed records without Spark; see :meth:`txntable.Warehouse.read_arrow`."""
-        return records_of(self._reader(topic), self.view(topic), columns, (starting_offsets, ending_offsets))
+        offsets = (starting_offsets, ending_offsets)
+        return records_of(self._reader(topic), self.view(topic), (columns, filters), offsets)
 
     def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that a group had committed: of one state with the records of all topics.
@@ -215,14 +219,16 @@ class Snapshot(OfOneProcess):
 def records_of(
     reader: TopicReader,
     view: TopicView,
-    columns: Sequence[str] | None,
+    wanted: tuple[Sequence[str] | None, Filters | None],
     offsets: tuple[Offsets | None, Offsets | None],
 ) -> pa.RecordBatchReader:
-    """Return the records of a view between offsets, as users write these; see :meth:`txntable.Warehouse.read_arrow`."""
+    """Return columns of the wanted records of a view between offsets; see :meth:`txntable.Warehouse.read_arrow`."""
     ranges = offset_bounds(view, *offsets)
     starts = {partition: one.start for partition, one in ranges.items()}
     ends = {partition: one.end for partition, one in ranges.items()}
-    return reader.batches(view, columns, (starts, ends))
+    columns, filters = wanted
+    where = None if filters is None else record_filter(filters, record_schema(view.settings))
+    return reader.batches(view, columns, (starts, ends), where)
 
 
 def published_position(transactions: TransactionLog, head: int) -> int:

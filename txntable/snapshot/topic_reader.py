@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 
@@ -34,8 +34,10 @@ from txntable.partition.append import live_settings
 from txntable.partition.offsets import DECIDED_THROUGH, REFLECTS, decided_through, per_topic
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
+from txntable.segments.record_filter import RecordFilter
 from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, columns_after, segment_columns
-from txntable.segments.segment_reader import SegmentReader
+from txntable.segments.segment_pruning import pruned
+from txntable.segments.segment_reader import SegmentReader, record_schema
 from txntable.segments.topic_metadata import settings_of
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
@@ -341,10 +343,18 @@ class TopicReader:
         return StoreUnavailableError("a segment was replaced, and vacuumed before it was read; read again", **facts)
 
     def batches(
-        self, view: TopicView, columns: Sequence[str] | None, offsets: tuple[dict[int, int], dict[int, int]]
+        self,
+        view: TopicView,
+        columns: Sequence[str] | None,
+        offsets: tuple[dict[int, int], dict[int, int]],
+        where: RecordFilter | None = None,
     ) -> pa.RecordBatchReader:
-        """Return the records of a view, partition by partition in offset order, read as they are asked for."""
-        reader = self.reader_of(view, columns)
+        """Return the wanted records of a view, by partition in offset order, read as they are asked for."""
+        reader = self.reader_of(view, columns).where(where)
+        if where is not None:
+            ranges = {partition: (offsets[0][partition], offsets[1][partition]) for partition in view.bounds}
+            left = pruned(view.columns.inside(ranges), where, record_schema(view.settings))
+            view = replace(view, columns=left)
         planned = view.plan(*offsets)
         # What is asked for wrongly is refused now; the rest is planned as it is read.
         segments = chain(list(islice(planned, 1)), planned)

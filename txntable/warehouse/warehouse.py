@@ -43,6 +43,7 @@ from txntable.producer.producer_config import (
 from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.environment import Environment, SystemEnvironment
 from txntable.runtime.one_process import OfOneProcess
+from txntable.segments.filter_terms import Filters
 from txntable.snapshot.snapshot import Snapshot, records_of
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.spark.scan.offset_bounds import Offsets
@@ -371,6 +372,7 @@ class Warehouse(OfOneProcess):
         isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
         as_of: int | dt.datetime | None = None,
         columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
         starting_offsets: Offsets | None = None,
         ending_offsets: Offsets | None = None,
     ) -> pa.RecordBatchReader:
@@ -382,21 +384,26 @@ class Warehouse(OfOneProcess):
         ----------
         columns : sequence of str, optional
             The topic's, ``_partition``, ``_offset``, ``_timestamp``, ``_commit``; default: all.
+        filters : Filters, optional
+            As pyarrow writes them, ``[("delay", ">", 15), ("carrier", "in", ["UA"])]``: only records that pass all
+            terms, or all of one list in a list of lists; a null passes none.  What cannot hold one is not read.
 
         Raises
         ------
         SchemaMismatchError
             There is no such column.
+        InvalidRequestError
+            A filter cannot be read, or its value is not exactly one of the column's type.
         """
         offsets = (starting_offsets, ending_offsets)
         level = level_at(isolation_level, as_of)
         with self._asking_for(topic):
             if level is IsolationLevel.SNAPSHOT:
                 snapshot = self.snapshot_of(topic, as_of)
-                return records_of(self.topic_reader(topic), snapshot.view(topic), columns, offsets)
+                return records_of(self.topic_reader(topic), snapshot.view(topic), (columns, filters), offsets)
             reader = self.topic_reader(topic)
             reader.catch_up()
-            return records_of(reader, reader.view(level), columns, offsets)
+            return records_of(reader, reader.view(level), (columns, filters), offsets)
 
     @contextmanager
     def _asking_for(self, topic: str) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.simulation.site import Site
 from tests.unit.consumer.consuming import FIRST, SECOND, consumer_at, poll_all, send, values
 from txntable.consumer import fetcher, partition_fetch
 from txntable.consumer.fetcher import Fetcher
-from txntable.consumer.partition_fetch import rows_at_once
+from txntable.consumer.partition_fetch import PartitionFetch, rows_at_once
 from txntable.errors import DamagedDataError, StoreUnavailableError
 from txntable.format.records import TopicPartition
 from txntable.segments.segment_columns import PlannedSegment
@@ -268,3 +268,64 @@ def _interrupt(patch: pytest.MonkeyPatch, place: str) -> None:
         patch.setattr(SegmentReader, "_finished", interrupted)
     else:
         patch.setattr("txntable.consumer.consumer.records_of", interrupted)
+
+
+# -- many partitions ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fetch_max_bytes", [50 * 1024 * 1024, 500_000], ids=["all fit", "some wait"])
+def test_each_partition_is_planned_about_once_however_many_polls_read_a_wide_topic(
+    site: Site, prefetch: bool, fetch_max_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = _wide_topic(site, 100)
+    planned: list[int] = []
+
+    def counted(topic: Any, partition: int, *rest: Any) -> Any:
+        planned.append(partition)
+        return partition_fetch.next_fetch(topic, partition, *rest)
+
+    monkeypatch.setattr(fetcher, "next_fetch", counted)
+    consumer = consumer_at(memory_warehouse(site), *wide, prefetch=prefetch, fetch_max_bytes=fetch_max_bytes)
+
+    found = [record for _ in range(120) for record in values(consumer.poll(max_records=1))]
+
+    assert len(found) == 100
+    # Where there is not enough room, each fetch that ends lets one more be tried.
+    assert set(planned) == set(range(100))
+    assert len(planned) <= 210
+    consumer.close()
+
+
+def test_many_small_segments_are_ahead_at_once_in_the_memory_of_a_few_large_ones(site: Site) -> None:
+    wide = _wide_topic(site, 100)
+    consumer = consumer_at(memory_warehouse(site), *wide, prefetch=True)
+
+    assert len(values(consumer.poll(max_records=100))) == 100
+    consumer.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "records", "reserved"),
+    [(3_000, 1, 53_048), (3_000, 10_000, 2_003_000), (1_000_000, 1, 3_000_000), (3_000, None, 2 * 34_240 + 3_000)],
+)
+def test_fetch_reserves_less_than_two_batches_where_a_file_is_small_and_has_few_records(
+    size: int, records: int | None, reserved: int
+) -> None:
+    given = segment(size, records, 19)
+    assert PartitionFetch([given], cast("SegmentReader", FakeReader()), 20, 1_000_000, None).reserved_bytes == reserved
+
+
+class FakeReader:
+    """Opens nothing."""
+
+    def read_all(self, *_: object) -> Any:
+        return iter(())
+
+
+def _wide_topic(site: Site, partitions: int) -> list[TopicPartition]:
+    site.open().admin().create_topic("wide", partitions=partitions)
+    producer = site.open().producer()
+    for number in range(partitions):
+        producer.send("wide", value=b"%d" % number, partition=number)
+    producer.flush()
+    return [TopicPartition("wide", number) for number in range(partitions)]

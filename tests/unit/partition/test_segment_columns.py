@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_planned_is_the_segment_of_a_row_that_a_range_names() -> None:
     columns = columns_of(row(20, 29, partition=1), row(0, 9))
 
     assert columns.rows_between(1, 0, 100) == range(1, 2)
-    assert columns.planned(1, 21, 25) == next(columns.between(1, 21, 25))
+    assert columns.planned([1], 21, 25) == list(columns.between(1, 21, 25))
 
 
 def test_between_reaches_over_many_windows() -> None:
@@ -205,3 +206,22 @@ def test_columns_after_a_removal_alone_are_fewer() -> None:
 
     assert columns_after(base, LiveFiles(files.base), public=True) is base
     assert np.array_equal(columns_after(base, files, public=True).base_offset, [2])
+
+
+def test_ranges_of_many_partitions_are_planned_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = columns_of(*(row(0, 9, partition=number) for number in range(3_000)))
+    ranges = [(number, number % 2, 5 + number) for number in range(3_000)]
+    apart = [segment for each in ranges for segment in columns.between(*each)]
+    times = 0
+    plan = SegmentColumns._planned
+
+    def counted(self: SegmentColumns, *asked: Any) -> list[PlannedSegment]:
+        nonlocal times
+        times += 1
+        return plan(self, *asked)
+
+    monkeypatch.setattr(SegmentColumns, "_planned", counted)
+
+    assert list(columns.between_each(ranges)) == apart
+    assert len(apart) == 3_000
+    assert times == 3

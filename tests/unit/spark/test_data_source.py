@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import pickle
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import datasource as predicates
 from pyspark.sql.types import StructType
@@ -15,13 +17,24 @@ from tests.simulation.site import TWO_COLUMNS
 from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
 from txntable.segments.segment_columns import PlannedSegment
-from txntable.spark.datasource.data_source import PushingReader, TopicTask, TxnTableSource, narrowed
+from txntable.segments.segment_reader import RECORD_COLUMNS
+from txntable.spark.datasource.data_source import DataSourceTopicReader, TxnTableSource
 from txntable.spark.datasource.pinned_read import balanced, pin
+from txntable.spark.datasource.pushed_filters import column_test, narrowed
 from txntable.spark.datasource.read_options import read_options
 from txntable.spark.scan.offset_bounds import OffsetBounds
 from txntable.warehouse.warehouse import Warehouse
 
 WHERE = {"warehouse": "/wh", "topic": "t"}
+SCHEMA = pa.schema(
+    [
+        *TWO_COLUMNS,
+        pa.field("ratio", pa.float64()),
+        pa.field("raw", pa.binary()),
+        pa.field("s", pa.struct([pa.field("a", pa.int64())])),
+        *RECORD_COLUMNS,
+    ]
+)
 RANGES = {0: OffsetBounds(0, 10), 1: OffsetBounds(5, 20), 2: OffsetBounds(0, 0)}
 
 
@@ -82,7 +95,7 @@ def test_as_of_is_a_position_or_a_time(text: str, expected: object) -> None:
         {**WHERE, "startingOffsets": "[1]"},
         {**WHERE, "endingOffsets": '{"a": 1}'},
         {**WHERE, "maxBytesPerTask": "0"},
-        {**WHERE, "pushFilters": "yes"},
+        {**WHERE, "pushFilters": "true"},
         {**WHERE, "path": "/wh"},
     ],
 )
@@ -173,27 +186,103 @@ def test_tasks_are_runs_of_about_as_many_bytes(sizes: list[int], tasks: list[lis
         (predicates.LessThanOrEqual(("_offset",), 6), {0: (0, 7), 1: (5, 7), 2: (0, 0)}),
         (predicates.EqualTo(("amount",), 7), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
         (predicates.EqualTo(("account",), "x"), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
-        (predicates.EqualTo(("_offset",), None), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
+        (predicates.IsNotNull(("_offset",)), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
         (predicates.In(("_offset",), ()), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
         (predicates.Not(predicates.EqualTo(("_offset",), 7)), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
-        (predicates.EqualTo(("s", "_offset"), 7), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
     ],
 )
 def test_predicates_narrow_what_is_read(predicate: Any, expected: dict[int, tuple[int, int]]) -> None:
-    found = narrowed(RANGES, predicate)
+    test = column_test(predicate, SCHEMA)
+    assert test is not None
+
+    found = narrowed(RANGES, test)
 
     assert {partition: (wanted.start, wanted.end) for partition, wanted in found.items()} == expected
 
 
-def test_pushed_predicates_leave_out_segments_and_are_tested_by_spark_too(warehouse: Warehouse) -> None:
-    source = TxnTableSource(asked(warehouse, pushFilters="true"))
+def rows(reader: Any) -> list[tuple[int, int, int]]:
+    batches = (batch for task in reader.partitions() for batch in reader.read(task))
+    found = (batch.select(["_partition", "_offset", "amount"]).to_pylist() for batch in batches)
+    return [tuple(row.values()) for batch in found for row in batch]
+
+
+def segments(reader: Any) -> list[tuple[int, int]]:
+    return [(each.partition, each.base_offset) for task in reader.partitions() for each in task.segments]
+
+
+def pushing(warehouse: Warehouse, *pushed: predicates.Filter, **options: str) -> tuple[Any, list[predicates.Filter]]:
+    source = TxnTableSource(asked(warehouse, **options))
     reader = source.reader(source.schema())
-    assert isinstance(reader, PushingReader)
-    pushed = [predicates.EqualTo(("_partition",), 1), predicates.GreaterThan(("_offset",), 1)]
+    return reader, list(reader.pushFilters(list(pushed)))
 
-    given_back = list(reader.pushFilters(pushed))
 
-    assert given_back == pushed
-    (task,) = reader.partitions()
-    assert isinstance(task, TopicTask)
-    assert [(segment.partition, segment.base_offset) for segment in task.segments] == [(1, 2), (1, 4)]
+def test_pushed_predicates_leave_out_segments_by_offsets_and_are_not_given_back(warehouse: Warehouse) -> None:
+    reader, given_back = pushing(
+        warehouse, predicates.EqualTo(("_partition",), 1), predicates.GreaterThan(("_offset",), 1)
+    )
+
+    assert given_back == []
+    assert segments(reader) == [(1, 2), (1, 4)]
+    assert rows(pickle.loads(pickle.dumps(reader))) == [(1, 2, 1), (1, 4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "left"),
+    [
+        (predicates.EqualTo(("amount",), 1), [(0, 2), (1, 2)]),
+        (predicates.GreaterThan(("amount",), 1), [(0, 4), (1, 4)]),
+        (predicates.In(("amount",), (0, 0)), [(0, 0), (1, 0)]),
+        (predicates.EqualTo(("account",), "bob"), []),
+        (predicates.StringStartsWith(("account",), "b"), []),
+        (predicates.IsNull(("amount",)), []),
+        (predicates.Not(predicates.IsNull(("amount",))), [(0, 0), (0, 2), (0, 4), (1, 0), (1, 2), (1, 4)]),
+        (predicates.LessThan(("_timestamp",), dt.datetime(2000, 1, 1, tzinfo=dt.UTC)), []),
+        (predicates.EqualTo(("_commit",), 0), []),
+    ],
+)
+def test_segments_are_left_out_by_the_logs_statistics(
+    warehouse: Warehouse, predicate: predicates.Filter, left: list[tuple[int, int]]
+) -> None:
+    reader, given_back = pushing(warehouse, predicate)
+
+    assert (given_back, segments(reader)) == ([], left)
+    assert [(partition, offset) for partition, offset, _ in rows(reader)] == left
+
+
+def test_predicate_on_a_column_that_is_compared_and_read_alone_leaves_its_rows(warehouse: Warehouse) -> None:
+    reader, _ = pushing(warehouse, predicates.EqualTo(("amount",), 1), columns="amount")
+
+    assert [batch.to_pydict() for task in reader.partitions() for batch in reader.read(task)] == [
+        {"amount": [1]},
+        {"amount": [1]},
+    ]
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        predicates.EqualTo(("s", "a"), 7),
+        predicates.EqualTo(("nothing",), 7),
+        predicates.EqualTo(("amount",), None),
+        predicates.EqualTo(("amount",), 2**80),
+        predicates.EqualTo(("amount",), "7"),
+        predicates.In(("amount",), (1, None)),
+        predicates.Not(predicates.In(("amount",), (1, None))),
+        predicates.Not(predicates.EqualNullSafe(("amount",), 7)),
+        predicates.Not(predicates.Not(predicates.EqualTo(("amount",), 7))),
+        predicates.EqualTo(("ratio",), math.nan),
+        predicates.LessThan(("ratio",), math.nan),
+        predicates.In(("ratio",), (0.0,)),
+        predicates.EqualTo(("raw",), b"b"),
+        predicates.StringContains(("amount",), "7"),
+    ],
+)
+def test_predicate_is_given_back_when_our_answer_may_be_another(predicate: predicates.Filter) -> None:
+    assert column_test(predicate, SCHEMA) is None
+
+
+def test_pushing_looks_to_spark_as_if_it_were_its_own() -> None:
+    # Spark refuses another one where its session pushes nothing.
+    reader: Any = DataSourceTopicReader.__new__(DataSourceTopicReader)
+
+    assert reader.pushFilters.__func__ is predicates.DataSourceReader.pushFilters

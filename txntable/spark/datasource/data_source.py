@@ -8,7 +8,7 @@ used; here ``option("columns", …)`` names them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,28 +18,21 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
-    EqualTo,
     Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
     InputPartition,
-    LessThan,
-    LessThanOrEqual,
 )
 from pyspark.sql.types import StructType
 
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.schema import from_delta_schema, to_delta_schema
 from txntable.segments.segment_columns import PlannedSegment
-from txntable.segments.segment_reader import OFFSET_COLUMN, PARTITION_COLUMN
 from txntable.spark.datasource.data_sink import topic_writer
 from txntable.spark.datasource.pinned_read import PinnedRead, pin
 from txntable.spark.datasource.plain_errors import without_traceback
+from txntable.spark.datasource.pushed_filters import column_test
 from txntable.spark.datasource.read_options import read_options
 from txntable.spark.datasource.stream_sink import stream_committer, stream_writer
 from txntable.spark.datasource.write_options import write_options
-from txntable.spark.scan.offset_bounds import OffsetBounds
 
 
 class TxnTableSource(DataSource):
@@ -79,10 +72,9 @@ class TxnTableSource(DataSource):
     @without_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what plans the tasks and runs them."""
-        asked = read_options(self.options)
-        pinned = pin(asked) if self._pinned is None else self._pinned
+        pinned = pin(read_options(self.options)) if self._pinned is None else self._pinned
         _check_schema(schema, pinned)
-        return PushingReader(pinned) if asked.push_filters else DataSourceTopicReader(pinned)
+        return DataSourceTopicReader(pinned)
 
     @without_traceback
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -146,9 +138,21 @@ class DataSourceTopicReader(DataSourceReader):
     def __init__(self, pinned: PinnedRead) -> None:
         self._pinned = pinned
 
+    @property
+    def pushFilters(self) -> _Pushing:  # noqa: N802  Spark's name
+        """Take the predicates that we answer as Spark does, and give back the others to be tested."""
+        return _Pushing(self)
+
+    def take(self, filters: Sequence[Filter]) -> list[Filter]:
+        """Read only what passes these predicates; return those that Spark is to test itself."""
+        schema = self._pinned.schema()
+        tests = [(filter_, column_test(filter_, schema)) for filter_ in filters]
+        self._pinned = self._pinned.where([test for _, test in tests if test is not None])
+        return [filter_ for filter_, test in tests if test is None]
+
     @without_traceback
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the tasks."""
+        """Return the tasks; none where no record can pass."""
         return [TopicTask(segments) for segments in self._pinned.tasks()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -156,65 +160,17 @@ class DataSourceTopicReader(DataSourceReader):
         return self._pinned.read(partition.segments if isinstance(partition, TopicTask) else ())
 
 
-class PushingReader(DataSourceTopicReader):
-    """Leaves out segments by predicates, too; Spark still tests each record.
+class _Pushing:
+    """What Spark calls to push predicates, and takes for its own where its session does not let it push any.
 
-    A class of its own, because Spark refuses a reader that can be pushed to, unless its session allows it
-    (``spark.sql.python.filterPushdown.enabled``).
+    Spark refuses a reader with a method ``pushFilters`` of its own unless ``spark.sql.python.filterPushdown.enabled``
+    is set, and looks for it at ``__func__``.  Ours reads rightly without.
     """
 
-    def __init__(self, pinned: PinnedRead) -> None:
-        super().__init__(pinned)
-        self._ranges = dict(pinned.ranges)
+    __func__ = staticmethod(DataSourceReader.pushFilters)
 
-    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  Spark's name
-        """Take what is said of partitions and offsets; give all of it back to be tested."""
-        for filter_ in filters:
-            self._ranges = narrowed(self._ranges, filter_)
-            yield filter_
+    def __init__(self, reader: DataSourceTopicReader) -> None:
+        self._reader = reader
 
-    @without_traceback
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return the tasks that may hold records which the predicates leave."""
-        return [TopicTask(segments) for segments in self._pinned.tasks(self._ranges)]
-
-
-def narrowed(ranges: Mapping[int, OffsetBounds], predicate: Filter) -> dict[int, OffsetBounds]:
-    """Return the offsets that a predicate may leave, by partition; all of them when it says nothing of them."""
-    bounds: tuple[int | None, int | None]
-    match predicate:
-        case EqualTo(attribute=(column,), value=int(value)):
-            bounds = (value, value)
-        case In(attribute=(column,), value=values) if values and all(isinstance(value, int) for value in values):
-            bounds = (min(values), max(values))
-        case GreaterThan(attribute=(column,), value=int(value)):
-            bounds = (value + 1, None)
-        case GreaterThanOrEqual(attribute=(column,), value=int(value)):
-            bounds = (value, None)
-        case LessThan(attribute=(column,), value=int(value)):
-            bounds = (None, value - 1)
-        case LessThanOrEqual(attribute=(column,), value=int(value)):
-            bounds = (None, value)
-        case _:
-            return dict(ranges)
-    return _within(ranges, column, *bounds)
-
-
-def _within(
-    ranges: Mapping[int, OffsetBounds], column: str, lowest: int | None, highest: int | None
-) -> dict[int, OffsetBounds]:
-    if column == PARTITION_COLUMN:
-        return {
-            partition: wanted
-            for partition, wanted in ranges.items()
-            if (lowest is None or partition >= lowest) and (highest is None or partition <= highest)
-        }
-    if column == OFFSET_COLUMN:
-        return {
-            partition: OffsetBounds(
-                wanted.start if lowest is None else max(wanted.start, lowest),
-                wanted.end if highest is None else min(wanted.end, highest + 1),
-            )
-            for partition, wanted in ranges.items()
-        }
-    return dict(ranges)
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        return self._reader.take(filters)

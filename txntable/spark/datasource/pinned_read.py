@@ -6,8 +6,9 @@ after one another; both speak of the same records.  Needs no Spark; travels to e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 
@@ -15,8 +16,11 @@ from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
 from txntable.format.topic import TopicSettings
 from txntable.partition.topic_view import TopicView
+from txntable.segments.record_filter import ColumnTest, RecordFilter
 from txntable.segments.segment_columns import PlannedSegment
-from txntable.segments.segment_reader import SegmentReader
+from txntable.segments.segment_pruning import pruned
+from txntable.segments.segment_reader import SegmentReader, record_schema
+from txntable.spark.datasource.pushed_filters import narrowed
 from txntable.spark.datasource.read_options import ReadOptions
 from txntable.spark.scan.offset_bounds import OffsetBounds, offset_bounds
 from txntable.spark.writing.store_cache import opened
@@ -25,6 +29,9 @@ from txntable.warehouse.warehouse import Warehouse, open_warehouse
 
 # What opening a segment costs, in bytes that could be read meanwhile: many small ones are many tasks too.
 _OPENING_BYTES = 1024 * 1024
+# So many tasks at least, for the cores that there may be, unless each would read less than this.
+_TASKS = 32
+_LEAST_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class PinnedRead:
         Which columns; ``None``: all.
     bytes_per_task : int
         How much one task reads.
+    tests : tuple of ColumnTest
+        Which records are read: those that pass all of them.
     """
 
     store: StoreSpec
@@ -59,6 +68,12 @@ class PinnedRead:
     ranges: Mapping[int, OffsetBounds]
     columns: tuple[str, ...] | None
     bytes_per_task: int
+    tests: tuple[ColumnTest, ...] = ()
+
+    def where(self, tests: Sequence[ColumnTest]) -> PinnedRead:
+        """Return a read of only those records that pass these tests, too."""
+        ranges = reduce(narrowed, tests, self.ranges)
+        return replace(self, ranges=ranges, tests=(*self.tests, *tests))
 
     def schema(self) -> pa.Schema:
         """Return the columns of what :meth:`read` yields; everything nullable.
@@ -70,13 +85,8 @@ class PinnedRead:
         """
         return self._reader().schema
 
-    def tasks(self, ranges: Mapping[int, OffsetBounds] | None = None) -> list[list[PlannedSegment]]:
+    def tasks(self) -> list[list[PlannedSegment]]:
         """Return the segments to read, those of each task in offset order.
-
-        Parameters
-        ----------
-        ranges : Mapping[int, OffsetBounds], optional
-            Of less offsets than are pinned; a partition that is not there is not read.
 
         Raises
         ------
@@ -86,14 +96,17 @@ class PinnedRead:
         view = _view(open_warehouse(self.store), self)
         if view.settings.topic_id != self.settings.topic_id:
             raise UnknownTopicOrPartitionError("the topic was created again; load it again", topic=self.settings.name)
-        wanted = self.ranges if ranges is None else ranges
-        planned = (
+        planned = view.columns.inside({each: (one.start, one.end) for each, one in self.ranges.items()})
+        if self.tests:
+            planned = pruned(planned, RecordFilter((self.tests,)), record_schema(self.settings))
+        segments = (
             segment
-            for partition, bounds in wanted.items()
+            for partition, bounds in self.ranges.items()
             if bounds.start < bounds.end
-            for segment in view.columns.between(partition, bounds.start, bounds.end)
+            for segment in planned.between(partition, bounds.start, bounds.end)
         )
-        return balanced(planned, self.bytes_per_task)
+        found = list(segments)
+        return balanced(found, min(self.bytes_per_task, max(_LEAST_BYTES, sum(map(_weight, found)) // _TASKS)))
 
     def read(self, segments: Iterable[PlannedSegment]) -> Iterator[pa.RecordBatch]:
         """Yield the records of one task.
@@ -106,7 +119,8 @@ class PinnedRead:
         return self._reader().read_all(segments)
 
     def _reader(self) -> SegmentReader:
-        return SegmentReader(opened(self.store), self.root, self.settings, self.columns)
+        reader = SegmentReader(opened(self.store), self.root, self.settings, self.columns)
+        return reader.where(RecordFilter((self.tests,)) if self.tests else None)
 
 
 def pin(options: ReadOptions) -> PinnedRead:
@@ -153,10 +167,14 @@ def balanced(segments: Iterable[PlannedSegment], bytes_per_task: int) -> list[li
     tasks: list[list[PlannedSegment]] = []
     room = 0
     for segment in segments:
-        weight = segment.size + _OPENING_BYTES
+        weight = _weight(segment)
         if not tasks or weight > room:
             tasks.append([])
             room = bytes_per_task
         tasks[-1].append(segment)
         room -= weight
     return tasks
+
+
+def _weight(segment: PlannedSegment) -> int:
+    return segment.size + _OPENING_BYTES

@@ -40,8 +40,6 @@ class ReadOptions:
         Which columns; ``None``: all.
     bytes_per_task : int
         How much one task reads; a segment is never divided.
-    push_filters : bool
-        Whether predicates on ``_partition`` and ``_offset`` leave out segments.
     """
 
     store: StoreSpec
@@ -52,7 +50,6 @@ class ReadOptions:
     ending: Offsets | None
     columns: tuple[str, ...] | None
     bytes_per_task: int
-    push_filters: bool
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
@@ -80,7 +77,6 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         _offsets(Option.ENDING_OFFSETS, options),
         None if columns is None else tuple(name.strip() for name in columns.split(",")),
         options.positive(Option.MAX_BYTES_PER_TASK, DEFAULT_BYTES_PER_TASK, "bytes"),
-        options.flag(Option.PUSH_FILTERS),
     )
 
 

@@ -31,7 +31,6 @@ class Option(StrEnum):
     ENDING_OFFSETS = "endingOffsets"
     COLUMNS = "columns"
     MAX_BYTES_PER_TASK = "maxBytesPerTask"
-    PUSH_FILTERS = "pushFilters"
     TRANSACTIONAL_ID = "transactionalId"
     BATCH_ID = "batchId"
     TRANSACTION_TIMEOUT_MS = "transactionTimeoutMs"
@@ -85,13 +84,6 @@ class SourceOptions:
         if not (text.isascii() and text.isdigit()) or int(text) == 0:
             raise unreadable(option, text, f"a number of {unit} above 0")
         return int(text)
-
-    def flag(self, option: Option) -> bool:
-        """Return whether it was given as true; anything but true and false is refused as by :meth:`positive`."""
-        text = self.texts.get(option, "false")
-        if text.lower() not in ("true", "false"):
-            raise unreadable(option, text, "true or false")
-        return text.lower() == "true"
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:

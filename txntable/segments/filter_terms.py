@@ -1,0 +1,91 @@
+"""Filters as pyarrow and deltalake write them, ``[("delay", ">", 15), ("carrier", "in", ["UA"])]``, as tests.
+
+Owns that a filter which cannot be read, or compares a column with what it cannot hold, is refused: never a filter
+that is passed over.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from txntable.coordinator.error_kinds import shown
+from txntable.errors import InvalidRequestError, SchemaMismatchError
+from txntable.segments.record_filter import ColumnTest, Operator, RecordFilter, literal
+
+Term = tuple[str, str, Any]
+Filters = Sequence[Term] | Sequence[Sequence[Term]]
+"""Terms that all pass, or alternatives of such."""
+
+_OPERATORS: Mapping[str, tuple[Operator, bool]] = {
+    "=": (Operator.EQUAL, False),
+    "==": (Operator.EQUAL, False),
+    "!=": (Operator.EQUAL, True),
+    "<": (Operator.BELOW, False),
+    "<=": (Operator.AT_MOST, False),
+    ">": (Operator.ABOVE, False),
+    ">=": (Operator.AT_LEAST, False),
+    "in": (Operator.ONE_OF, False),
+    "not in": (Operator.ONE_OF, True),
+}
+
+
+def record_filter(filters: Filters, schema: pa.Schema) -> RecordFilter:
+    """Return filters as tests.
+
+    Parameters
+    ----------
+    filters : Filters
+        As users write them; one term, or alternative, at least.
+    schema : pyarrow.Schema
+        The topic's columns and the records' own.
+
+    Raises
+    ------
+    InvalidRequestError
+        A term is none, or its value is none of the column's type: the message names it.
+    SchemaMismatchError
+        There is no such column.
+    """
+    if isinstance(filters, str) or not isinstance(filters, Sequence) or not filters:
+        raise _unreadable(filters)
+    alternatives = [filters] if all(isinstance(term, tuple) for term in filters) else list(filters)
+    if not all(isinstance(each, list | tuple) and each for each in alternatives):
+        raise _unreadable(filters)
+    return RecordFilter(tuple(tuple(_test(term, schema) for term in each) for each in alternatives))
+
+
+def _test(term: Any, schema: pa.Schema) -> ColumnTest:
+    if not isinstance(term, tuple) or len(term) != 3 or not isinstance(term[1], str) or term[1] not in _OPERATORS:
+        raise _unreadable(term)
+    column, sign, value = term
+    if not isinstance(column, str) or schema.get_field_index(column) < 0:
+        raise SchemaMismatchError(
+            "the topic has no such column; filter by some that it has",
+            column=shown(column),
+            known=",".join(schema.names),
+        )
+    operator, negated = _OPERATORS[sign]
+    several = operator is Operator.ONE_OF
+    if several and (isinstance(value, str | bytes) or not isinstance(value, list | tuple | set | frozenset)):
+        raise _unreadable(term)
+    kind = schema.field(column).type
+    found = [literal(each, kind) for each in (value if several else [value])]
+    if any(each is None for each in found):
+        raise InvalidRequestError(
+            "a column is compared with a value that is not exactly one of its type; write it as Python has that type",
+            column=column,
+            type=str(kind),
+            value=shown(value),
+        )
+    return ColumnTest(column, operator, pa.array(found, kind), negated)
+
+
+def _unreadable(found: Any) -> InvalidRequestError:
+    return InvalidRequestError(
+        "a filter is a list of (column, operator, value), which all pass, or a list of such lists, of which one does",
+        operators=" ".join(_OPERATORS),
+        found=shown(found),
+    )
