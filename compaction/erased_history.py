@@ -23,7 +23,6 @@ from txntable.log.cleanup import LogFile, below, log_files
 from txntable.log.cold_start import is_start
 from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import KIND
-from txntable.log.log_view import LogContext
 from txntable.partition.projection import SEGMENTS_PREFIX
 from txntable.storage.object_store import ObjectStore
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
@@ -138,7 +137,9 @@ def _adds(file: LogFile, data: bytes) -> Iterator[Add]:
     path = file.meta.path
     if file.is_checkpoint:
         return iter(decode_checkpoint(file.version, data, path).files)
-    return (action for action in decode_commit(file.version, data, path).actions if isinstance(action, Add))
+    commit = decode_commit(file.version, data, path)
+    # Repairs say rows of the state again, with their statistics (PROTOCOL.md §4.6).
+    return (action for action in (*commit.repairs, *commit.actions) if isinstance(action, Add))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +205,25 @@ def written_ms(store: ObjectStore, found: History) -> int:
     return max(times, default=0)
 
 
-def forget(context: LogContext, found: History) -> int:
-    """Delete what stands below the start; return how many objects that was.  Killed anywhere it leaves a whole log."""
+def forget(log: DeltaLog[Any], found: History) -> int:
+    """Delete what stands below the start; return how many objects that was.  Killed anywhere it leaves a whole log.
+
+    Raises
+    ------
+    WarehouseReplacedError
+        Another log stands there since the start was found; nothing of it was deleted.
+    StoreUnavailableError
+        Call again.
+    """
+    store = log.context.store
     if found.start is None:
         return 0
-    going = below(log_files(context.store, found.root), found.start)
+    # Minutes have passed: the warehouse may have been wiped or restored, and these slots be another log's.
+    log.refresh()
+    if not is_start(store, found.root, found.start):
+        return 0
+    going = below(log_files(store, found.root), found.start)
     for path in going:
         # One by one: the order is what makes a log that is half deleted a whole one.
-        context.store.delete([path])
+        store.delete([path])
     return len(going)

@@ -29,7 +29,6 @@ from txntable.compaction.erasure_proof import ErasureProof
 from txntable.compaction.erasure_report import ErasedLog, ErasedTopic, ErasureReport, Extent, Proof
 from txntable.compaction.sought_records import SoughtRecords, sought_records
 from txntable.coordinator.error_kinds import shown
-from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.format.topic import TopicSettings
@@ -178,6 +177,8 @@ class _Erasure:
                 self._failures += files.failures
                 files.failures.clear()
                 found = files.look(self._now_ms(), self._tell)
+            if left := found.count(Standing.VISIBLE) + found.count(Standing.ABORTED):
+                self._failures.append(f"{left:,} records of {name} are still in its segments: erase again")
         self._failures += [f"a segment cannot be read; restore it from a backup: {one}" for one in found.unreadable]
         self._found[name] = found
         self._reports[name] = ErasedTopic(
@@ -224,7 +225,7 @@ class _Erasure:
         for history in histories:
             with self._going_on():
                 if self._may_forget(history, now_ms):
-                    history.deleted = forget(self._context, history.found)
+                    history.deleted = forget(history.log, history.found)
         for name in self._reports:
             with self._going_on():
                 self._delete_files(name, self._topics[name])
@@ -269,7 +270,8 @@ class _Erasure:
             return False
         if history.log is not self._warehouse.transactions.log:
             return True
-        # An entry that is gone is older than any timeout: a transaction that began there would be aborted.
+        # An entry that is gone is older than any timeout: a transaction that began there would be aborted; and so old
+        # a prepared one looks to whoever ends those that nobody comes back to.
         held = [row for row in self._open_rows() if (row[1] or 0) < found.start]
         if held:
             names = ", ".join(sorted(name for name, _ in held))
@@ -282,7 +284,7 @@ class _Erasure:
         transactions = self._warehouse.transactions
         with transactions.log.lock:
             transactions.refresh()
-            rows = [row for row in transactions.rows() if row.state is TransactionState.ONGOING]
+            rows = [row for row in transactions.rows() if row.state.is_open]
             return [(row.transactional_id, row.started_position) for row in rows]
 
     def _delete_files(self, name: str, topic: TopicLog) -> None:

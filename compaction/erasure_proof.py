@@ -32,8 +32,10 @@ from txntable.storage.object_store import SCHEMES, ObjectMeta, ObjectStore
 
 SHORTEST_BYTES = 4
 """What is shorter stands in any file by chance."""
-_LOG = re.compile(r"(?P<root>.+)/_delta_log/[^/]+\.(json|parquet)")
+_LOG = re.compile(r"(?P<root>.+)/_delta_log/\d{20}\.(json|checkpoint\.parquet)")
 _CONSTANT = re.compile(r"(topics/[^/]+/_segments/(markers|state)|system/[a-z_]+/k)/[^/]+\.parquet")
+# Objects of this format without anything that somebody sent.
+_OWN = re.compile(r"_warehouse\.json|.+/_delta_log/_last_checkpoint|" + _CONSTANT.pattern)
 _TOPIC = re.compile(rf"{TOPICS_FOLDER}/(?P<topic>[^/]+)/(?P<below>_segments/)?(?P<rest>.*)")
 # Their versions have no call here; of a folder there are none.
 _NOT_ASKED = ("gs", "az")
@@ -80,6 +82,9 @@ class ErasureProof:
             log = _LOG.fullmatch(meta.path)
             if log is not None:
                 roots.add(log["root"])
+            elif "/_delta_log/" in meta.path and not _OWN.fullmatch(meta.path):
+                self._unread(meta.path, f"an object in a log's folder that is none of this format: {meta.path}")
+                self._search(meta)
             elif meta.path.endswith(".parquet") and not _CONSTANT.fullmatch(meta.path):
                 self._read_file(meta)
             else:
@@ -96,6 +101,11 @@ class ErasureProof:
     def _note(self, trace: Trace, path: str, count: int, column: str | None = None) -> None:
         if count:
             self._traces.append(FoundTrace(trace, path, count, column))
+
+    def _unread(self, path: str, sentence: str) -> None:
+        """Tell of what is there and may hold records: as long as it is there, nothing is proved."""
+        self._unseen.append(sentence)
+        self._note(Trace.UNREAD, path, 1)
 
     def _saw(self, meta: ObjectMeta) -> None:
         self._counts.update(objects=1, bytes=meta.size)
@@ -116,7 +126,7 @@ class ErasureProof:
                 others.update(self._in_other_columns(batch, () if not is_sought else self._sought.where))
         except DamagedDataError as error:
             if self._store.head(meta.path) is not None:
-                self._unseen.append(f"a file that cannot be decoded: {meta.path}: {error.facts.get('reason')}")
+                self._unread(meta.path, f"a file that cannot be decoded: {meta.path}: {error.facts.get('reason')}")
                 self._search(meta)
             return
         self._saw(meta)
@@ -139,13 +149,14 @@ class ErasureProof:
         try:
             found = self._store.get(meta.path)
         except DamagedDataError:
-            self._unseen.append(f"an object that is too large to be searched: {meta.path}")
+            self._unread(meta.path, f"an object that is too large to be searched: {meta.path}")
             return
         if found is None:
             return
         self._saw(meta)
         long = [text for text in self._texts if len(text) >= SHORTEST_BYTES]
-        self._note(Trace.BYTES, meta.path, sum(found.data.count(text) for text in long))
+        trace = Trace.NAME if _OWN.fullmatch(meta.path) else Trace.BYTES
+        self._note(trace, meta.path, sum(found.data.count(text) for text in long))
 
     # -- logs -------------------------------------------------------------------------------
 
@@ -173,7 +184,7 @@ class ErasureProof:
                 self._note(Trace.STATISTICS, file.meta.path, telling)
                 self._note(Trace.NAME, file.meta.path, named)
         except (DamagedDataError, UnsupportedFormatError) as error:
-            self._unseen.append(f"a log that cannot be read: {root}: {error}")
+            self._unread(root, f"a log that cannot be read: {root}: {error}")
 
     # -- what no listing shows --------------------------------------------------------------
 

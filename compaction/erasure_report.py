@@ -72,6 +72,8 @@ class Trace(Enum):
     STATISTICS = "statistics"
     BYTES = "bytes"
     VERSION = "object version"
+    UNREAD = "unread"
+    """It is there, and could not be looked into."""
     OTHER_COLUMN = "other column"
     NAME = "name"
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
@@ -149,11 +152,24 @@ def _typed(value: object, field: pa.Field) -> Any:
         if isinstance(value, str) and not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             spelt = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
             return value_reader(field, BytesForm.TEXT)(parse_json(value) if spelt else value)
-        if isinstance(value, bool) != pa.types.is_boolean(kind):
-            return None
-        return pa.scalar(value, kind).as_py()
+        return pa.scalar(value, kind).as_py() if _is_of(value, kind) else None
     except _NOT_FITTING:
         return None
+
+
+def _is_of(value: object, kind: pa.DataType) -> bool:
+    """Return whether a value is one of a type as it is: Arrow cuts 1.5 to 1, and a time to its day."""
+    if isinstance(value, bool):
+        return bool(pa.types.is_boolean(kind))
+    if isinstance(value, Integral):
+        return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+    if isinstance(value, datetime):
+        return bool(pa.types.is_timestamp(kind)) and (value.tzinfo is None) == (kind.tz is None)
+    if isinstance(value, date):
+        return bool(pa.types.is_date(kind))
+    if isinstance(value, Decimal):
+        return bool(pa.types.is_decimal(kind))
+    return isinstance(value, str | bytes)
 
 
 def _sides(stats: str | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -31,8 +31,9 @@ RUN_BYTES = 64 * 1024 * 1024
 _AHEAD = 4
 # How much larger records are taken to be in memory than in a compressed file.
 _EXPANSION = 8
-# What a record is taken to have at most where the file is so small that dictionaries may hide more.
+# What a record, and a batch, are taken to have at least: a small file may hide more behind a dictionary.
 _RECORD_BYTES = 1024
+_LEAST_BATCH_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,8 @@ def next_fetch(
 
 def _batch_bytes(segment: PlannedSegment, batch_bytes: int) -> int:
     """Return what a batch of a segment takes: of a small file with few records, less than `batch_bytes`."""
-    return min(batch_bytes, _EXPANSION * segment.size + _RECORD_BYTES * _records_of(segment))
+    estimate = max(_LEAST_BATCH_BYTES, _EXPANSION * segment.size + _RECORD_BYTES * _records_of(segment))
+    return min(batch_bytes, estimate)
 
 
 def _records_of(segment: PlannedSegment) -> int:
