@@ -13,6 +13,7 @@ from dataclasses import asdict
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+from txntable.admin.blocking_words import counted
 from txntable.cli.connection import tell_error
 from txntable.cli.output import Output, Rows, error_console, note, tell
 from txntable.cli.progress import progressing
@@ -62,7 +63,7 @@ def answer(output: Output, reports: Sequence[TopicReport], *, executed: bool) ->
     output.rows(Rows(HEADERS, rows, counts=set(HEADERS) - {"topic"}))
     young = sum(report.young_segments for report in reports)
     if young:
-        note(f"{young:,} segments are younger than the warehouse's snapshot_retention_ms: a later run takes them")
+        note(f"younger than the warehouse's snapshot_retention_ms, for a later run: {counted(young, 'segment')}")
     if tell_failures(reports):
         raise typer.Exit(1)
 

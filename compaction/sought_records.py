@@ -21,6 +21,7 @@ from txntable.cli.column_value import BytesForm, parse_json, value_reader
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.key import is_key_type
+from txntable.format.near_names import column_hint
 from txntable.format.topic import TopicSettings
 
 _NOT_FITTING = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
@@ -51,7 +52,8 @@ class SoughtRecords:
         for name, values in self.where.items():
             if name not in settings.schema.names:
                 raise SchemaMismatchError(
-                    "the topic has no such column; name some of those it has",
+                    "the topic has no such column; name some of those it has"
+                    + column_hint([name], settings.schema.names),
                     topic=settings.name,
                     column=name,
                     known=",".join(settings.schema.names),

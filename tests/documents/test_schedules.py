@@ -84,10 +84,10 @@ def test_commands_of_the_dags_exist_and_vacuum_comes_last(modules: Any) -> None:
     exec(compile(FILES["dags/lake.py"], "dags/lake.py", "exec"), {"__name__": "lake"})
 
     commands = {task.name: task.command.replace("{{ ds }}", "2026-11-20") for task in Task.known}
-    assert commands.keys() == {"end_transactions", "compact", "vacuum", "delays"}
+    assert commands.keys() == {"end_transactions", "compact", "vacuum", "verify", "delays"}
     assert [fault for command in commands.values() if (fault := fault_of(command))] == []
     order = {task.name: [each.name for each in task.followers] for task in Task.known}
-    assert order == {"end_transactions": ["compact"], "compact": ["vacuum"], "vacuum": [], "delays": []}
+    assert order == {"end_transactions": ["compact"], "compact": ["vacuum"], "vacuum": [], "verify": [], "delays": []}
 
 
 def test_commands_of_the_assets_exist(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +102,9 @@ def test_commands_of_the_assets_exist(modules: Any, monkeypatch: pytest.MonkeyPa
     exec(compile(FILES["lake.py"], "lake.py", "exec"), names_in_file)
     names_in_file["delays"](SimpleNamespace(partition_key="2026-11-20"))
     names_in_file["upkeep"]()
+    names_in_file["verification"]()
 
-    assert len(run) == 4
+    assert len(run) == 5
     assert [fault for command in run if (fault := fault_of(command))] == []
 
 

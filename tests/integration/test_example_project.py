@@ -84,7 +84,8 @@ def test_schedule_runs_in_the_surroundings_of_cron(project: Path) -> None:
     cron = {**named, "PATH": f"{project.parent / 'bin'}:{named['PATH']}", "PYTHONPATH": str(ROOT), "HOME": "/"}
 
     assert named["PATH"].startswith(str(Path(sys.executable).parent))
-    assert len(jobs) == 5
+    assert len(jobs) == 6
+    assert "txntable warehouse verify" in jobs
     for job in jobs:
         ran = run(job, Path("/"), cron)
         assert ran.returncode == 0, (job, ran.stdout, ran.stderr)

@@ -326,3 +326,8 @@ def test_rows_are_refused_when_a_timestamp_is_null():
         conform(rows, FLIGHTS)
 
     assert refused.value.facts["column"] == TIMESTAMP_COLUMN
+
+
+def test_column_whose_name_differs_by_case_is_told_the_name_that_was_meant():
+    with pytest.raises(SchemaMismatchError, match=r"did you mean carrier\? \(names are matched by case\)"):
+        conform(pa.table({"Carrier": ["UA"]}), FLIGHTS)

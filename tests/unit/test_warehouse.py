@@ -74,7 +74,7 @@ def test_created_warehouse_is_opened_with_its_settings(site: Site) -> None:
 
 def test_creation_is_refused_where_a_warehouse_is(site: Site) -> None:
     first = site.create()
-    with pytest.raises(WarehouseAlreadyExistsError, match="say that it may exist"):
+    with pytest.raises(WarehouseAlreadyExistsError, match=r"Warehouse\.open, or create it with exist_ok=True"):
         create_on(site.store(), site.environment(), exist_ok=False, settings=WarehouseSettings())
 
     assert site.create().identity == first.identity

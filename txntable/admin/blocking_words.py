@@ -51,9 +51,9 @@ def summary(found: Sequence[BlockingTransaction], topics: int) -> tuple[str, ...
     )
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number of things."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, nouns: str | None = None) -> str:
+    """Return a number of things, by the word for one of them and, where it is not that and an s, for several."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
 def state_word(one: BlockingTransaction) -> str:

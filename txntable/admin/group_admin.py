@@ -28,6 +28,7 @@ from txntable.errors import (
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.near_names import asking
 from txntable.format.records import TopicPartition, checked_partitions
 from txntable.format.topic import TopicSettings
 from txntable.groups.group_client import DEFAULT_API_TIMEOUT_MS, GroupClient
@@ -79,7 +80,8 @@ class GroupAdmin:
             known = set(self._offsets.names())
         for name in names:
             if name not in known:
-                raise GroupIdNotFoundError("there is no such group; list the groups to see their names", group=name)
+                unknown = GroupIdNotFoundError("there is no such group; list the groups to see their names", group=name)
+                raise asking(unknown, name, known)
         return {name: self._described(name, row) for name, row in rows.items()}
 
     def _described(self, name: str, row: GroupRow | None) -> GroupDescription:

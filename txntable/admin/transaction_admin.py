@@ -24,6 +24,7 @@ from txntable.coordinator.row_json import check_name, check_number
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.errors import InvalidRequestError, TransactionalIdNotFoundError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
+from txntable.format.near_names import asking
 from txntable.format.records import TopicPartition
 from txntable.format.topic import TopicSettings
 from txntable.partition.open_transactions import OpenInPartition, open_in_topic
@@ -81,7 +82,8 @@ class TransactionAdmin:
         described = {}
         for transactional_id, row in rows.items():
             if row is None:
-                raise id_not_found(transactional_id)
+                known = [each.transactional_id for each in self._transactions.rows()]
+                raise asking(id_not_found(transactional_id), transactional_id, known)
             described[transactional_id] = self._describe(row)
         return described
 

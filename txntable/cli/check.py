@@ -19,6 +19,8 @@ from txntable.cli.output import Rows, camel_headers, tell
 LATE = 3
 """The exit code when something is late."""
 HEADERS = camel_headers("finding where found limit unit note remedy")
+NOTHING_LATE = "nothing is late; whether stored data is intact, `txntable warehouse verify` says"
+"""What people read when there is no finding: what was looked at, and what was not."""
 _LIMITS = ", ".join(f"{name}={value}" for name, value in asdict(UpkeepLimits()).items())
 
 
@@ -37,14 +39,15 @@ def check(
     """Look for work that nobody does any more: decided or timed-out transactions, tables behind, debts of the jobs.
 
     Writes nothing, and lists no segments: made to be run often. Exit code 3 when something is late, a row for each; 1
-    when something cannot be read. What is open and not late yet is shown by `txntable status`.
+    when something cannot be read. What is open and not late yet is shown by `txntable status`. Data is not looked at:
+    `txntable warehouse verify` reads it.
     """
     limits = limits_from_text(named_values(limit or (), "--limit", "NAME=NUMBER"))
     warehouse = connection.open()
     findings = warehouse.admin().check_upkeep(limits)
     rows = [(one.duty.value, *astuple(one)[1:], one.remedy) for one in findings]
     if metrics is None:
-        connection.output.rows(Rows(HEADERS, rows, empty="all is well: nothing is late"))
+        connection.output.rows(Rows(HEADERS, rows, empty=NOTHING_LATE))
     else:
         write_metrics(warehouse, samples_of_findings(findings), metrics)
         for row in rows:

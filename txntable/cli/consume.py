@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from txntable.admin.blocking_words import counted
 from txntable.cli.both_ways import both_ways
 from txntable.cli.column_value import BytesForm
 from txntable.cli.connection import Connection, on_warehouse
@@ -112,7 +113,7 @@ def consume(  # noqa: PLR0913 - the interface of a command
         line = record_line(settings, parts, BytesForm.BASE64 if base64 else None, as_json=as_json)
         silence_ms = (_FOREVER_MS if timeout_ms is None else timeout_ms) if follow else None
         printed = run.run(line, RunEnd(max_messages, silence_ms))
-    note(f"{printed:,} records")
+    note(counted(printed, "record"))
 
 
 def _check_no_place(offset: str | None, partition: int | None) -> None:

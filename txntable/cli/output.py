@@ -56,6 +56,8 @@ class Rows:
         For people; empty: none.
     counts : collection of str
         Names of columns that count something: people read these in thousands; ids, offsets and times never.
+    instants : collection of str
+        Names of columns that are times of the store (ms since 1970): people read them as ISO 8601.
     empty : str
         What people read in place of a table without rows; empty: its headers.
     """
@@ -64,6 +66,7 @@ class Rows:
     rows: Sequence[Sequence[object]]
     title: str = ""
     counts: Collection[str] = ()
+    instants: Collection[str] = ()
     empty: str = ""
 
     def documents(self) -> list[dict[str, object]]:
@@ -89,8 +92,8 @@ class Output(ABC):
         """Print a table; in JSON an array of objects."""
 
     @abstractmethod
-    def facts(self, facts: Mapping[str, object]) -> None:
-        """Print facts of one thing, one a line; in JSON an object."""
+    def facts(self, facts: Mapping[str, object], for_people: Mapping[str, object] | None = None) -> None:
+        """Print facts of one thing, one a line, as they are `for_people` if that is given; in JSON an object."""
 
     @abstractmethod
     def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
@@ -147,9 +150,10 @@ class TableOutput(Output):
             self._pairs(headers, _cells(rows, row))
             self._line(Text())
 
-    def facts(self, facts: Mapping[str, object]) -> None:
+    def facts(self, facts: Mapping[str, object], for_people: Mapping[str, object] | None = None) -> None:
         """Print facts, one a line."""
-        self._pairs([escaped(name) for name in facts], [shown(value) for value in facts.values()])
+        said = facts if for_people is None else for_people
+        self._pairs([escaped(name) for name in said], [shown(value) for value in said.values()])
 
     def _pairs(self, names: Sequence[str], values: Sequence[str]) -> None:
         width = max(map(cell_len, names), default=0)
@@ -193,7 +197,13 @@ def _table(rows: Rows, headers: Sequence[str], *, for_terminal: bool) -> Table:
 
 def _cells(rows: Rows, row: Sequence[object]) -> list[str]:
     cells = zip(rows.headers, row, strict=True)
-    return [_counted(value) if name in rows.counts else shown(value) for name, value in cells]
+    return [_cell(rows, name, value) for name, value in cells]
+
+
+def _cell(rows: Rows, name: str, value: object) -> str:
+    if name in rows.instants and isinstance(value, int):
+        return instant_text(value)
+    return _counted(value) if name in rows.counts else shown(value)
 
 
 def _counted(value: object) -> str:
@@ -207,7 +217,7 @@ class JsonOutput(Output):
         """Print an array of objects."""
         _print_json(rows.documents())
 
-    def facts(self, facts: Mapping[str, object]) -> None:
+    def facts(self, facts: Mapping[str, object], for_people: Mapping[str, object] | None = None) -> None:
         """Print an object."""
         _print_json({name: json_value(value) for name, value in facts.items()})
 

@@ -6,7 +6,6 @@ Owns which errors are about a name that does not exist, and where the names that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from txntable.errors import (
@@ -15,6 +14,7 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.near_names import question
 
 if TYPE_CHECKING:
     # Imported when a warehouse is opened, not for `--help`.
@@ -51,6 +51,9 @@ def suggestion(error: TxnTableError, admin: Callable[[], Admin]) -> str | None:
     admin : callable
         Opens the warehouse; it is asked only when a name was wrong.
     """
+    if getattr(error, "__notes__", ()):
+        # Who raised it had the names at hand.
+        return None
     fact, names = _NAMED.get(type(error), ("", None))
     given = error.facts.get(fact)
     if names is None or not isinstance(given, str):
@@ -60,8 +63,4 @@ def suggestion(error: TxnTableError, admin: Callable[[], Admin]) -> str | None:
     except TxnTableError:
         # The command's own error is what counts.
         return None
-    if given in known:
-        return None
-    close = get_close_matches(given, known, n=3)
-    close += [name for name in known if name.casefold() == given.casefold() and name not in close]
-    return f"did you mean {' or '.join(close)}?" if close else None
+    return question(given, known)

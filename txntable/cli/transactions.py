@@ -5,7 +5,7 @@ What ends transactions is in ``txntable.cli.transaction_ending``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import astuple
 from typing import Annotated
 
@@ -13,12 +13,12 @@ import typer
 
 from txntable.admin.admin import Admin
 from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction
-from txntable.admin.blocking_words import WAITS_FOR
+from txntable.admin.blocking_words import WAITS_FOR, counted, duration_text
 from txntable.admin.transaction_listing import HangingTransaction, TransactionDescription
 from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
-from txntable.cli.output import Rows, camel_headers, note
+from txntable.cli.output import Rows, camel_headers, instant_text, note
 from txntable.cli.transaction_ending import abort, fence
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
@@ -112,7 +112,8 @@ def describe(
     admin = connection.open().admin()
     found = admin.describe_transactions([transactional_id])[transactional_id]
     blocking = _blocking(admin, {partition.topic for partition in found.topic_partitions})
-    connection.output.facts(_facts(found, blocking.get(transactional_id)))
+    facts = _facts(found, blocking.get(transactional_id))
+    connection.output.facts(facts, dict(_for_people(facts, found)))
 
 
 def _facts(found: TransactionDescription, held: BlockingTransaction | None) -> dict[str, object]:
@@ -141,6 +142,17 @@ def _facts(found: TransactionDescription, held: BlockingTransaction | None) -> d
     }
 
 
+def _for_people(facts: Mapping[str, object], found: TransactionDescription) -> Iterator[tuple[str, object]]:
+    """Give the facts as people read times: since when, and for how long."""
+    for name, value in facts.items():
+        if name == "current_transaction_start_time_ms":
+            began, lasts = found.start_time_ms, found.duration_ms
+            age = "" if lasts is None else f" ({duration_text(lasts)})"
+            yield "current_transaction_start_time", None if began is None else f"{instant_text(began)}{age}"
+        elif name != "transaction_duration_ms":
+            yield name, value
+
+
 def _held(each: BlockedPartition) -> str:
     topic, partition = each.topic_partition
     return f"{topic}-{partition}"
@@ -156,7 +168,12 @@ def describe_producers(
     where = TopicPartition(topic, partition)
     producers = connection.open().admin().describe_producers([where])[where]
     connection.output.rows(
-        Rows(PRODUCER_HEADERS, [astuple(one) for one in producers], empty="the partition remembers no producer")
+        Rows(
+            PRODUCER_HEADERS,
+            [astuple(one) for one in producers],
+            instants=("last_timestamp",),
+            empty="the partition remembers no producer",
+        )
     )
 
 
@@ -181,7 +198,8 @@ def find_hanging(
     limit_ms = None if max_transaction_timeout is None else max_transaction_timeout * _MS_PER_MINUTE
     admin = connection.open().admin()
     found = admin.find_hanging_transactions(topic, partition, limit_ms)
-    connection.output.rows(Rows(HANGING_HEADERS, [_hanging(one) for one in found], empty="nothing hangs"))
+    rows = [_hanging(one) for one in found]
+    connection.output.rows(Rows(HANGING_HEADERS, rows, instants=("last_timestamp",), empty="nothing hangs"))
     _note_what_waits(admin)
 
 
@@ -205,8 +223,8 @@ def _note_what_waits(admin: Admin) -> None:
     decided = admin.list_transactions(states=[state for state in TransactionState if state.is_decided])
     if decided:
         note(
-            f"{len(decided)} transactions are decided and do not hang: they wait for completion, which"
-            " `txntable transactions run --once` does"
+            f"decided, and not hanging: {counted(len(decided), 'transaction')}; `txntable transactions run --once`"
+            " completes what is decided"
         )
 
 

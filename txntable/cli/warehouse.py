@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.blocking_words import counted
 from txntable.admin.restoration import Restoration
 from txntable.admin.warehouse_admin import meanings
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
@@ -44,8 +45,11 @@ def create(
     try:
         made = Warehouse.create(connection.url, connection.storage_options, exist_ok=exist_ok, settings=settings)
     except WarehouseAlreadyExistsError as error:
-        error.add_note("(--exist-ok)")
-        raise
+        if "found" in error.facts:
+            raise
+        raise WarehouseAlreadyExistsError(
+            "a warehouse already exists here; use it as it is, or say --exist-ok", url=connection.url
+        ) from error
     _describe(connection, made)
 
 
@@ -130,8 +134,9 @@ def verify(
         found = verify_stored(connection.store(), topic, progress)
     rows = [(one.kind.value, one.path, one.problem, one.remedy) for one in found.damages]
     read = (
-        f"{found.logs} logs ({found.entries:,} entries, {found.checkpoints:,} checkpoints) and {found.segments:,}"
-        f" segments ({found.bytes:,} bytes)"
+        f"{counted(found.logs, 'log')} ({counted(found.entries, 'entry', 'entries')},"
+        f" {counted(found.checkpoints, 'checkpoint')}) and {counted(found.segments, 'segment')}"
+        f" ({counted(found.bytes, 'byte')})"
     )
     connection.output.rows(Rows(DAMAGE_HEADERS, rows, empty=f"all is well: {read}"))
     if rows:

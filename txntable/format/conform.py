@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from txntable.errors import MissingKeyError, SchemaMismatchError
 from txntable.format.delta_types import TIMESTAMP, canonical_type, inner_fields, nullable_type
+from txntable.format.near_names import column_hint
 from txntable.format.topic import TopicSettings
 from txntable.format.topic_policy import required_key_column
 from txntable.format.widening import widens
@@ -126,7 +127,8 @@ def _check_fields(found: Sequence[str], fields: Sequence[pa.Field], parent: str,
     twice = [name for name, count in counts.items() if count > 1]
     if missing or unknown or twice:
         raise SchemaMismatchError(
-            "the columns are not the topic's; give each of them once, by name (only a nullable one may be left out)",
+            "the columns are not the topic's; give each of them once, by name (only a nullable one may be left out)"
+            + column_hint(unknown, names),
             topic=settings.name,
             missing=_listed(missing, parent),
             unknown=_listed(unknown, parent),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.key_encoding import EncodedKeys, encode_column, encode_composite
 from txntable.format.murmur2 import murmur2, murmur2_many
+from txntable.format.near_names import column_hint
 
 _POSITIVE = 0x7FFFFFFF
 _PREFIX_BYTES = 4
@@ -48,7 +49,9 @@ def check_key(schema: pa.Schema, key: Sequence[str]) -> None:
             raise InvalidRequestError("a key column is named twice; name each once", column=name)
         if name not in schema.names:
             raise InvalidRequestError(
-                "the topic has no such key column; name one of its columns", column=name, columns=",".join(schema.names)
+                "the topic has no such key column; name one of its columns" + column_hint([name], schema.names),
+                column=name,
+                columns=",".join(schema.names),
             )
         kind = schema.field(name).type
         if not is_key_type(kind):

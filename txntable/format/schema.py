@@ -84,7 +84,10 @@ def check_topic_schema(schema: pa.Schema) -> pa.Schema:
         names.
     """
     if not isinstance(schema, pa.Schema):
-        raise SchemaMismatchError("a topic's schema is a pyarrow.Schema; make one", found=type(schema).__name__)
+        raise SchemaMismatchError(
+            "a topic's schema is a pyarrow.Schema; make one (that of a Spark DataFrame: df.limit(0).toArrow().schema)",
+            found=type(schema).__name__,
+        )
     if len(schema) == 0:
         raise SchemaMismatchError("a topic's schema has at least one column; name its columns")
     for name in schema.names:

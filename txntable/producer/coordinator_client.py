@@ -7,7 +7,8 @@ on a reading of T newer than the partition log's state (PROTOCOL.md §6.3).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from txntable.coordinator.offset_shard import Refused
 from txntable.coordinator.offset_shard import commit as commit_offsets
 from txntable.coordinator.prepared_token import PreparedToken, compare_token
 from txntable.coordinator.transaction import TransactionMetadata
+from txntable.coordinator.transaction_guard import refused
 from txntable.coordinator.transaction_request import (
     EndRequest,
     EnrolRequest,
@@ -42,6 +44,7 @@ from txntable.coordinator.transaction_shard import (
 from txntable.errors import (
     ConcurrentTransactionsError,
     InvalidPidMappingError,
+    InvalidProducerEpochError,
     TxnTableError,
     UnstableOffsetCommitError,
 )
@@ -243,6 +246,29 @@ class CoordinatorClient:
             return check
 
         return verify_for
+
+    @contextmanager
+    def telling_who_ended(self, transactional_id: str, producer: ProducerEpoch) -> Iterator[None]:
+        """Let a partition's refusal of the producer's epoch say who ended it: T's row knows, and is read only then."""
+        try:
+            yield
+        except InvalidProducerEpochError as error:
+            if "transactional_id" in error.facts:
+                raise
+            told = self._who_ended(transactional_id, producer)
+            if told is None:
+                raise
+            raise told from error
+
+    def _who_ended(self, transactional_id: str, producer: ProducerEpoch) -> TxnTableError | None:
+        try:
+            row = self._newest_row(transactional_id)
+        except TxnTableError as error:
+            logger.debug("who ended the transaction could not be looked up: %s", error)
+            return None
+        if row is None or row.producer_id != producer.producer_id or row.producer_epoch <= producer.epoch:
+            return None
+        return refused(InvalidProducerEpochError, row, producer.epoch)
 
     def new_token(self, transactional_id: str, producer: ProducerEpoch) -> str:
         """Return a token for the producer's transaction that no other has."""

@@ -193,12 +193,20 @@ class RecordSender:
             producer = self.require_producer()
             self.enrolled = True
             self._coordinator.enrol(transactional_id, producer, self.outbox.staged)
-            self.outbox.append(self._coordinator.verifier(transactional_id, producer))
+            with self._coordinator.telling_who_ended(transactional_id, producer):
+                self.outbox.append(self._coordinator.verifier(transactional_id, producer))
 
     def carry_waiting(self) -> None:
         """Upload what waits for the decision to carry; what it cannot carry is appended.  The caller guards it."""
-        if not self.outbox.carry(self.require_producer()):
+        if not self._carry():
             self.send_waiting()
+
+    def _carry(self) -> bool:
+        producer, transactional_id = self.require_producer(), self._config.transactional_id
+        if transactional_id is None:
+            return self.outbox.carry(producer)
+        with self._coordinator.telling_who_ended(transactional_id, producer):
+            return self.outbox.carry(producer)
 
     def send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
         """Append a group's offsets as pending ones of the transaction.

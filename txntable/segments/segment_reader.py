@@ -22,6 +22,7 @@ from txntable.coordinator.error_kinds import shown
 from txntable.errors import DamagedDataError, InvalidRequestError, SchemaMismatchError, TxnTableError
 from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.delta_types import TIMESTAMP, canonical_type, has_grown
+from txntable.format.near_names import column_hint
 from txntable.format.parquet_bounds import batch_rows as safe_batch_rows
 from txntable.format.parquet_bounds import chunks_of, leaf_count
 from txntable.format.schema import OFFSET_DELTA_COLUMN, all_nullable
@@ -123,7 +124,7 @@ class SegmentReader:
         unknown = [str(name) for name in names if not isinstance(name, str) or name not in known]
         if unknown or not names:
             raise SchemaMismatchError(
-                "the topic has no such column; name some of those it has, one at least",
+                "the topic has no such column; name some of those it has, one at least" + column_hint(unknown, known),
                 topic=settings.name,
                 columns=",".join(unknown) or None,
                 known=",".join(known),

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import version
@@ -18,9 +19,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from txntable.coordinator.error_kinds import shown
-from txntable.errors import DamagedDataError, InvalidConfigError, InvalidRequestError, WarehouseAlreadyExistsError
+from txntable.errors import (
+    DamagedDataError,
+    InvalidConfigError,
+    InvalidRequestError,
+    TxnTableError,
+    UnknownTopicOrPartitionError,
+    WarehouseAlreadyExistsError,
+)
 from txntable.format.isolation import IsolationLevel, level_at
 from txntable.format.layout import TRANSACTION_LOG_ROOT
+from txntable.format.near_names import asking
 from txntable.format.warehouse_settings import WarehouseSettings, settings_from
 from txntable.log.delta_log import DeltaLog
 from txntable.log.log_view import LogContext, refresh_together
@@ -388,12 +397,23 @@ class Warehouse(OfOneProcess):
         """
         offsets = (starting_offsets, ending_offsets)
         level = level_at(isolation_level, as_of)
-        if level is IsolationLevel.SNAPSHOT:
-            snapshot = self.snapshot_of(topic, as_of)
-            return records_of(self.topic_reader(topic), snapshot.view(topic), (columns, filters), offsets)
-        reader = self.topic_reader(topic)
-        reader.catch_up()
-        return records_of(reader, reader.view(level), (columns, filters), offsets)
+        with self._asking_for(topic):
+            if level is IsolationLevel.SNAPSHOT:
+                snapshot = self.snapshot_of(topic, as_of)
+                return records_of(self.topic_reader(topic), snapshot.view(topic), (columns, filters), offsets)
+            reader = self.topic_reader(topic)
+            reader.catch_up()
+            return records_of(reader, reader.view(level), (columns, filters), offsets)
+
+    @contextmanager
+    def _asking_for(self, topic: str) -> Iterator[None]:
+        """Let the error about a topic that is not there ask for the one that was meant: topics are listed only then."""
+        try:
+            yield
+        except UnknownTopicOrPartitionError as error:
+            with suppress(TxnTableError):
+                asking(error, topic, self.admin().list_topics())
+            raise
 
     # -- with Spark --------------------------------------------------------------------------
 
@@ -438,10 +458,11 @@ class Warehouse(OfOneProcess):
             There is no such topic or partition.
         """
         level = level_at(isolation_level, as_of)
-        if level is IsolationLevel.SNAPSHOT:
-            snapshot = self.snapshot_of(topic, as_of)
-            return snapshot.read(spark, topic, starting_offsets=starting_offsets, ending_offsets=ending_offsets)
-        return self._spark.read(spark, topic, level, (starting_offsets, ending_offsets))
+        with self._asking_for(topic):
+            if level is IsolationLevel.SNAPSHOT:
+                snapshot = self.snapshot_of(topic, as_of)
+                return snapshot.read(spark, topic, starting_offsets=starting_offsets, ending_offsets=ending_offsets)
+            return self._spark.read(spark, topic, level, (starting_offsets, ending_offsets))
 
     def read_stream(self, spark: SparkSession, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
         """Return a topic's committed records as a stream, with the columns of :meth:`read`.
@@ -570,7 +591,8 @@ def create_on(
     warehouse = open_on(store, environment, settings)
     if not created and not exist_ok:
         raise WarehouseAlreadyExistsError(
-            "a warehouse already exists here; open it, or say that it may exist", url=store.spec.url
+            "a warehouse already exists here; open it with Warehouse.open, or create it with exist_ok=True",
+            url=store.spec.url,
         )
     return warehouse
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.admin.upkeep import REMEDIES, Duty
-from txntable.cli.check import LATE
+from txntable.cli.check import LATE, NOTHING_LATE
 from txntable.format.layout import commit_path, public_root
 from txntable.warehouse.warehouse import Warehouse
 
@@ -24,7 +24,7 @@ def test_check_of_a_warehouse_that_is_looked_after_finds_nothing(call: Call, war
     result = call("check", "--output", "json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
-    assert call("check").stdout == "all is well: nothing is late\n"
+    assert call("check").stdout == f"{NOTHING_LATE}\n"
 
 
 def test_check_tells_what_is_late_and_what_to_do_and_fails(call: Call, warehouse: Warehouse) -> None:

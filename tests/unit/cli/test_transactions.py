@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -172,6 +173,17 @@ def test_describe_names_the_partitions_of_an_open_transaction(call: Call, produc
     assert described["waits_for"] == "its producer, or its timeout"
     assert (described["held_back_partitions"], described["held_back_records"]) == (["orders-0"], 0)
     assert (described["token"], described["last_outcome"], described["coordinator_epoch"]) == (None, None, 0)
+
+
+def test_describe_tells_people_since_when_and_for_how_long_a_transaction_is_open(
+    call: Call, producer: Producer
+) -> None:
+    facts = dict(line.split(None, 1) for line in call("transactions", "describe", "etl").stdout.splitlines())
+
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00 \(\d+\w+\)", facts["current_transaction_start_time"]
+    )
+    assert not {"current_transaction_start_time_ms", "transaction_duration_ms"} & facts.keys()
 
 
 def test_describe_shows_the_token_of_what_is_prepared(call: Call, warehouse: Warehouse, producer: Producer) -> None:

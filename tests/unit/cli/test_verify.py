@@ -27,7 +27,7 @@ def test_verification_of_a_sound_warehouse_says_what_was_read(call: Call, orders
 
     assert result.exit_code == 0
     assert result.stdout.startswith("all is well: 4 logs (")
-    assert " and 1 segments (" in result.stdout
+    assert " and 1 segment (" in result.stdout
     assert json.loads(call("warehouse", "verify", "--output", "json").stdout) == []
 
 

@@ -178,6 +178,39 @@ def test_third_producer_works_when_the_second_could_not_finish_its_fencing(site:
 # -- zombies ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (started, "a newer producer has the transactional id, or an admin has fenced it: abort"),
+        (lambda other: other.admin().abort_transaction("etl"), "its timeout had passed, or an admin aborted it"),
+    ],
+    ids=["newer producer", "admin"],
+)
+def test_refusal_by_a_partition_names_the_id_and_who_ended_the_transaction(
+    site: Site, end: Callable[[Warehouse], object], said: str
+) -> None:
+    zombie = with_data(site.open(), "zombie")
+    end(site.open())
+    zombie.send("u", row=row("again"))
+
+    with pytest.raises(InvalidProducerEpochError, match=said) as refused:
+        zombie.commit_transaction()
+
+    assert refused.value.facts["transactional_id"] == "etl"
+    assert "the partition has seen a newer epoch" in str(refused.value.__cause__)
+
+
+def test_refusal_by_a_partition_stays_as_it_is_when_who_ended_the_transaction_cannot_be_read(site: Site) -> None:
+    warehouse = site.open()
+    zombie = with_data(warehouse, "zombie")
+    started(site.open())
+    zombie.send("u", row=row("again"))
+    store_of(warehouse).plan = unreachable(T_LOG)
+
+    with pytest.raises(InvalidProducerEpochError, match="the partition has seen a newer epoch"):
+        zombie.commit_transaction()
+
+
 def test_zombie_whose_send_failed_hears_it_again_at_its_commit_and_is_fenced_at_its_abort(site: Site) -> None:
     zombie = with_data(site.open(), "zombie")
     started(site.open())

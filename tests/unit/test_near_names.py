@@ -1,0 +1,58 @@
+"""What a mistyped name was meant to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.reading import TOPIC, site_with_topic
+from txntable.errors import GroupIdNotFoundError, TransactionalIdNotFoundError, UnknownTopicOrPartitionError
+from txntable.format.near_names import column_hint, question
+from txntable.format.records import TopicPartition
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "said"),
+    [
+        ("salse", ["sales", "paid"], "did you mean sales?"),
+        ("SALES", ["sales"], "did you mean sales?"),
+        ("g9", ["g1"], "there is g1"),
+        ("x", ["c", "b", "a"], "there is a, b, c"),
+        ("x", ["a", "b", "c", "d", "e"], None),
+        ("x", [], None),
+        ("sales", ["sales", "sale"], None),
+    ],
+)
+def test_question_asks_for_what_is_near_or_says_all_where_they_are_few(
+    given: str, known: list[str], said: str | None
+) -> None:
+    assert question(given, known) == said
+
+
+@pytest.mark.parametrize(
+    ("unknown", "hint"),
+    [
+        (["REGION"], "; did you mean region? (names are matched by case)"),
+        (["regoin"], "; did you mean region?"),
+        (["zzz"], ""),
+        ([], ""),
+    ],
+)
+def test_hint_about_a_column_asks_for_what_is_near(unknown: list[str], hint: str) -> None:
+    assert column_hint(unknown, ["region", "amount"]) == hint
+
+
+def test_name_that_is_not_there_is_asked_for_by_python_too() -> None:
+    _, warehouse = site_with_topic()
+    admin = warehouse.admin()
+    admin.alter_consumer_group_offsets("reports", {TopicPartition(TOPIC, 0): 0})
+    warehouse.producer(transactional_id="nightly").init_transactions()
+
+    with pytest.raises(UnknownTopicOrPartitionError) as topic:
+        warehouse.read_arrow(f"{TOPIC}x")
+    with pytest.raises(GroupIdNotFoundError) as group:
+        admin.describe_consumer_groups(["report"])
+    with pytest.raises(TransactionalIdNotFoundError) as transactional_id:
+        admin.describe_transactions(["nihgtly"])
+
+    notes = [error.value.__notes__ for error in (topic, group, transactional_id)]
+    assert notes == [[f"(did you mean {name}?)"] for name in (TOPIC, "reports", "nightly")]
