@@ -93,7 +93,8 @@ def test_commands_of_the_dags_exist_and_vacuum_comes_last(modules: Any) -> None:
 def test_commands_of_the_assets_exist(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"DailyPartitionsDefinition", "Definitions", "RetryPolicy", "ScheduleDefinition", "define_asset_job"}
     keep = {name: lambda *given, **named: (given, named) for name in (*names, "build_schedule_from_partitioned_job")}
-    decorators = {name: lambda **_: lambda function: function for name in ("asset", "op")}
+    # Each can be written with settings and without.
+    decorators = {name: lambda function=None, **_: function or (lambda given: given) for name in ("asset", "op")}
     modules("dagster", **keep, **decorators, job=lambda function: function, AssetExecutionContext=SimpleNamespace)
     run: list[str] = []
     monkeypatch.setattr(subprocess, "run", lambda command, *, check: run.append(shlex.join(command)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,9 +25,7 @@ from tests.unit.reading import (
     transactional,
 )
 from txntable.compaction.erasure import erase
-from txntable.compaction.erasure_proof import ErasureProof
 from txntable.compaction.erasure_report import ErasedTopic, ErasureReport, Extent, Proof, Trace
-from txntable.compaction.sought_records import sought_records
 from txntable.consumer.consumer import Consumer
 from txntable.errors import (
     InvalidRequestError,
@@ -365,55 +362,3 @@ def test_logs_that_tell_nothing_of_the_records_keep_their_history() -> None:
     assert report.is_proved
     assert {one.log for one in report.logs} == {f"topics/{TOPIC}/_segments", f"topics/{TOPIC}"}
     assert kept <= site.objects.snapshot().keys()
-
-
-def test_records_of_others_that_come_meanwhile_are_no_trace_whatever_their_bounds_leave_open() -> None:
-    site, warehouse = site_with_topic()
-    commit(transactional(warehouse), SOUGHT, "bob")
-    eraser = site.open()
-
-    def intrude(what: str) -> None:
-        """Bounds around the value, before each step of the erasure and of its proof."""
-        if what.startswith(("prove", "erase: the history")):
-            commit(transactional(site.open(), "busy"), "aaa", "zzz")
-
-    report = erase(eraser, {"account": SOUGHT}, extent=Extent.PURGE, tell=intrude)
-
-    assert report.is_proved, report
-    assert objects_with(site, SOUGHT) == []
-
-
-def test_history_whose_new_beginning_has_a_time_ahead_is_left_and_told() -> None:
-    site, warehouse = site_with_topic()
-    plain(warehouse, SOUGHT)
-    site.advance_ms(HOUR_MS)
-    erase(site.open(), {"account": SOUGHT}, extent=Extent.REWRITE)
-    site.open().topic_log(TOPIC).public.write_checkpoint()
-    path = max(path for path in site.objects.snapshot() if path.startswith(f"topics/{TOPIC}/_delta_log/0"))
-    entry = path.replace(".checkpoint.parquet", ".json")
-    site.objects.put(entry, site.objects.snapshot()[entry].data)
-    ahead = site.objects.snapshot()
-    ahead[entry] = replace(ahead[entry], last_modified_ms=ahead[entry].last_modified_ms + 24 * HOUR_MS)
-    site.objects.restore(ahead)
-
-    report = purge(site)
-
-    assert any("too young" in sentence for sentence in report.waiting)
-    assert {one.path.partition("/_delta_log")[0] for one in proof_of(report).left} == {f"topics/{TOPIC}"}
-
-
-def test_proof_of_a_warehouse_that_was_not_purged_finds_the_file_and_each_log_that_tells_of_it() -> None:
-    site, warehouse = site_with_topic()
-    commit(transactional(warehouse), SOUGHT)
-    erase(site.open(), {"account": SOUGHT}, extent=Extent.REWRITE)
-    merge(site.open(), TOPIC)
-
-    found = ErasureProof(site.open().store, sought_records({"account": SOUGHT}), {TOPIC: TWO_COLUMNS}).run(print)
-
-    tables = {one.path.partition("/_delta_log/")[0] for one in found.left if one.trace is Trace.STATISTICS}
-    assert tables == {"system/transaction_log", f"topics/{TOPIC}", f"topics/{TOPIC}/_segments"}
-    assert [one.path for one in found.left if one.trace is Trace.RECORD] == [
-        path for path in objects_with(site, SOUGHT) if "/_delta_log/" not in path
-    ]
-    told = {one.path for one in found.left}
-    assert told == set(objects_with(site, SOUGHT))
