@@ -73,9 +73,10 @@ def test_executors_and_this_process_leave_the_same(
 ) -> None:
     # Each task is one of Spark's.
     monkeypatch.setattr(sharing, "_SHARE_BYTES", 1)
-    later_clock(monkeypatch)
     there, here = map(opened, copies)
+    # Before hours pass: who reads then ends the transaction that is open, in one of the two.
     before = {topic: records(there, topic) for topic in (MERGED, CLEANED)}
+    later_clock(monkeypatch)
 
     reports = compact(there, rewriter=spark_rewriter(spark))
 
