@@ -64,7 +64,7 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 
 test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(PURE:%=--ignore=%) -m "not spark and $(HERE)"
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov $(PURE)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(PURE) --cov
 	@mkdir -p build && echo "on pyspark 4.1, beside the newest (build/spark41.log, shown at the end)"
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS) > build/spark41.log 2>&1 & older=$$!; \
 	    $(BIN)/pytest -m "spark and $(HERE)" tests/spark; newest=$$?; \

@@ -8,6 +8,7 @@ import pytest
 
 from txntable.coordinator.batch_memory import (
     BatchId,
+    BatchMemory,
     BatchRow,
     batch_key,
     check_batch,
@@ -100,3 +101,21 @@ def test_only_a_name_is_forgotten_and_only_after_its_retention(
     row = replace(_NAMED, batch_id=batch_id, decided_at_ms=decided_at_ms)
 
     assert is_batch_forgotten(row, now_ms, retention_ms=1_000) is forgotten
+
+
+@pytest.mark.parametrize(
+    ("memory", "batch_id", "has"),
+    [
+        (BatchMemory(), 0, False),
+        (BatchMemory(last_integer=3), 2, True),
+        (BatchMemory(last_integer=3), 3, True),
+        (BatchMemory(last_integer=3), 4, False),
+        (BatchMemory(last_integer=3), "run", False),
+        (BatchMemory(name_known=True), "run", True),
+        (BatchMemory(name_known=True), 0, False),
+    ],
+)
+def test_memory_has_a_name_with_a_row_and_integers_through_the_last(
+    memory: BatchMemory, batch_id: BatchId, has: bool
+) -> None:
+    assert memory.has(batch_id) is has
