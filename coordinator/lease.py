@@ -2,8 +2,8 @@
 
 Owns the lease's row of the transaction log.  A claim always takes over, and raises the coordinator
 epoch; who held the lease before finds out at its next commit.  It is there against double work:
-safety never rests on it, since every request is decided on the row that it changes.  A job of one round says so in its
-owner's id: whoever has run on for longer claims the lease again.
+safety never rests on it, since every request is decided on the row that it changes.  A job of one round says so in
+the row: one that runs all the time claims the lease again that it lost to such a job.
 Must not know of transactions.
 """
 
@@ -19,8 +19,8 @@ from txntable.coordinator.row_json import Fields, decode_row, encode_key, encode
 LEASE_KEY = encode_key("coordinator")
 NEVER_CLAIMED = 0
 _OWNER = re.compile(r"[0-9a-f]{32}")
-_ONE_ROUND = "0" * 16
 _REQUIRED: Fields = {"owner": str, "coordinator_epoch": int, "position": int}
+_OPTIONAL: Fields = {"runs_once": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class LeaseRow:
         From 1; rises with every claim.
     position : int
         The version of the transaction log that wrote this row.
+    runs_once : bool
+        Whether the job does one round, and ends.
 
     Raises
     ------
@@ -45,6 +47,7 @@ class LeaseRow:
     owner: str
     coordinator_epoch: int
     position: int
+    runs_once: bool = False
 
     def __post_init__(self) -> None:
         if not _OWNER.fullmatch(self.owner) or self.coordinator_epoch <= NEVER_CLAIMED or self.position < 0:
@@ -57,7 +60,14 @@ class LeaseRow:
 
     def to_json(self) -> str:
         """Return the stored form."""
-        return encode_row({"owner": self.owner, "coordinator_epoch": self.coordinator_epoch, "position": self.position})
+        return encode_row(
+            {
+                "owner": self.owner,
+                "coordinator_epoch": self.coordinator_epoch,
+                "position": self.position,
+                "runs_once": self.runs_once or None,
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> LeaseRow:
@@ -70,10 +80,13 @@ class LeaseRow:
         UnsupportedFormatError
             It is of a format that this version does not know.
         """
-        return cls(**decode_row(text, "lease", _REQUIRED, {}))
+        fields = decode_row(text, "lease", _REQUIRED, _OPTIONAL)
+        if fields["runs_once"] is False:
+            raise DamagedDataError("the lease's row says what is said by leaving it out", field="runs_once")
+        return cls(**{**fields, "runs_once": fields["runs_once"] is True})
 
 
-def claim(row: LeaseRow | None, owner: str, position: int) -> LeaseRow:
+def claim(row: LeaseRow | None, owner: str, position: int, *, runs_once: bool = False) -> LeaseRow:
     """Return the row that makes `owner` the coordinator, whoever was it before.
 
     Parameters
@@ -84,18 +97,10 @@ def claim(row: LeaseRow | None, owner: str, position: int) -> LeaseRow:
         32 hex digits that no other job has.
     position : int
         The slot decided on.
+    runs_once : bool
+        Whether the job does one round, and ends.
     """
-    return LeaseRow(owner, coordinator_epoch_of(row) + 1, position)
-
-
-def owner_of_one_round(owner: str) -> str:
-    """Return the owner that a job of one round has, made of 32 hex digits that no other job has."""
-    return _ONE_ROUND + owner[len(_ONE_ROUND) :]
-
-
-def is_of_one_round(row: LeaseRow | None) -> bool:
-    """Return whether the lease is that of a job that does everything once, and ends."""
-    return row is not None and row.owner.startswith(_ONE_ROUND)
+    return LeaseRow(owner, coordinator_epoch_of(row) + 1, position, runs_once)
 
 
 def coordinator_epoch_of(row: LeaseRow | None) -> int:

@@ -605,6 +605,10 @@ def retention_ms(properties: dict[str, str]) -> int:
 # --- 6.1, 8.1, 8.2 Rows of T and O ----------------------------------------------------------------------------------
 
 
+def is_true(value: Any) -> None:
+    need(value is True, "not true")
+
+
 def is_v(value: Any) -> None:
     need(type(value) is int and value == 1, "another v")
 
@@ -727,6 +731,7 @@ LEASE_ROW = table(
     owner=is_hex32,
     coordinator_epoch=FROM_1,
     position=FROM_0,
+    runs_once_=is_true,
 )
 
 

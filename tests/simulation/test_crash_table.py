@@ -21,6 +21,7 @@ from tests.simulation import test_compaction_crashes as rewrite
 from tests.simulation import test_crashes as operate
 from tests.simulation import test_erasure_crashes as erasing
 from tests.simulation import test_group_crashes as group
+from tests.simulation import test_reading_crashes as reading
 from tests.simulation import test_retention_crashes as retain
 from tests.simulation import test_vacuum as vacuuming
 from tests.simulation.crash_points import crash_point
@@ -123,6 +124,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "vacuum": (vacuuming.untidy, vacuuming.tidy_up),
     "alter a warehouse": (operate.prepared, administer.alter_warehouse),
     "erase": (erasing.site_to_erase, erasing.erase_all),
+    "end what holds a consumer back": (reading.site_held_back, reading.read_on),
     "run the coordinator job": (operate.site_with_work_for_the_coordinator, operate.coordinate),
 }
 
@@ -178,6 +180,7 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     assert {"a segment", "S COMPACT", "a checkpoint", "a deleted log file", "S TOMBSTONE", "a deleted file"} <= found[
         "erase"
     ]
+    assert {"T TIME_OUT", "S MARKERS", "P PROJECT"} <= found["end what holds a consumer back"]
     assert "T PREPARE" in found["commit in two phases"]
     assert {"O SEND OFFSETS", "T COMMIT", "O SETTLE", "T COMPLETE"} <= found["commit with offsets"]
     assert {"a heartbeat", "O JOIN"} <= found["join a group"]

@@ -1,7 +1,6 @@
 """Earlier versions of objects that a versioned bucket of S3 keeps: deleted or replaced, in no listing, and readable.
 
-Owns which those are: every version that is not the newest, also behind a delete marker.  It asks botocore, since
-obstore has no call for it.  Must not know what they hold.
+Owns which those are: every version that is not the newest, also behind a delete marker.  Must not know what they hold.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from txntable.storage.object_store import ObjectMeta, StoreSpec
-from txntable.storage.unfinished_uploads import EPOCH, MILLISECOND, place, told
+from txntable.storage.s3_listing import changed_ms, place, told
 
 
 def kept_versions(spec: StoreSpec) -> Iterator[ObjectMeta]:
@@ -32,5 +31,4 @@ def kept_versions(spec: StoreSpec) -> Iterator[ObjectMeta]:
         pages = client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix)
         found = [one for page in pages for one in page.get("Versions", ()) if not one["IsLatest"]]
     for one in found:
-        changed_ms = (one["LastModified"] - EPOCH) // MILLISECOND
-        yield ObjectMeta(one["Key"].removeprefix(prefix), one["Size"], changed_ms)
+        yield ObjectMeta(one["Key"].removeprefix(prefix), one["Size"], changed_ms(one["LastModified"]))

@@ -1,30 +1,23 @@
 """What writers have begun to send to S3 in parts, and neither completed nor given up: in no listing, and paid for.
 
-Owns how such an upload is named here: the object that it would have become, and S3's id of the upload.  It asks
-botocore, since obstore has no call for it.  Must not know which uploads are old enough to go.
+Owns how such an upload is named here: the object that it would have become, and S3's id of the upload.  Must not
+know which uploads are old enough to go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError  # noqa: TID251
+from botocore.exceptions import ClientError  # noqa: TID251
 
-from txntable.errors import InvalidRequestError, StorePermissionError, StoreUnavailableError
-from txntable.storage.aws_session import s3_client
+from txntable.errors import InvalidRequestError, StorePermissionError
 from txntable.storage.object_store import ObjectMeta, StoreSpec
-from txntable.storage.store_errors import meaning_of
+from txntable.storage.s3_listing import changed_ms, place, told
 
 _ID = "?uploadId="
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
 _GONE = "NoSuchUpload"
-_REFUSED = frozenset({"AccessDenied", "403"})
 
 
 def unfinished_uploads(spec: StoreSpec) -> Iterator[ObjectMeta]:
@@ -54,7 +47,7 @@ def unfinished_uploads(spec: StoreSpec) -> Iterator[ObjectMeta]:
         except StorePermissionError:
             size = 0
         path = f"{upload['Key'].removeprefix(prefix)}{_ID}{upload['UploadId']}"
-        yield ObjectMeta(path, size, (upload["Initiated"] - EPOCH) // MILLISECOND)
+        yield ObjectMeta(path, size, changed_ms(upload["Initiated"]))
 
 
 def abort_uploads(spec: StoreSpec, paths: Sequence[str]) -> None:
@@ -84,13 +77,6 @@ def abort_uploads(spec: StoreSpec, paths: Sequence[str]) -> None:
             _unless_gone(partial(client.abort_multipart_upload, Bucket=bucket, Key=prefix + key, UploadId=upload_id))
 
 
-def place(spec: StoreSpec) -> tuple[Any, str, str]:
-    """Return a client of S3, the bucket, and the prefix of the store's keys."""
-    url = urlsplit(spec.url)
-    folder = unquote(url.path).strip("/")
-    return s3_client(spec), url.netloc, f"{folder}/" if folder else ""
-
-
 def _size(client: Any, spec: StoreSpec, upload: dict[str, str]) -> int:
     with told(spec, "s3:ListMultipartUploadParts"):
         pages = _unless_gone(lambda: list(client.get_paginator("list_parts").paginate(**upload))) or ()
@@ -104,24 +90,3 @@ def _unless_gone(call: Callable[[], Any]) -> Any | None:
         if error.response["Error"]["Code"] == _GONE:
             return None
         raise
-
-
-@contextmanager
-def told(spec: StoreSpec, action: str) -> Iterator[None]:
-    """Let what botocore says in a block be an error of a store; `action` is what is asked for."""
-    try:
-        yield
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code in _REFUSED:
-            raise StorePermissionError(
-                "the store refused these credentials; grant them the action", url=spec.url, action=action
-            ) from error
-        known = meaning_of(code)
-        if known is not None:
-            raise known[0](known[1], url=spec.url, code=code) from error
-        raise StoreUnavailableError("the store gave no usable answer; try again", url=spec.url, reason=code) from error
-    except BotoCoreError as error:
-        raise StoreUnavailableError(
-            "the store gave no usable answer; try again", url=spec.url, reason=type(error).__name__
-        ) from error

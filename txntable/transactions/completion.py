@@ -344,8 +344,8 @@ class Completer:
     def abort_timed_out_in(self, topic: TopicLog, topic_id: str) -> None:
         """Abort and complete each transaction that holds readers of a topic back beyond its timeout.
 
-        For who reads below the last stable offset.  It asks the store nothing while no data is old enough: a
-        transaction began before its first append.  Raises as :meth:`time_out`.
+        For who reads below the last stable offset.  While no data is old enough nothing is asked of the store but,
+        now and then, its time: a transaction began before its first append.  Raises as :meth:`time_out`.
 
         Parameters
         ----------

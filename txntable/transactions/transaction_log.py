@@ -361,8 +361,8 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
 
     # -- writing ----------------------------------------------------------------------------
 
-    def claim_lease(self, owner: str) -> LeaseRow:
-        """Make `owner` the coordinator job, whoever it was before.
+    def claim_lease(self, owner: str, *, runs_once: bool = False) -> LeaseRow:
+        """Make `owner` the coordinator job, for one round or for good, whoever it was before.
 
         Raises
         ------
@@ -371,7 +371,7 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
         """
 
         def decide(table: TableState) -> RowChange[LeaseRow]:
-            row = claim(self.lease(), owner, table.next_version)
+            row = claim(self.lease(), owner, table.next_version, runs_once=runs_once)
             return RowChange(row, [lease_columns(row)])
 
         return self.run("CLAIM LEASE", decide)

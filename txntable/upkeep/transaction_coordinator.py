@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from txntable.coordinator.error_kinds import shown
-from txntable.coordinator.lease import is_of_one_round, owner_of_one_round
 from txntable.coordinator.row_json import LARGEST_NUMBER
 from txntable.errors import InvalidConfigError, RetriableError, TransactionCoordinatorFencedError
 from txntable.format.warehouse_settings import WarehouseSettings
@@ -119,6 +118,7 @@ class TransactionCoordinator(OfOneProcess):
         self._transactions = transactions.leased(self._owner)
         self._offsets, self._topic_log, self._settings, self._config = offsets, topic_log, settings, config
         self._coordinator_epoch: int | None = None
+        self._runs_once = False
 
     def claim(self) -> int:
         """Take the lease, whoever has it; return the coordinator epoch.
@@ -128,7 +128,7 @@ class TransactionCoordinator(OfOneProcess):
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
-        self._coordinator_epoch = self._claims.claim_lease(self._owner).coordinator_epoch
+        self._coordinator_epoch = self._claims.claim_lease(self._owner, runs_once=self._runs_once).coordinator_epoch
         logger.info("lease claimed owner=%s coordinator_epoch=%d", self._owner, self._coordinator_epoch)
         return self._coordinator_epoch
 
@@ -153,8 +153,7 @@ class TransactionCoordinator(OfOneProcess):
             The transaction log cannot be read or written.
         """
         if self._coordinator_epoch is None:
-            self._owner = owner_of_one_round(self._owner)
-            self._transactions = self._claims.leased(self._owner)
+            self._runs_once = True
         report, _ = self._round(Task, decision_age_ms=0)
         return report
 
@@ -177,6 +176,7 @@ class TransactionCoordinator(OfOneProcess):
         DamagedDataError, UnsupportedFormatError, StorePermissionError
             The transaction log cannot be read or written.
         """
+        self._runs_once = False
         done_at: dict[Task, Instant] = {}
         while not stop():
             started_at = self._environment.instant()
@@ -191,7 +191,8 @@ class TransactionCoordinator(OfOneProcess):
             except RetriableError as error:
                 logger.warning("the round failed, and the next one tries again: %s", error)
             except TransactionCoordinatorFencedError:
-                if not is_of_one_round(self._claims.lease()):
+                lease = self._claims.lease()
+                if lease is None or not lease.runs_once:
                     raise
                 logger.info("a job of one round took the lease, which the next round claims again")
                 self._coordinator_epoch = None

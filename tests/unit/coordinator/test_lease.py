@@ -15,8 +15,6 @@ from txntable.coordinator.lease import (
     LeaseRow,
     claim,
     coordinator_epoch_of,
-    is_of_one_round,
-    owner_of_one_round,
     require_held,
 )
 
@@ -62,6 +60,8 @@ def test_lease_row_reads_as_written_and_has_this_spelling() -> None:
         ('"coordinator_epoch":2', '"coordinator_epoch":0', DamagedDataError),
         ('"position":4', '"position":-1', DamagedDataError),
         ('"position":4', '"position":true', DamagedDataError),
+        ('"position":4', '"position":4,"runs_once":false', DamagedDataError),
+        ('"position":4', '"position":4,"runs_once":1', DamagedDataError),
         ('"v":1', '"v":2', UnsupportedFormatError),
         ('"position":4', '"position":4,"until":5', UnsupportedFormatError),
     ],
@@ -73,7 +73,8 @@ def test_stored_lease_is_refused_when_it_is_none(old: str, new: str, error: type
         LeaseRow.from_json(stored)
 
 
-def test_owner_of_one_round_is_known_by_its_id() -> None:
-    assert not is_of_one_round(None)
-    assert not is_of_one_round(LeaseRow(ANN, 1, 4))
-    assert is_of_one_round(LeaseRow(owner_of_one_round(ANN), 1, 4))
+def test_lease_of_one_round_reads_as_written() -> None:
+    row = claim(LeaseRow(ANN, 1, 4), BOB, position=5, runs_once=True)
+
+    assert row.to_json() == f'{{"v":1,"owner":"{BOB}","coordinator_epoch":2,"position":5,"runs_once":true}}'
+    assert LeaseRow.from_json(row.to_json()) == row
