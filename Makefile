@@ -47,7 +47,7 @@ HERE := not nightly and not engines and not schedulers and not terraform
 DEPS       ?= newest
 LANE        = build/lanes/$(notdir $(PYTHON))-$(DEPS)
 LANE_TOOLS := cfn-lint deltalake duckdb editables hatchling hypothesis opentelemetry-sdk polars pytest-xdist
-LANE_TESTS := tests/conformance tests/unit/log tests/integration/test_golden_warehouses.py
+LANE_TESTS := -n 2 tests/conformance tests/unit/log tests/unit/cli tests/unit/test_statistics.py tests/integration/test_golden_warehouses.py
 
 COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
            --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

@@ -184,7 +184,9 @@ def test_the_newest_time_is_said_even_where_the_upper_bounds_are_left_out():
     stats = statistics_of(pa.table({"a": [math.inf], "_timestamp": pa.array([1], UTC)}))
 
     assert stats["txntable"] == {"_timestamp": "1970-01-01T00:00:00.001Z"}
-    assert list(stats) == ["numRecords", "txntable", "nullCount"]
+    # A footer of older pyarrow has a lower bound here, which is none too many.
+    assert [name for name in stats if name != "minValues"] == ["numRecords", "txntable", "nullCount"]
+    assert list(stats).index("txntable") == list(stats).index("nullCount") - 1
 
 
 def test_a_column_of_nulls_takes_no_bounds_of_others_along():
