@@ -12,7 +12,6 @@ did not write are dropped, as Linux does: a later fsync of that file succeeds an
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -100,7 +99,7 @@ class SimulatedDisk:
         self._open: dict[int, _File | _Folder] = {}
         self._positions: dict[int, int] = {}
         self._paths: dict[int, str] = {}
-        self._descriptors = itertools.count(3)
+        self._next_descriptor = 3
         self._ignored_sync: int | None = None
         self._cut_before: int | None = None
         self.calls: list[str] = []
@@ -141,7 +140,8 @@ class SimulatedDisk:
     def open(self, path: str, flags: int) -> int:
         """Open a file, or a folder to sync it."""
         self._meet("create" if flags & os.O_CREAT else "open", path)
-        descriptor = next(self._descriptors)
+        descriptor = self._next_descriptor
+        self._next_descriptor += 1
         if flags & os.O_CREAT:
             self._step("create")
             folder, name = self._parent(path)
