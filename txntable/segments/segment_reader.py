@@ -226,13 +226,14 @@ class SegmentReader:
                 raise _damaged(segment, error.message) from error
 
     def _batches(self, segment: PlannedSegment, place: ObjectReader, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        # Of a small one threads and read-ahead cost more than the decoding.
+        # Of a small one threads and read-ahead cost more than the decoding; threads decode a column each.
         small = segment.size <= WHOLE_BYTES
         source = pa.BufferReader(_checked(place.read(), segment)) if small else place
         if not small:
             lend_to_arrow(segment.path)
         file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
         needed = self._columns_in(file, segment)
+        use_threads = not small and len(needed) > 1
         leaves = leaves_of(file.schema_arrow, needed)
         before = -1
         # At an error, or when nobody wants the rest, Arrow may still be reading.
@@ -242,7 +243,7 @@ class SegmentReader:
                 chunks = chunks_of(file.metadata, group, leaves)
                 place.hold((chunk.start, chunk.length) for chunk in chunks)
                 rows = safe_batch_rows(file.metadata, chunks, place.at, batch_rows)
-                for batch in file.iter_batches(rows, row_groups=[group], columns=needed, use_threads=not small):
+                for batch in file.iter_batches(rows, row_groups=[group], columns=needed, use_threads=use_threads):
                     if OFFSET_DELTA_COLUMN in needed:
                         before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
                     found = self._finished(batch, segment)

@@ -127,6 +127,10 @@ class ObjectReader(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return the next bytes, all that was asked for where the object has them."""
+        return bytes(self.read_buffer(size))
+
+    def read_buffer(self, size: int | None = -1, /) -> bytes | memoryview:
+        """Return what :meth:`read` does, without a copy where it is held: Arrow asks for it, and decodes from there."""
         with self._in_use:
             if self.closed:
                 raise ValueError("the object is not read any more")
@@ -134,7 +138,7 @@ class ObjectReader(io.RawIOBase):
             wanted = rest if size is None or size < 0 else min(size, rest)
             if not wanted:
                 return b""
-            data = bytes(self.at(self._position, wanted))
+            data = self.at(self._position, wanted)
             self._position += wanted
             return data
 

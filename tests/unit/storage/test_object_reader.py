@@ -135,6 +135,17 @@ def test_ranges_that_are_held_cost_one_request_where_they_are_near_and_none_afte
     assert len(store.steps) == 4, "others are held no more"
 
 
+def test_bytes_are_not_copied_when_arrow_reads_what_is_held() -> None:
+    reader, _ = opened(LARGE)
+    reader.hold([(1_000, 100_000)])
+
+    reader.seek(2_000)
+    found = pa.PythonFile(reader, "r").read_buffer(50_000)
+
+    assert found.to_pybytes() == LARGE[2_000:52_000]
+    assert found.address == pa.py_buffer(reader.at(2_000, 50_000)).address
+
+
 def test_ranges_of_a_store_that_answers_in_parallel_are_asked_for_in_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryStore, "parallel_reads", 16)
     store = MemoryStore()
