@@ -65,13 +65,14 @@ demo: java $(READY) ## Bring 336,776 real flights through transactions, with an 
 test: java lint docs $(SPARK41_READY) $(VENV)/.jars $(SPARK41)/.jars ## Run the checks of `make lint` and `make docs`, then every test: without a JVM, branches of the pure packages, on Spark
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(PURE:%=--ignore=%) -m "not spark and $(HERE)"
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(PURE) --cov
-	@mkdir -p build && echo "on pyspark 4.1, beside the newest (build/spark41.log, shown at the end)"
-	$(SPARK41)/bin/pytest $(SPARK41_TESTS) > build/spark41.log 2>&1 & older=$$!; \
+	@mkdir -p build && echo "one case of each test on pyspark 4.1, beside the newest (build/spark41.log, shown at the end)"
+	$(SPARK41)/bin/pytest --one-case $(SPARK41_TESTS) > build/spark41.log 2>&1 & older=$$!; \
 	    $(BIN)/pytest -m "spark and $(HERE)" tests/spark; newest=$$?; \
 	    wait $$older; older=$$?; cat build/spark41.log; [ $$newest = 0 ] && [ $$older = 0 ]
 
-nightly: java $(READY) $(VENV)/.jars ## Run the tests that take minutes and look for what is rare, which `make test` leaves out
+nightly: java $(READY) $(VENV)/.jars test-spark41 ## Run the tests that take minutes and look for what is rare, which `make test` leaves out
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "nightly and not spark"
+	$(BIN)/pytest -m "nightly and spark" tests/spark
 
 matrix: $(READY) ## Let the clients of a fixed older commit and today's share one warehouse, in both orders
 	$(BIN)/pytest -m nightly tests/integration/test_versions_together.py

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from txntable.runtime.environment import SystemEnvironment
+from txntable.storage import probe
 
 # Examples are the same in each run, so that a red build is red again on the next machine; deadlines would be timing.
 settings.register_profile(
@@ -20,6 +21,7 @@ settings.register_profile(
 # For looking further than a build does: HYPOTHESIS_PROFILE=explore.
 settings.register_profile("explore", settings.get_profile("settled"), derandomize=False, max_examples=5_000)
 
+RACERS, ROUNDS = probe.RACERS, probe.ROUNDS
 SPARK_TESTS, ENGINE_TESTS = (Path(__file__).parent / name for name in ("spark", "engines"))
 
 
@@ -46,6 +48,24 @@ def nothing_in_the_background() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SystemEnvironment, "has_background", False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def probes_of_one_small_race() -> Iterator[None]:
+    """Thousands of tests create a warehouse, on stores whose promises have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "RACERS", 2)
+        patch.setattr(probe, "ROUNDS", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def probes_as_they_are(probes_of_one_small_race: None) -> Iterator[None]:
+    """For what looks at the probe itself, or counts its requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "RACERS", RACERS)
+        patch.setattr(probe, "ROUNDS", ROUNDS)
         yield
 
 

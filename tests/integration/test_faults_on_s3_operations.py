@@ -5,7 +5,7 @@ one of them going wrong: it succeeds, or raises a clear error and succeeds when 
 nothing again here, so each fault reaches the layers above; what the store does is tested beside this.
 
 ``HYPOTHESIS_PROFILE=explore`` lets each request go wrong in every way.  Else the first and the last of each kind do,
-in turn, and each commit in two ways; of the jobs' commits every third or fifth.
+in turn, and each commit in two ways; of the jobs' commits every third or fifth.  A build tries a third of all that.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ import pytest
 
 from tests.doubles.faulty_proxy import HttpFault, HttpRule, Request, RequestKind
 from tests.integration.faulty_site import Attempt, FaultySite, served
+from tests.parts import parts
 from tests.simulation.copying import member_of
 from tests.simulation.picture import records
 from tests.simulation.rubbish import check_whole, data_files, needed_files
@@ -48,6 +50,7 @@ pytestmark = pytest.mark.s3
 
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 EVER = 1000
+PARTS = 3
 # Requests of a run that failed, was waited for and was done again, for each of a run that went well.
 MOST_TIMES, AND = 3, 40
 
@@ -75,9 +78,7 @@ WRONG: dict[Kind, list[tuple[Fault, int]]] = {
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[FaultySite]:
-    with served("operations") as running, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("txntable.storage.probe.RACERS", 3)
-        patch.setattr("txntable.storage.probe.ROUNDS", 1)
+    with served("operations") as running:
         yield running
 
 
@@ -301,8 +302,9 @@ def rules(case: Case, seen: list[Request]) -> Iterator[HttpRule]:
         yield from (replace(rule, fault=fault, times=times) for rule, (fault, times) in dict.fromkeys(chosen))
 
 
+@pytest.mark.parametrize("part", parts(PARTS, of_a_build=1))
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_is_lost_or_doubled_when_a_request_goes_wrong(site: FaultySite, name: str) -> None:
+def test_nothing_is_lost_or_doubled_when_a_request_goes_wrong(site: FaultySite, name: str, part: int) -> None:
     case = CASES[name]
     before = case.prepared()
     clean = before.copy()
@@ -310,7 +312,7 @@ def test_nothing_is_lost_or_doubled_when_a_request_goes_wrong(site: FaultySite, 
     assert well.error is None
     case.check(before, clean, "without a fault")
     failed = 0
-    for rule in rules(case, well.requests):
+    for rule in islice(rules(case, well.requests), part, None, PARTS):
         after = before.copy()
         where = f"{name}: {rule.fault.name} at {rule.kind.name} {rule.path} {rule.first}"
 

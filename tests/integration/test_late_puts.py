@@ -36,8 +36,6 @@ DAY_MS = 86_400_000
 @pytest.fixture(scope="module")
 def site() -> Iterator[FaultySite]:
     with served("late-puts") as running, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("txntable.storage.probe.RACERS", 3)
-        patch.setattr("txntable.storage.probe.ROUNDS", 1)
         patch.setattr("txntable.log.checkpoint.SMALLEST_INTERVAL", 4)
         yield running
 

@@ -1,4 +1,4 @@
-"""Runs of all worlds, each from a seed: 500 in a build, 2,000 by night; a failing one is told as a small program.
+"""Runs of all worlds, each from a seed: 250 in a build, 2,000 by night; a failing one is told as a small program.
 
 ``TXNTABLE_SEEDS=<first>-<last>`` runs other seeds; ``python -m tests.simulation.campaign`` runs many more.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.doubles.fault_plan import Fault
+from tests.parts import parts
 from tests.simulation import campaign
 from tests.simulation.campaign import SHRINKING_RUNS, main, run_part, seeds_of, tell_failure
 from tests.simulation.every_world import SMALL
@@ -24,7 +25,6 @@ from tests.simulation.worlds import WORLDS
 
 LARGE_RUNS, SMALL_RUNS = 1_100, 900
 PARTS = 16
-OF_A_BUILD = 4
 
 
 def seeds() -> list[tuple[str, int]]:
@@ -36,9 +36,7 @@ def seeds() -> list[tuple[str, int]]:
     return [*large, *small]
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(part, marks=[] if part < OF_A_BUILD else [pytest.mark.nightly]) for part in range(PARTS)]
-)
+@pytest.mark.parametrize("part", parts(PARTS, of_a_build=2))
 def test_every_check_holds_in_every_world_and_weather(part: int, tmp_path: Path) -> None:
     totals = run_part(seeds()[part::PARTS])
 

@@ -7,7 +7,7 @@ forgotten.  PROTOCOL.md §11 says what is true at each.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -97,21 +97,23 @@ def complete(warehouse: Warehouse) -> None:
 PUBLIC_PUT = re.compile(r"put-if-absent topics/[^/]+/_delta_log/")
 
 
-def kills(site: Site, operation: Callable[[Warehouse], object]):
-    """Every (site, description) in which a process died at one storage call of the operation."""
+def kills(site: Site, operation: Callable[[Warehouse], object]) -> Iterator[tuple[Site, str]]:
+    """Every (site, description) that a process may leave that dies at a storage call of the operation.
+
+    What it leaves is what it wrote: one that dies at a read leaves no more than it did behind the write before it.
+    """
     trial = site.copy()
     warehouse = trial.open()
     store = warehouse.store
     assert isinstance(store, SteppingStore)
     operation(warehouse)
-    steps = list(store.steps)
-    assert len(steps) > 3
-    for step in steps:
-        for fault in (Fault.KILL_BEFORE, Fault.KILL_AFTER):
-            crashed = site.copy()
-            with pytest.raises(ProcessKilled):
-                operation(crashed.open(at(step.number, fault)))
-            yield crashed, f"{fault.name} {step.operation.value} {step.path}"
+    writes = [step for step in store.steps if step.operation in WRITES]
+    assert writes
+    for fault, step in [(Fault.KILL_BEFORE, writes[0]), *((Fault.KILL_AFTER, step) for step in writes)]:
+        crashed = site.copy()
+        with pytest.raises(ProcessKilled):
+            operation(crashed.open(at(step.number, fault)))
+        yield crashed, f"{fault.name} {step.operation.value} {step.path}"
 
 
 def committed_transfers(site: Site, where: str) -> int:

@@ -15,6 +15,22 @@ from txntable.spark.session import build_session
 from txntable.spark.writing.writer_choice import SWITCH, Wish
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a build run one case of each test on the older version of Spark; `make test-spark41` runs all."""
+    parser.addoption("--one-case", action="store_true", help="of each test that has several cases, run the first")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the first case of each test, where that is asked for."""
+    if config.getoption("--one-case"):
+        first: dict[str, pytest.Item] = {}
+        for item in items:
+            first.setdefault(item.nodeid.partition("[")[0], item)
+        config.hook.pytest_deselected(items=[item for item in items if item not in first.values()])
+        items[:] = first.values()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Start each JVM as one that lives for minutes; let pyspark 4.1 leave sockets open, which 4.2 closes."""
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)

@@ -14,6 +14,8 @@ from benchmarks.requests import Counted, Place, groups, openings, producers, rea
 from tests.doubles.fault_plan import Operation, Step
 from txntable.log.delta_log import DeltaLog
 
+pytestmark = pytest.mark.usefixtures("probes_as_they_are")
+
 TRANSACTIONS = {counted.operation: counted for counted in steady_transactions()}
 READERS = {counted.operation: counted for counted in [*readers(), *groups()]}
 OPENINGS = {counted.operation: counted for counted in openings()}

@@ -6,8 +6,10 @@ and operations do, in the code.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 
 import griffe
 
@@ -92,7 +94,8 @@ def _section(diagram: str, word: str, kind: type[Enum]) -> str:
 
 def _meanings(word: str, kind: type[Enum]) -> str:
     # What stands below a member is not there at run time.
-    members = griffe.load(kind.__module__)[kind.__name__].members
+    file = Path(inspect.getfile(kind))
+    members = griffe.visit(kind.__module__, file, file.read_text())[kind.__name__].members
     rows = ((f"`{name}`", first_paragraph(_docstring(members[name]))) for name in kind.__members__)
     return table((word, "meaning"), rows)
 

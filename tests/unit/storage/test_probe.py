@@ -11,6 +11,8 @@ from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUn
 from txntable.storage.object_store import ObjectMeta, PutOutcome, StoredObject
 from txntable.storage.probe import RACERS, ROUNDS, probe
 
+pytestmark = pytest.mark.usefixtures("probes_as_they_are")
+
 
 class IgnoresTheCondition(MemoryStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
