@@ -116,7 +116,8 @@ def kills(world: World, program: Program) -> Iterator[tuple[World, str]]:
     """Every way in which one run of a program dies: one that dies at a read leaves what it did before that."""
     store, commits = world.copy().run(program)
     writes = [step for step in store.steps if step.operation in WRITES]
-    for fault, step in [(Fault.KILL_BEFORE, writes[0]), *((Fault.KILL_AFTER, step) for step in writes)]:
+    deaths = [*((Fault.KILL_BEFORE, step) for step in writes[:1]), *((Fault.KILL_AFTER, step) for step in writes)]
+    for fault, step in deaths:
         crashed = world.copy()
         with pytest.raises(ProcessKilled):
             crashed.run(program, at(step.number, fault))
