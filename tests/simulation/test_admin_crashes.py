@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from tests.simulation.site import Site
 from tests.simulation.test_crashes import committed_transfers, kills, prepared, recover, send, transfer
 from txntable.admin.restoration import Restoration
 from txntable.errors import InvalidTxnStateError
+from txntable.log.delta_log import DeltaLog
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID
 from txntable.warehouse.warehouse import Warehouse
 
@@ -88,7 +90,7 @@ def test_alteration_of_a_warehouse_killed_anywhere_is_finished_by_the_same_call(
         warehouse = crashed.open()
         warehouse.offsets.refresh()
         assert warehouse.settings().snapshot_retention_ms == 120_000, where
-        logs = [warehouse.transactions.log, warehouse.offsets.log]
+        logs: list[DeltaLog[Any]] = [warehouse.transactions.log, warehouse.offsets.log]
         logs += [warehouse.topic_log(name).public for name in warehouse.admin().list_topics()]
         assert {log.refresh().deleted_files_retention_ms for log in logs} == {40 * DAY_MS}, where
         transfer(crashed.open())

@@ -8,8 +8,10 @@ cannot be read is an error that names it: never silently fewer rows.  Must not k
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from itertools import tee
 from typing import Any, Self
 
@@ -28,6 +30,7 @@ from txntable.format.parquet_bounds import chunks_of, leaf_count
 from txntable.format.schema import OFFSET_DELTA_COLUMN, all_nullable
 from txntable.format.topic import TopicSettings
 from txntable.runtime.background_thread import lend_to_arrow
+from txntable.segments.decoding import RowGroup, decoded
 from txntable.segments.record_filter import RecordFilter
 from txntable.segments.segment_check import check_file
 from txntable.segments.segment_columns import PlannedSegment
@@ -77,6 +80,16 @@ def _default_rows(_: PlannedSegment) -> int:
 def record_schema(settings: TopicSettings) -> pa.Schema:
     """Return all columns of a topic's records, those of its own first; everything nullable."""
     return pa.schema([*all_nullable(settings.schema), *RECORD_COLUMNS])
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What is read of a file: which columns, Parquet's of them, and which row groups."""
+
+    footer: pq.FileMetaData
+    columns: list[str]
+    leaves: list[int]
+    groups: tuple[int, ...]
 
 
 class SegmentReader:
@@ -202,9 +215,70 @@ class SegmentReader:
     def _path(self, segment: PlannedSegment) -> str:
         return f"{self._root}/{segment.path}"
 
-    def _read(self, segment: PlannedSegment, place: ObjectReader, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        try:
+    def read_side_by_side(self, segments: Iterable[PlannedSegment]) -> Iterator[pa.RecordBatch]:
+        """Yield what :meth:`read_all` does; row groups of large segments are decoded by several threads ahead of it."""
+        with closing(decoded(self._row_groups(segments), pa.cpu_count())) as batches:
+            yield from batches
+
+    def _row_groups(self, segments: Iterable[PlannedSegment]) -> Iterator[RowGroup]:
+        asked, opened = tee(segments)
+        objects = ((self._path(segment), segment.size) for segment in asked)
+        with closing(readers_ahead(self._store, objects, _WINDOW)) as places:
+            for segment, place in zip(opened, places, strict=True):
+                try:
+                    yield from self._row_groups_of(segment, place)
+                except TxnTableError as error:
+                    # It comes in its place, behind the records before it.
+                    yield RowGroup(0, partial(_raise, error), in_turn=True)
+
+    def _row_groups_of(self, segment: PlannedSegment, place: ObjectReader) -> Iterator[RowGroup]:
+        if segment.size <= WHOLE_BYTES:
+            yield RowGroup(segment.size, lambda _: self._read(segment, place, DEFAULT_BATCH_ROWS), in_turn=True)
+            return
+        with self._telling(segment):
+            file = self._file(segment, place)
+            layout = self._layout(file, segment)
+            bounds = [_deltas_of(file.metadata, group) for group in range(file.metadata.num_row_groups)]
+        if OFFSET_DELTA_COLUMN in layout.columns and None in bounds:
+            # Without statistics only who reads one after the other sees that offsets rise.
+            yield RowGroup(segment.size, lambda _: self._read(segment, place, DEFAULT_BATCH_ROWS), in_turn=True)
+            return
+        for group in layout.groups:
+            size = sum(chunk.length for chunk in chunks_of(layout.footer, group, layout.leaves))
+            before = bounds[group - 1] if group else None
+            deltas = (-1 if before is None else before[1], bounds[group])
+            yield RowGroup(size, partial(self._decode, segment, layout, group, deltas))
+
+    def _decode(
+        self,
+        segment: PlannedSegment,
+        layout: _Layout,
+        group: int,
+        deltas: tuple[int, tuple[int, int] | None],
+        by_itself: bool,
+    ) -> Generator[pa.RecordBatch | None, None, None]:
+        """Yield the records of one row group; `deltas`: the last one before it, and its own by its statistics."""
+        place = ObjectReader(self._store, self._path(segment), segment.size)
+        with closing(place), self._telling(segment):
+            file = self._file(segment, place, layout.footer)
+            rows = self._hold(place, layout, group, DEFAULT_BATCH_ROWS)
+            if rows < DEFAULT_BATCH_ROWS:
+                yield None
+            batches = file.iter_batches(rows, row_groups=[group], columns=layout.columns, use_threads=by_itself)
+            last = yield from self._records(batches, segment, deltas[0])
+            if OFFSET_DELTA_COLUMN in layout.columns and deltas[1] is not None and last != deltas[1][1]:
+                raise DamagedDataError("its offsets are not those of its statistics")
+
+    def _read(
+        self, segment: PlannedSegment, place: ObjectReader, batch_rows: int
+    ) -> Generator[pa.RecordBatch, None, None]:
+        with self._telling(segment):
             yield from self._batches(segment, place, batch_rows)
+
+    @contextmanager
+    def _telling(self, segment: PlannedSegment) -> Iterator[None]:
+        try:
+            yield
         except DamagedDataError as error:
             gone = self._store.head(self._path(segment)) is None
             raise (self._overtaken(segment) if gone else None) or _damaged(segment, error.message) from error
@@ -225,30 +299,54 @@ class SegmentReader:
             except DamagedDataError as error:
                 raise _damaged(segment, error.message) from error
 
-    def _batches(self, segment: PlannedSegment, place: ObjectReader, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        # Of a small one threads and read-ahead cost more than the decoding; threads decode a column each.
+    def _batches(
+        self, segment: PlannedSegment, place: ObjectReader, batch_rows: int
+    ) -> Generator[pa.RecordBatch, None, None]:
+        # At an error, or when nobody wants the rest, Arrow may still be reading.
+        with closing(place):
+            file = self._file(segment, place)
+            layout = self._layout(file, segment)
+            # Of a small one threads and read-ahead cost more than the decoding; threads decode a column each.
+            use_threads = segment.size > WHOLE_BYTES and len(layout.columns) > 1
+            before = -1
+            for group in layout.groups:
+                # One row group at a time: memory is bounded by what one decodes to.
+                rows = self._hold(place, layout, group, batch_rows)
+                batches = file.iter_batches(rows, row_groups=[group], columns=layout.columns, use_threads=use_threads)
+                before = yield from self._records(batches, segment, before)
+
+    def _file(
+        self, segment: PlannedSegment, place: ObjectReader, footer: pq.FileMetaData | None = None
+    ) -> pq.ParquetFile:
         small = segment.size <= WHOLE_BYTES
         source = pa.BufferReader(_checked(place.read(), segment)) if small else place
         if not small:
             lend_to_arrow(segment.path)
-        file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
-        needed = self._columns_in(file, segment)
-        use_threads = not small and len(needed) > 1
-        leaves = leaves_of(file.schema_arrow, needed)
-        before = -1
-        # At an error, or when nobody wants the rest, Arrow may still be reading.
-        with closing(place):
-            for group in self._groups(file.metadata, segment):
-                # One row group at a time: memory is bounded by what one decodes to.
-                chunks = chunks_of(file.metadata, group, leaves)
-                place.hold((chunk.start, chunk.length) for chunk in chunks)
-                rows = safe_batch_rows(file.metadata, chunks, place.at, batch_rows)
-                for batch in file.iter_batches(rows, row_groups=[group], columns=needed, use_threads=use_threads):
-                    if OFFSET_DELTA_COLUMN in needed:
-                        before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
-                    found = self._finished(batch, segment)
-                    if found.num_rows:
-                        yield found
+        return pq.ParquetFile(source, metadata=footer, pre_buffer=False, page_checksum_verification=True)
+
+    def _layout(self, file: pq.ParquetFile, segment: PlannedSegment) -> _Layout:
+        columns = self._columns_in(file, segment)
+        leaves = leaves_of(file.schema_arrow, columns)
+        return _Layout(file.metadata, columns, leaves, tuple(self._groups(file.metadata, segment)))
+
+    @staticmethod
+    def _hold(place: ObjectReader, layout: _Layout, group: int, batch_rows: int) -> int:
+        """Fetch what is read of a row group; return of how many rows its batches may be."""
+        chunks = chunks_of(layout.footer, group, layout.leaves)
+        place.hold((chunk.start, chunk.length) for chunk in chunks)
+        return safe_batch_rows(layout.footer, chunks, place.at, batch_rows)
+
+    def _records(
+        self, batches: Iterable[pa.RecordBatch], segment: PlannedSegment, before: int
+    ) -> Generator[pa.RecordBatch, None, int]:
+        """Yield the wanted records of batches; return the delta of the last one, or `before`."""
+        for batch in batches:
+            if OFFSET_DELTA_COLUMN in batch.schema.names:
+                before = _check_deltas(batch.column(OFFSET_DELTA_COLUMN), before, segment)
+            found = self._finished(batch, segment)
+            if found.num_rows:
+                yield found
+        return before
 
     def _columns_in(self, file: pq.ParquetFile, segment: PlannedSegment) -> list[str]:
         """Return which of the file's columns are read; refuse a file that is not the segment."""
@@ -313,17 +411,24 @@ def leaves_of(schema: pa.Schema, names: Sequence[str]) -> list[int]:
 
 def _groups(footer: pq.FileMetaData, segment: PlannedSegment) -> Iterator[int]:
     """Yield the row groups that may hold wanted offsets."""
-    leaves = [footer.schema.column(index).path for index in range(footer.num_columns)]
-    column = leaves.index(OFFSET_DELTA_COLUMN)
     for group in range(footer.num_row_groups):
-        found = footer.row_group(group).column(column).statistics
-        if (
-            segment.is_whole
-            or found is None
-            or not found.has_min_max
-            or (segment.base_offset + found.max >= segment.start and segment.base_offset + found.min < segment.end)
+        deltas = None if segment.is_whole else _deltas_of(footer, group)
+        if deltas is None or (
+            segment.base_offset + deltas[1] >= segment.start and segment.base_offset + deltas[0] < segment.end
         ):
             yield group
+
+
+def _deltas_of(footer: pq.FileMetaData, group: int) -> tuple[int, int] | None:
+    """Return the first and the last delta of a row group, where its statistics say them."""
+    leaves = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    found = footer.row_group(group).column(leaves.index(OFFSET_DELTA_COLUMN)).statistics
+    return None if found is None or not found.has_min_max else (found.min, found.max)
+
+
+def _raise(error: TxnTableError, _: bool) -> Generator[pa.RecordBatch, None, None]:
+    raise error
+    yield
 
 
 def _check_deltas(deltas: pa.Array, before: int, segment: PlannedSegment) -> int:

@@ -358,4 +358,4 @@ class TopicReader:
         planned = view.plan(*offsets)
         # What is asked for wrongly is refused now; the rest is planned as it is read.
         segments = chain(list(islice(planned, 1)), planned)
-        return pa.RecordBatchReader.from_batches(reader.schema, reader.read_all(segments))
+        return pa.RecordBatchReader.from_batches(reader.schema, reader.read_side_by_side(segments))
