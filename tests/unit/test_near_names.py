@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from tests.doubles.fault_plan import Operation
+from tests.doubles.stepping_store import SteppingStore
 from tests.unit.reading import TOPIC, site_with_topic
 from txntable.errors import GroupIdNotFoundError, TransactionalIdNotFoundError, UnknownTopicOrPartitionError
 from txntable.format.near_names import column_hint, question
 from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
+
+WRONG = TopicPartition(f"{TOPIC}x", 0)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +63,38 @@ def test_name_that_is_not_there_is_asked_for_by_python_too() -> None:
 
     notes = [error.value.__notes__ for error in (topic, group, transactional_id)]
     assert notes == [[f"(did you mean {name}?)"] for name in (TOPIC, "reports", "nightly")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda warehouse: warehouse.producer().send(WRONG.topic, value=b"x"),
+        lambda warehouse: warehouse.consumer().assign([WRONG]),
+        lambda warehouse: warehouse.consumer().beginning_offsets([WRONG]),
+        lambda warehouse: warehouse.consumer().partitions_for_topic(WRONG.topic),
+        lambda warehouse: warehouse.admin().alter_configs(WRONG.topic, {"retention.ms": "1"}),
+        lambda warehouse: warehouse.admin().delete_topic(WRONG.topic),
+        lambda warehouse: warehouse.snapshot().read_arrow(WRONG.topic),
+    ],
+)
+def test_topic_that_is_not_there_is_asked_for_by_every_client(call: Callable[[Warehouse], object]) -> None:
+    _, warehouse = site_with_topic()
+
+    with pytest.raises(UnknownTopicOrPartitionError) as refused:
+        call(warehouse)
+
+    assert refused.value.__notes__ == [f"(did you mean {TOPIC}?)"]
+
+
+def test_topics_are_listed_only_when_a_topic_is_not_there() -> None:
+    _, warehouse = site_with_topic()
+    store = warehouse.store
+    assert isinstance(store, SteppingStore)
+    before = len(store.steps)
+
+    with pytest.raises(UnknownTopicOrPartitionError) as refused:
+        warehouse.consumer().assign([TopicPartition(TOPIC, 99)])
+    warehouse.consumer().assign([TopicPartition(TOPIC, 0)])
+
+    assert not hasattr(refused.value, "__notes__")
+    assert [step for step in store.steps[before:] if step.operation is Operation.LIST] == []

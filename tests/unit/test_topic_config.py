@@ -129,3 +129,18 @@ def test_altered_settings_are_those_that_were_set_with_the_changes(changes, stor
 def test_a_change_that_is_none_is_refused(changes):
     with pytest.raises(InvalidConfigError):
         altered(SET, changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("min.insync.replicas", "keeps the copies"),
+        ("SEGMENT_MS", "written once"),
+        ("remote.storage.enable", "object store"),
+    ],
+)
+def test_setting_of_kafkas_that_has_no_counterpart_is_refused_with_what_to_do(name: str, remedy: str) -> None:
+    with pytest.raises(InvalidConfigError, match=remedy) as refused:
+        validate({name: "1"})
+
+    assert "nearest" not in refused.value.facts

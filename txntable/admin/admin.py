@@ -7,6 +7,7 @@ documented; what a call does is its part's: topics, groups, transactions, the wa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -46,9 +47,11 @@ from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.topics.topic_creation import check_partitions
 from txntable.topics.topic_log import TopicLog
+from txntable.topics.topic_question import asking_for_topics
 from txntable.transactions.completion import Completer
 
 
+@asking_for_topics(attrgetter("_context.store"))
 class Admin(OfOneProcess):
     """Made by :meth:`txntable.Warehouse.admin`."""
 
@@ -61,6 +64,7 @@ class Admin(OfOneProcess):
         def topic_log(name: str) -> TopicLog:
             return topic_reader(name).topic
 
+        self._context = completer.transactions.context
         self._completer, self._topic_reader, self._topic_log = completer, topic_reader, topic_log
         warehouse = self._warehouse = WarehouseAdmin(completer, topic_log, settings)
         # The client uses settings that it has altered itself.

@@ -32,7 +32,7 @@ from txntable.format.near_names import asking
 from txntable.format.records import TopicPartition, checked_partitions
 from txntable.format.topic import TopicSettings
 from txntable.groups.group_client import DEFAULT_API_TIMEOUT_MS, GroupClient
-from txntable.groups.heartbeats import last_beats
+from txntable.groups.silence import GroupAsSeen, see
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
 from txntable.offsets.offset_log import GroupOffsets
 from txntable.topics.topic_log import TopicLog
@@ -68,8 +68,14 @@ class GroupAdmin:
         with self._offsets.log.lock:
             self._offsets.refresh()
             found = [(name, self._offsets.group(name)) for name in self._offsets.names()]
-        listings = (GroupListing(name, _state(row), row is None) for name, row in found)
+        listings = (GroupListing(name, self._state(row), row is None) for name, row in found)
         return [one for one in listings if one.state in wanted]
+
+    def _state(self, row: GroupRow | None) -> GroupState:
+        return GroupState.EMPTY if row is None else self._seen(row).row.state
+
+    def _seen(self, row: GroupRow) -> GroupAsSeen:
+        return see(self._context.store, row, self._context.clock.shown_ms)
 
     def describe(self, ids: Sequence[str]) -> dict[str, GroupDescription]:
         """Describe groups and their members."""
@@ -87,14 +93,13 @@ class GroupAdmin:
     def _described(self, name: str, row: GroupRow | None) -> GroupDescription:
         if row is None:
             return GroupDescription(name, GroupState.EMPTY, 0, None, (), is_simple=True)
-        heartbeats = last_beats(self._context.store, name, list(row.members))
-        now_ms = self._context.clock.now_ms()
-        members = tuple(
-            _member(member, now_ms - max(member.joined_ms, heartbeats.get(member.member_id, 0)))
-            for member in row.members.values()
+        seen = self._seen(row)
+        members, silent = (
+            tuple(_member(member, seen.heartbeat_age_ms[member.member_id]) for member in of)
+            for of in (seen.row.members.values(), seen.silent)
         )
-        assignor = None if row.assignor is None else row.assignor.value
-        return GroupDescription(name, row.state, row.generation, assignor, members, is_simple=False)
+        assignor = None if seen.row.assignor is None else seen.row.assignor.value
+        return GroupDescription(name, seen.row.state, row.generation, assignor, members, False, silent)
 
     def delete(self, ids: Sequence[str]) -> dict[str, TxnTableError | None]:
         """Delete groups with all their offsets; return what became of each."""
@@ -109,6 +114,7 @@ class GroupAdmin:
         return outcomes
 
     def _delete(self, name: str) -> None:
+        self._expel_silent(name)
         left = True
 
         def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[None]:
@@ -121,11 +127,17 @@ class GroupAdmin:
         while left:
             self._offsets.request("DELETE GROUP", name, request)
 
+    def _expel_silent(self, group: str) -> tuple[str, ...]:
+        """Let nobody stand in the way who has been silent for longer than its session timeout; return their ids."""
+        self._offsets.refresh()
+        return self._client.expel(group)
+
     def remove_members(self, group: str, members: Sequence[str] | None = None) -> dict[str, TxnTableError | None]:
         """Let members leave a group, dead or alive; default: all."""
         (found,) = self.describe([group]).values()
-        ids = {member.group_instance_id or member.member_id: member for member in found.members}
-        ids |= {member.member_id: member for member in found.members} if members is not None else {}
+        everybody = (*found.members, *found.silent_members)
+        ids = {member.group_instance_id or member.member_id: member for member in everybody}
+        ids |= {member.member_id: member for member in everybody} if members is not None else {}
         outcomes: dict[str, TxnTableError | None] = {}
         for name in ids if members is None else listed(members, "members"):
             if name not in ids:
@@ -180,6 +192,7 @@ class GroupAdmin:
             return commit(row, rows, asked.request(position))
 
         if good:
+            self._expel_silent(group)
             self._offsets.request("ALTER OFFSETS", group, request)
         return outcomes
 
@@ -191,6 +204,7 @@ class GroupAdmin:
         def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[Refused]:
             return delete_offsets(row, rows, wanted)
 
+        self._expel_silent(group)
         refused = self._offsets.request("DELETE OFFSETS", group, request)
         return {each: refused.get(each) for each in wanted}
 
@@ -204,10 +218,6 @@ class GroupAdmin:
             return None
 
 
-def _state(row: GroupRow | None) -> GroupState:
-    return GroupState.EMPTY if row is None else row.state
-
-
 def _member(member: GroupMember, heartbeat_age_ms: int) -> MemberDescription:
     return MemberDescription(
         member.member_id,
@@ -219,7 +229,7 @@ def _member(member: GroupMember, heartbeat_age_ms: int) -> MemberDescription:
         tuple(TopicPartition(*each) for each in sorted(member.owned)),
         tuple(TopicPartition(*each) for each in sorted(member.target)),
         member.session_timeout_ms,
-        max(0, heartbeat_age_ms),
+        heartbeat_age_ms,
     )
 
 

@@ -22,7 +22,7 @@ class GroupListing:
     group_id : str
         Its name.
     state : GroupState
-        The group's state.
+        The group's state, for whoever looks at it now: silent members count no more.
     is_simple : bool
         Whether it only has offsets, from consumers that assign their partitions themselves.
     """
@@ -79,7 +79,7 @@ class GroupDescription:
     group_id : str
         Its name.
     state : GroupState
-        The group's state.
+        The group's state, for whoever looks at it now: silent members count no more.
     generation : int
         Kafka's group epoch; 0 for a group that never had a member.
     partition_assignor : str or None
@@ -88,6 +88,9 @@ class GroupDescription:
         Ascending by member id.
     is_simple : bool
         Whether it only has offsets.
+    silent_members : tuple of MemberDescription
+        Who has been silent for longer than its session timeout and was not expelled yet: the next member of the group,
+        the coordinator job or a change of the group by an admin does.
     """
 
     group_id: str
@@ -96,6 +99,7 @@ class GroupDescription:
     partition_assignor: str | None
     members: tuple[MemberDescription, ...]
     is_simple: bool
+    silent_members: tuple[MemberDescription, ...] = ()
 
 
 def group_states(states: Collection[str | GroupState] | None) -> frozenset[GroupState]:

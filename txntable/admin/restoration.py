@@ -140,7 +140,10 @@ class Restoration(OfOneProcess):
     def _members(self) -> dict[str, list[str]]:
         groups = [group.group_id for group in self._admin.list_consumer_groups()]
         described = self._admin.describe_consumer_groups(groups)
-        return {name: [member.member_id for member in group.members] for name, group in described.items()}
+        return {
+            name: [member.member_id for member in (*group.members, *group.silent_members)]
+            for name, group in described.items()
+        }
 
     def _next_producer_id(self) -> int:
         with self._transactions.log.lock:

@@ -89,8 +89,7 @@ def describe(  # noqa: PLR0913  the interface of a command
     names = [one.group_id for one in admin.list_consumer_groups()] if all_groups else group or []
     found = list(admin.describe_consumer_groups(names).values())
     for one in found:
-        if not one.members:
-            note(f"group {one.group_id} has no active members")
+        _note_members(one)
     match chosen:
         case [Shown.MEMBERS]:
             headers = {**MEMBER_HEADERS, **(ASSIGNMENT_HEADERS if verbose else {})}
@@ -101,6 +100,17 @@ def describe(  # noqa: PLR0913  the interface of a command
             headers = {**OFFSET_HEADERS, **(METADATA_HEADER if verbose else {})}
             rows = [row for one in found for row in _offsets(admin, one)]
     connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows], empty="there is nothing to show of it"))
+
+
+def _note_members(group: GroupDescription) -> None:
+    if not group.members:
+        note(f"group {group.group_id} has no active members")
+    if silent := len(group.silent_members):
+        who = "1 member that is" if silent == 1 else f"{silent} members that are"
+        note(
+            f"group {group.group_id} has {who} silent for longer than the session timeout; the next member,"
+            " `txntable transactions run --once` or a change of the group expels what is silent"
+        )
 
 
 def _offsets(admin: Admin, group: GroupDescription) -> Iterator[tuple[object, ...]]:

@@ -12,6 +12,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Concatenate, Never, ParamSpec, TypeVar, overload
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
 from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.one_process import OfOneProcess
 from txntable.snapshot.topic_reader import TopicReader
+from txntable.topics.topic_question import asking_for_topics
 from txntable.transactions.transaction_log import TransactionLog
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def alone(call: Callable[Concatenate[Consumer, P], T]) -> Callable[Concatenate[C
     return run
 
 
+@asking_for_topics(attrgetter("_context.store"))
 class Consumer(OfOneProcess):
     """Reads the records of partitions; created by :meth:`txntable.Warehouse.consumer`.
 
@@ -83,7 +86,7 @@ class Consumer(OfOneProcess):
         transactions: TransactionLog,
         groups: GroupClient,
     ) -> None:
-        self.config = config
+        self.config, self._context = config, transactions.context
         self.in_use = threading.RLock()
         self.is_closed = False
         place = GroupPlace(config.member, groups, transactions.context.environment)

@@ -94,6 +94,8 @@ def consumer_config(
         A setting is unknown, out of its bounds, or given in both ways.
     """
     check_known(named, SETTINGS)
+    if isinstance(given, str):
+        raise InvalidConfigError("topics are named afterwards: call subscribe or assign", found=shown(given))
 
     def made(found: Mapping[str, object]) -> ConsumerConfig:
         if twice := found.keys() & named.keys():

@@ -148,3 +148,40 @@ ELSEWHERE: Mapping[str, str] = {
 
 OF_ONE_KIND: Mapping[str, str] = {"sasl_": _KEYS, "ssl_": _KEYS, "topic_": _TOPIC, "socket_": _STORE}
 """The same, of names that begin so."""
+
+_COPIES = "leave it out: the object store keeps the copies, and every write is durable when it is acknowledged"
+_FILES = "leave it out: segments are whole files on a store, and written once"
+
+TOPIC_SETTINGS_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "follower.replication.throttled.replicas",
+            "leader.replication.throttled.replicas",
+            "min.insync.replicas",
+            "replication.factor",
+            "unclean.leader.election.enable",
+        ),
+        _COPIES,
+    ),
+    **dict.fromkeys(
+        (
+            "file.delete.delay.ms",
+            "flush.messages",
+            "flush.ms",
+            "index.interval.bytes",
+            "preallocate",
+            "segment.index.bytes",
+            "segment.jitter.ms",
+            "segment.ms",
+        ),
+        _FILES,
+    ),
+    **dict.fromkeys(
+        ("local.retention.bytes", "local.retention.ms", "remote.storage.enable"),
+        "leave it out: everything is on the object store",
+    ),
+    "message.timestamp.after.max.ms": "leave it out: a producer's timestamp is taken as it is",
+    "message.timestamp.before.max.ms": "leave it out: a producer's timestamp is taken as it is",
+    "num.partitions": "say it by the number of partitions",
+}
+"""Kafka's settings of topics that are none here, and what to do instead."""

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from txntable.errors import InvalidConfigError
+from txntable.format.kafka_setting_names import TOPIC_SETTINGS_ELSEWHERE
 
 LARGEST_LONG = 2**63 - 1
 LARGEST_INT = 2**31 - 1
@@ -185,6 +186,9 @@ def config_value(name: str, config: Mapping[str, str]) -> ConfigValue:
 def _key(name: str) -> ConfigKey:
     key = TOPIC_CONFIG.get(name)
     if key is None:
+        instead = TOPIC_SETTINGS_ELSEWHERE.get(str(name).lower().replace("_", "."))
+        if instead is not None:
+            raise InvalidConfigError(f"this setting of Kafka's has no counterpart; {instead}", name=name)
         nearest = difflib.get_close_matches(str(name).lower().replace("_", "."), TOPIC_CONFIG, n=1, cutoff=0.0)[0]
         raise InvalidConfigError(
             "there is no such topic setting; use one of the known ones",

@@ -24,15 +24,15 @@ from txntable.coordinator.group_request import (
 )
 from txntable.coordinator.group_shard import assignment_of, expel, is_expired, join, leave, refresh, release
 from txntable.coordinator.offset_shard import commit, committed
-from txntable.coordinator.store_time import AHEAD_MS
 from txntable.errors import (
     RetriableError,
     StorePermissionError,
     UnstableOffsetCommitError,
 )
 from txntable.format.records import TopicPartition
-from txntable.groups.heartbeats import beat, forget, last_beats
+from txntable.groups.heartbeats import beat, forget
 from txntable.groups.member_config import MemberConfig
+from txntable.groups.silence import beats_until
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
 from txntable.offsets.offset_log import GroupOffsets, OffsetLog
 from txntable.runtime.one_process import OfOneProcess
@@ -193,10 +193,8 @@ class GroupClient(OfOneProcess):
         now_ms = self._context.clock.now_ms()
         if row is None or not (suspects := self._silent(row, row.members.keys() - {asking}, now_ms)):
             return ()
-        beats = last_beats(self._context.store, group, sorted(suspects))
         # This process may have slept since: ahead of `now_ms`, but not of the store, is no time far ahead.
-        latest_ms = self._context.clock.now_ms() + AHEAD_MS
-        beats = {name: min(at, now_ms) if at <= latest_ms else at for name, at in beats.items()}
+        beats = beats_until(self._context.store, group, suspects, now_ms, self._context.clock.now_ms)
         self._beats.update({(group, name): at for name, at in beats.items()})
         if not (silent := self._silent(row, suspects, now_ms)):
             return ()

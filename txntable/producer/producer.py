@@ -12,6 +12,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -22,12 +23,7 @@ from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.manifest import NOTHING_CARRIED
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
-from txntable.errors import (
-    IllegalStateError,
-    InvalidRequestError,
-    TxnTableError,
-    UnknownTopicOrPartitionError,
-)
+from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.records import OnDelivery, RecordMetadata, SendOptions, TopicPartition, header_structs
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
@@ -43,6 +39,7 @@ from txntable.runtime.one_process import OfOneProcess
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.storage.retries import LEAST_BUDGET_MS, ending_within
 from txntable.topics.topic_log import TopicLog
+from txntable.topics.topic_question import asking_for_topics
 
 if TYPE_CHECKING:
     from txntable.consumer.consumer import Consumer
@@ -80,6 +77,7 @@ def timed(name: str) -> Callable[[Callable[Concatenate[Producer, P], T]], Callab
     return decorate
 
 
+@asking_for_topics(attrgetter("_context.store"))
 class Producer(OfOneProcess):
     """Sends records and decides transactions; created by :meth:`txntable.Warehouse.producer`.
 
@@ -103,8 +101,8 @@ class Producer(OfOneProcess):
     """
 
     def __init__(self, config: ProducerConfig, context: LogContext, coordinator: CoordinatorClient) -> None:
-        self.config = config
-        self._clock, self._coordinator, self._environment = context.clock, coordinator, context.environment
+        self.config, self._context, self._coordinator = config, context, coordinator
+        self._clock, self._environment = context.clock, context.environment
         self._sender = RecordSender(config, context, coordinator)
         self._status, self._outbox, self.lock = self._sender.status, self._sender.outbox, self._sender.lock
         self.counters = self._sender.counters

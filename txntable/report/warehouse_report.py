@@ -319,8 +319,8 @@ class GroupStanding:
         Its state.
     members : int
         How many.
-    lag : int
-        In all partitions.
+    lag : int, optional
+        In all partitions; ``None``: nothing is committed yet.
     partitions : Bounded of GroupPartition
         The largest lag first.
     """
@@ -328,7 +328,7 @@ class GroupStanding:
     name: str
     state: GroupState
     members: int
-    lag: int
+    lag: int | None
     partitions: Bounded[GroupPartition]
 
 

@@ -53,7 +53,7 @@ class OffsetHistory:
         decided: list[TransactionMetadata] | None,
     ) -> None:
         self._transactions, self._offsets = transactions, offsets
-        self._context: LogContext = offsets.context
+        self.context: LogContext = offsets.context
         self._position, self._decided = position, decided
         self._seen: dict[str, Rows] | None = None
 
@@ -82,18 +82,18 @@ class OffsetHistory:
 
     def _written_by(self, head: int) -> int:
         """Return the version of O that was the newest when the position was written."""
-        entry = self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, self._position))
+        entry = self.context.store.head(commit_path(TRANSACTION_LOG_ROOT, self._position))
         if entry is None:
             raise self._gone()
         # Creation writes T first: O may begin later than T's first entry.
-        return version_as_of(self._context, OFFSET_LOG_ROOT, head, entry.last_modified_ms) or 0
+        return version_as_of(self.context, OFFSET_LOG_ROOT, head, entry.last_modified_ms) or 0
 
     def _rows_at(self, version: int) -> Mapping[str, Mapping[NamedPartition, OffsetRow]]:
         """Return the rows of the newest version, `version` at most, in which nothing is settled that came later."""
-        table = load_version(self._context.store, OFFSET_LOG_ROOT, version)
+        table = load_version(self.context.store, OFFSET_LOG_ROOT, version)
         while table.number(DECIDED_THROUGH) > self._position:
             version = self._last_settling(version) - 1
-            table = load_version(self._context.store, OFFSET_LOG_ROOT, version)
+            table = load_version(self.context.store, OFFSET_LOG_ROOT, version)
         fold = OffsetLogFold()
         fold.restore(table)
         return fold.offsets
@@ -102,7 +102,7 @@ class OffsetHistory:
         """Return the newest version, `version` at most, that raised the number of what is settled; there is one."""
         while True:
             path = commit_path(OFFSET_LOG_ROOT, version)
-            entry = self._context.store.get(path)
+            entry = self.context.store.get(path)
             if entry is None:
                 raise self._gone()
             actions = decode_commit(version, entry.data, path).actions
@@ -111,7 +111,7 @@ class OffsetHistory:
             version -= 1
 
     def _decisions_then(self) -> Decisions:
-        table = load_version(self._context.store, TRANSACTION_LOG_ROOT, self._position)
+        table = load_version(self.context.store, TRANSACTION_LOG_ROOT, self._position)
         return _decisions_of(_ids(table))
 
     def _gone(self) -> OffsetOutOfRangeError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from txntable.snapshot.offset_history import OffsetHistory
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.spark.scan.offset_bounds import Offsets, offset_bounds
 from txntable.spark.scan.reader import scan
+from txntable.topics.topic_question import asking_for_topics
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
 
@@ -44,6 +46,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+@asking_for_topics(attrgetter("_offsets.context.store"))
 class Snapshot(OfOneProcess):
     """A consistent state of all topics; made by :meth:`txntable.Warehouse.snapshot`.
 

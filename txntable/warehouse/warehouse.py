@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import version
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
@@ -23,13 +23,10 @@ from txntable.errors import (
     DamagedDataError,
     InvalidConfigError,
     InvalidRequestError,
-    TxnTableError,
-    UnknownTopicOrPartitionError,
     WarehouseAlreadyExistsError,
 )
 from txntable.format.isolation import IsolationLevel, level_at
 from txntable.format.layout import TRANSACTION_LOG_ROOT
-from txntable.format.near_names import asking
 from txntable.format.warehouse_settings import WarehouseSettings, settings_from
 from txntable.log.delta_log import DeltaLog
 from txntable.log.log_view import LogContext, refresh_together
@@ -52,6 +49,7 @@ from txntable.storage.object_store import ObjectStore, StoreSpec
 from txntable.storage.open import open_store
 from txntable.storage.store_clock import StoreClock
 from txntable.topics.topic_log import TopicLog
+from txntable.topics.topic_question import asking_for_topics
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.warehouse.warehouse_creation import (
@@ -82,6 +80,7 @@ def _engine() -> str:
     return f"txntable/{version('txntable')}"
 
 
+@asking_for_topics(attrgetter("store"))
 class Warehouse(OfOneProcess):
     """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
 
@@ -206,6 +205,7 @@ class Warehouse(OfOneProcess):
         partitioner: Partitioner = "default",
         partitioner_ignore_keys: bool = False,
         compression_type: str = "zstd",
+        **others: object,
     ) -> Producer:
         """Return a new producer.
 
@@ -237,6 +237,9 @@ class Warehouse(OfOneProcess):
         compression_type : str
             ``zstd``, ``lz4``, ``snappy``, ``gzip`` or ``none``; applies if the topic's ``compression.type`` is
             ``producer``.
+        **others
+            Settings of Kafka's that mean nothing here, as in its dictionaries: ``acks="all"`` is what every producer
+            does, and what has no counterpart is refused with what to do instead.
 
         Raises
         ------
@@ -244,9 +247,10 @@ class Warehouse(OfOneProcess):
             A setting is out of bounds, or two settings contradict each other.  A setting of Kafka's that has no
             counterpart here: the message says what to do instead.
         """
-        given = transactional_id if isinstance(transactional_id, Mapping) else None
+        named = None if isinstance(transactional_id, Mapping) else transactional_id
+        given = {**transactional_id, **others} if isinstance(transactional_id, Mapping) else others
         config = ProducerConfig(
-            None if isinstance(transactional_id, Mapping) else transactional_id,
+            named,
             transaction_timeout_ms,
             enable_idempotence,
             self._clients.write_dataframes,
@@ -257,7 +261,7 @@ class Warehouse(OfOneProcess):
             partitioner_ignore_keys=partitioner_ignore_keys,
             compression_type=compression_type,
         )
-        return self._clients.producer(config, given)
+        return self._clients.producer(config, given or None)
 
     def consumer(self, config: Mapping[str, object] | None = None, /, **settings: Unpack[ConsumerSettings]) -> Consumer:
         """Return a new consumer.
@@ -397,23 +401,12 @@ class Warehouse(OfOneProcess):
         """
         offsets = (starting_offsets, ending_offsets)
         level = level_at(isolation_level, as_of)
-        with self._asking_for(topic):
-            if level is IsolationLevel.SNAPSHOT:
-                snapshot = self.snapshot_of(topic, as_of)
-                return records_of(self.topic_reader(topic), snapshot.view(topic), (columns, filters), offsets)
-            reader = self.topic_reader(topic)
-            reader.catch_up()
-            return records_of(reader, reader.view(level), (columns, filters), offsets)
-
-    @contextmanager
-    def _asking_for(self, topic: str) -> Iterator[None]:
-        """Let the error about a topic that is not there ask for the one that was meant: topics are listed only then."""
-        try:
-            yield
-        except UnknownTopicOrPartitionError as error:
-            with suppress(TxnTableError):
-                asking(error, topic, self.admin().list_topics())
-            raise
+        if level is IsolationLevel.SNAPSHOT:
+            snapshot = self.snapshot_of(topic, as_of)
+            return records_of(self.topic_reader(topic), snapshot.view(topic), (columns, filters), offsets)
+        reader = self.topic_reader(topic)
+        reader.catch_up()
+        return records_of(reader, reader.view(level), (columns, filters), offsets)
 
     # -- with Spark --------------------------------------------------------------------------
 
@@ -458,11 +451,10 @@ class Warehouse(OfOneProcess):
             There is no such topic or partition.
         """
         level = level_at(isolation_level, as_of)
-        with self._asking_for(topic):
-            if level is IsolationLevel.SNAPSHOT:
-                snapshot = self.snapshot_of(topic, as_of)
-                return snapshot.read(spark, topic, starting_offsets=starting_offsets, ending_offsets=ending_offsets)
-            return self._spark.read(spark, topic, level, (starting_offsets, ending_offsets))
+        if level is IsolationLevel.SNAPSHOT:
+            snapshot = self.snapshot_of(topic, as_of)
+            return snapshot.read(spark, topic, starting_offsets=starting_offsets, ending_offsets=ending_offsets)
+        return self._spark.read(spark, topic, level, (starting_offsets, ending_offsets))
 
     def read_stream(self, spark: SparkSession, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
         """Return a topic's committed records as a stream, with the columns of :meth:`read`.

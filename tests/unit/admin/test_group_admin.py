@@ -7,7 +7,16 @@ import pytest
 from tests.doubles.fault_plan import WRITES
 from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
-from tests.unit.admin.group_members import IN, IN_1, committed_offset, joined, sent, site_with_topics, started
+from tests.unit.admin.group_members import (
+    IN,
+    IN_1,
+    SESSION_MS,
+    committed_offset,
+    joined,
+    sent,
+    site_with_topics,
+    started,
+)
 from txntable.coordinator.group_state import GroupState
 from txntable.errors import (
     GroupIdNotFoundError,

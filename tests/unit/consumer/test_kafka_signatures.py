@@ -320,6 +320,36 @@ def test_producer_refuses_a_setting_by_its_name_with_what_to_do(site: Site, sett
 @pytest.mark.parametrize(
     ("setting", "remedy"),
     [
+        ("acks", "durable"),
+        ("bootstrap_servers", "the warehouse's URL"),
+        ("value_serializer", "bytes"),
+        ("transactional_idd", "did you mean transactional.id"),
+    ],
+)
+@pytest.mark.parametrize("config", [None, "etl", {"transactional.id": "etl"}])
+def test_producer_refuses_an_argument_of_kafkas_as_in_a_dictionary(
+    site: Site, setting: str, remedy: str, config: Any
+) -> None:
+    named: dict[str, Any] = {setting: "1"}
+
+    with pytest.raises(InvalidConfigError, match=remedy):
+        site.open().producer(config, **named)
+
+
+def test_producer_takes_arguments_of_kafkas_that_change_nothing(site: Site) -> None:
+    producer = site.open().producer("etl", acks="all", retries=3, compression_type="lz4")
+
+    assert (producer.config.transactional_id, producer.config.compression_type) == ("etl", "lz4")
+
+
+def test_topics_given_to_a_consumer_are_refused_with_where_they_are_named(site: Site) -> None:
+    with pytest.raises(InvalidConfigError, match="call subscribe or assign"):
+        site.open().consumer("in", group_id="g")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
         ("bootstrap.servers", "the warehouse's URL"),
         ("enable.partition.eof", "leave it out"),
         ("max.poll.recods", "did you mean max.poll.records"),

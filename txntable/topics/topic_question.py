@@ -1,0 +1,53 @@
+"""Which topic a mistyped name was meant to be: asked where the error about it leaves a client.
+
+Owns that topics are listed only then.  Inside of a client an error about a topic that is not there is often expected.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import suppress
+from types import FunctionType
+from typing import Any, TypeVar
+
+from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
+from txntable.format.layout import TOPICS_FOLDER, topic_names
+from txntable.format.near_names import asking
+from txntable.storage.object_store import ObjectStore
+
+ClientT = TypeVar("ClientT", bound=type)
+
+
+def asking_for_topics(store: Callable[[Any], ObjectStore]) -> Callable[[ClientT], ClientT]:
+    """Let errors that leave the public calls of a class ask for the topic that was meant.
+
+    Parameters
+    ----------
+    store : callable
+        One of its objects -> the warehouse's store.
+    """
+
+    def decorate(client: ClientT) -> ClientT:
+        for name, value in vars(client).copy().items():
+            if isinstance(value, FunctionType) and not name.startswith("_"):
+                setattr(client, name, _asking(value, store))
+        return client
+
+    return decorate
+
+
+def _asking(call: Callable[..., Any], store: Callable[[Any], ObjectStore]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(self, *args, **kwargs)
+        except UnknownTopicOrPartitionError as error:
+            topic = error.facts.get("topic")
+            # A partition that is not there is of a topic that is; and whoever raised it may have asked already.
+            if isinstance(topic, str) and "partition" not in error.facts and not getattr(error, "__notes__", ()):
+                with suppress(TxnTableError):
+                    asking(error, topic, topic_names(store(self).folders(TOPICS_FOLDER)))
+            raise
+
+    return run
