@@ -10,7 +10,6 @@ from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.admin.group_members import (
     IN,
     IN_1,
-    SESSION_MS,
     committed_offset,
     joined,
     sent,
