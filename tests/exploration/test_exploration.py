@@ -35,6 +35,8 @@ from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_rows import id_columns
 
 SMALL = [program for program in PROGRAMS if program.bounds[BOUNDS["small"]] is not None]
+# Takes as long as all others together.
+LONG = "two producers, commit and abort, at begin"
 
 
 def explore(program: Program) -> None:
@@ -43,7 +45,10 @@ def explore(program: Program) -> None:
     Explorer(program, bound).run()
 
 
-@pytest.mark.parametrize("program", SMALL, ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(each, id=each.name, marks=[pytest.mark.nightly] if each.name == LONG else []) for each in SMALL],
+)
 def test_promises_hold_and_every_end_is_reached_in_all_interleavings(program: Program) -> None:
     explore(program)
 

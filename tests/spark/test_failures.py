@@ -131,6 +131,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Co
     return url, visible
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("death", "is_visible"),
     [(death, death is Death.AFTER_COMPLETION) for death in Death],

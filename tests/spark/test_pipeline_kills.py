@@ -101,6 +101,7 @@ def stop_at_the_end(warehouse: Warehouse, job: subprocess.Popen[str]) -> str:
     return said
 
 
+@pytest.mark.nightly
 def test_copy_and_sums_are_right_when_the_job_is_killed_in_a_transaction(
     warehouse: Warehouse, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def drain(writer: Any, checkpoint: str) -> None:
         query.stop()
 
 
+@pytest.mark.nightly
 def test_demo_holds_every_check_it_makes(spark: Any, options: dict[str, str]) -> None:
     report = asked(options, "demo", "--months", "1", url="s3://lake/demo")
 

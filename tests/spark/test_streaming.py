@@ -162,6 +162,7 @@ DEADLY = [
 ]
 
 
+@pytest.mark.nightly
 def test_each_record_is_in_all_topics_once_when_the_program_is_killed_between_any_two_steps(tmp_path: Path) -> None:
     warehouse = made(tmp_path, "all", "even", "sunk")
     sent: list[int] = []

@@ -138,7 +138,14 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    # Each starts a process; a build takes every third command.
+    [
+        pytest.param(each, id=" ".join(each), marks=[pytest.mark.nightly] if number % 3 else [])
+        for number, each in enumerate(COMMANDS)
+    ],
+)
 def test_signal_at_a_request_of_any_command_is_one_line(sender: Path, url: str, arguments: tuple[str, ...]) -> None:
     place = COMMANDS.index(arguments)
 
