@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,9 +20,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from txntable.cli.connection import tell_error
+from txntable.cli.kafka_options import instead_of
 from txntable.errors import MissingDependencyError
 
 GROUP = "txntable.commands"
+# Typer has a copy of Click's errors, and names few of them.
+_UsageError: Any = typer.BadParameter.__mro__[1]
 _OWN = tuple(
     EntryPoint(value.partition(":")[0], f"txntable.cli.{value}", GROUP)
     for value in (
@@ -58,6 +62,30 @@ class ExtensibleGroup(TyperGroup):
         super().__init__(**named)
         # Typer's own look-up, listing and suggestions read it; nothing adds to it.
         self.commands = cast(MutableMapping[str, Any], Commands())
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Return the context; options before the noun are looked at."""
+        with _saying_what_is_said_here():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, whose arguments are looked at."""
+        with _saying_what_is_said_here():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _saying_what_is_said_here() -> Iterator[None]:
+    """Add to an error about arguments what is said here in place of what Kafka's tools take."""
+    try:
+        yield
+    except _UsageError as error:
+        said = instead_of(getattr(error, "option_name", None), error.message)
+        if said is not None:
+            error.message = f"{error.message.removesuffix('.')}; {said}"
+            # What else is spelt like it was not meant.
+            error.possibilities = None
+        raise
 
 
 class DeferredCommand(TyperCommand):

@@ -65,7 +65,11 @@ def list_groups(
     """List groups, also those that only have offsets."""
     found = connection.open().admin().list_consumer_groups(state)
     connection.output.rows(
-        Rows(LIST_HEADERS, [(one.group_id, one.state.value) for one in found], empty="no group fits")
+        Rows(
+            LIST_HEADERS,
+            [(one.group_id, one.state.value) for one in found],
+            empty="no group is in this state" if state else "there is no group",
+        )
     )
 
 
@@ -99,7 +103,8 @@ def describe(  # noqa: PLR0913  the interface of a command
         case _:
             headers = {**OFFSET_HEADERS, **(METADATA_HEADER if verbose else {})}
             rows = [row for one in found for row in _offsets(admin, one)]
-    connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows], empty="there is nothing to show of it"))
+    empty = "there is nothing to show of it" if found else "there is no group"
+    connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows], empty=empty))
 
 
 def _note_members(group: GroupDescription) -> None:

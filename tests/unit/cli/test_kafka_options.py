@@ -1,0 +1,40 @@
+"""Who types what Kafka's tools take is told what is said here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.cli.conftest import Call
+from txntable.cli.kafka_options import instead_of
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("topics", "list", "--bootstrap-server", "x"), "TXNTABLE_WAREHOUSE"),
+        (("--bootstrap-server", "x", "topics", "list"), "TXNTABLE_WAREHOUSE"),
+        (("topics", "--list"), "a command here: `list`"),
+        (("groups", "--describe", "--group", "g"), "a command here: `describe`"),
+        (("topics", "alter", "t", "--add-config", "a=b"), "--config NAME=VALUE"),
+        (("offsets", "--topic", "t"), "the command comes before its options"),
+        (("help",), "say --help"),
+        (("topics", "help"), "say --help"),
+        (("warehouse", "create", "/a/place"), "says --warehouse"),
+    ],
+)
+def test_option_of_kafkas_tools_is_answered_with_what_is_said_here(
+    call: Call, arguments: tuple[str, ...], said: str
+) -> None:
+    result = call(*arguments)
+
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.replace("\u2502", " ").split())
+
+
+def test_option_that_is_spelt_wrongly_is_still_answered_with_what_is_near(call: Call) -> None:
+    assert "--state" in call("groups", "list", "--stat", "stable").stderr
+
+
+@pytest.mark.parametrize(("option", "message"), [("--never-heard-of", ""), (None, "No such command 'lsit'.")])
+def test_nothing_is_said_of_what_is_not_known(option: str | None, message: str) -> None:
+    assert instead_of(option, message) is None
