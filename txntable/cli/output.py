@@ -17,7 +17,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 
@@ -31,8 +31,8 @@ from txntable.format.control_characters import escaped, escaped_in_json
 
 # Where no terminal says how wide it is: nobody wants a folded path in a file.
 _UNBOUNDED = 100_000
-# Kafka's headers are one word each to whoever wraps lines: LastStableOffset.
-_BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# Kafka's headers are one word each to whoever wraps lines: LastStableOffset, LOG-END-OFFSET.
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]-)(?=[A-Z])")
 
 
 class OutputFormat(StrEnum):
@@ -117,22 +117,44 @@ class TableOutput(Output):
         self._console = console or Console(highlight=False, soft_wrap=False)
 
     def rows(self, rows: Rows) -> None:
-        """Print a table; where it is too wide headers break between their words, then each row is a block of lines."""
+        """Print a table.
+
+        Where it is too wide, headers break between their words; then what is the same in every row is said once above
+        it; then each row is a block of lines.
+        """
         if rows.empty and not rows.rows:
-            if rows.title:
-                self._line(Text(escaped(rows.title), style="bold"))
+            self._title(rows)
             self._line(Text(escaped(rows.empty)))
             return
         headers = [escaped(header) for header in rows.headers.values()]
         if not self._console.is_terminal:
             self._write_plain(_table(rows, headers, for_terminal=False))
             return
-        for shape in (headers, [_BETWEEN_WORDS.sub("\n", header) for header in headers]):
-            table = _table(rows, shape, for_terminal=True)
-            if self._measured(table) <= self._console.width:
-                self._console.print(table)
-                return
+        folded = [_BETWEEN_WORDS.sub("\n", header) for header in headers]
+        if self._fits(rows, headers) or self._fits(rows, folded):
+            return
+        alike, others = _parted(rows)
+        if others.rows and self._fits(
+            others, [folded[list(rows.headers).index(name)] for name in others.headers], alike
+        ):
+            return
         self._blocks(rows, headers)
+
+    def _fits(self, rows: Rows, headers: Sequence[str], above: Mapping[str, str] | None = None) -> bool:
+        """Print a table, below what is the same in all its rows; return False where it is too wide for that."""
+        table = _table(rows, headers, for_terminal=True)
+        if self._measured(table) > self._console.width:
+            return False
+        if above:
+            self._title(rows)
+            self._pairs(list(above), list(above.values()))
+            table.title = None
+        self._console.print(table)
+        return True
+
+    def _title(self, rows: Rows) -> None:
+        if rows.title:
+            self._line(Text(escaped(rows.title), style="bold"))
 
     def _measured(self, table: Table) -> int:
         return self._console.measure(table, options=self._console.options.update(width=_UNBOUNDED)).maximum
@@ -144,8 +166,7 @@ class TableOutput(Output):
             self._line(Text("".join(segment.text for segment in line).rstrip()))
 
     def _blocks(self, rows: Rows, headers: Sequence[str]) -> None:
-        if rows.title:
-            self._line(Text(escaped(rows.title), style="bold"))
+        self._title(rows)
         for row in rows.rows:
             self._pairs(headers, _cells(rows, row))
             self._line(Text())
@@ -193,6 +214,19 @@ def _table(rows: Rows, headers: Sequence[str], *, for_terminal: bool) -> Table:
     for row in rows.rows:
         table.add_row(*map(Text, _cells(rows, row)))
     return table
+
+
+def _parted(rows: Rows) -> tuple[dict[str, str], Rows]:
+    """Return what is the same in all of several rows, by its header, and the rows without it."""
+    columns = list(zip(*(_cells(rows, row) for row in rows.rows), strict=True))
+    alike = {index for index, cells in enumerate(columns) if len(cells) > 1 and len(set(cells)) == 1}
+    kept = [index for index in range(len(columns)) if index not in alike]
+    names = list(rows.headers)
+    said = {escaped(rows.headers[names[index]]): columns[index][0] for index in sorted(alike)}
+    if not alike or not kept:
+        return {}, replace(rows, rows=())
+    left = {names[index]: rows.headers[names[index]] for index in kept}
+    return said, replace(rows, headers=left, rows=[[row[index] for index in kept] for row in rows.rows])
 
 
 def _cells(rows: Rows, row: Sequence[object]) -> list[str]:

@@ -82,12 +82,34 @@ def test_headers_break_between_their_words_when_the_table_is_too_wide() -> None:
 
 
 def test_row_is_a_block_of_lines_when_no_table_fits_and_no_value_is_broken() -> None:
-    rows = Rows({"a": "LastStableOffset", "path": "Path"}, [(1_000, LONG), (2, LONG)], counts=("a",), title="Topics")
+    other = "b" * 150
+    rows = Rows({"a": "LastStableOffset", "path": "Path"}, [(1_000, LONG), (2, other)], counts=("a",), title="Topics")
 
     lines = on_terminal(rows)
 
-    block = ["LastStableOffset  1,000", f"Path              {LONG}", ""]
-    assert lines == ["Topics", *block, "LastStableOffset  2", *block[1:]]
+    first = ["LastStableOffset  1,000", f"Path              {LONG}", ""]
+    assert lines == ["Topics", *first, "LastStableOffset  2", f"Path              {other}", ""]
+
+
+def test_what_is_the_same_in_every_row_is_said_once_above_a_table_that_is_too_wide() -> None:
+    headers = {"group": "GROUP", "partition": "PARTITION", "offset": "LOG-END-OFFSET", "owner": "CONSUMER-ID"}
+    rows = Rows(headers, [("g", number, 10 + number, LONG) for number in range(40)], title="Groups")
+
+    lines = on_terminal(rows)
+
+    assert lines[:3] == ["Groups", "GROUP        g", f"CONSUMER-ID  {LONG}"]
+    assert [line.split() for line in lines if line.strip()][-40:] == [[str(n), str(10 + n)] for n in range(40)]
+    assert "".join(lines).count(LONG) == 1
+
+
+def test_headers_of_dashes_break_at_a_dash_when_the_table_is_too_wide() -> None:
+    lines = on_terminal(Rows({"a": "CURRENT-OFFSET", "b": "B"}, [(1, "x" * 66), (2, "y" * 66)]))
+
+    assert [line.split()[0] for line in lines if line.strip()][:2] == ["CURRENT-", "OFFSET"]
+
+
+def test_only_row_is_a_block_when_it_does_not_fit() -> None:
+    assert on_terminal(Rows({"a": "A", "b": "B"}, [(1, LONG)])) == ["A  1", f"B  {LONG}", ""]
 
 
 def test_table_in_a_pipe_is_not_filled_up_with_blanks(capsys: pytest.CaptureFixture[str]) -> None:
