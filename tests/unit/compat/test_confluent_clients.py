@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from txntable.compat.confluent import (
     Producer,
     TopicPartition,
 )
+from txntable.compat.confluent.elsewhere import ELSEWHERE
 from txntable.errors import TxnTableError
 from txntable.warehouse.warehouse import Warehouse
 
@@ -246,3 +248,29 @@ def test_admin_creates_grows_lists_and_deletes_topics(warehouse: Warehouse) -> N
     missing = admin.list_topics("new").topics["new"]
     assert missing.error is not None
     assert (missing.error.code(), dict(missing.partitions)) == (KafkaError.UNKNOWN_TOPIC_OR_PART, {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (Consumer, "store_offsets", "what poll has returned is what is committed"),
+        (Consumer, "incremental_assign", "leave it out"),
+        (Producer, "purge", "abort_transaction"),
+        (AdminClient, "list_consumer_groups", r"Warehouse\.admin\(\)"),
+        (AdminClient, "create_acls", "there are no brokers"),
+        (Producer, "never_heard_of", "'Producer' object has no attribute 'never_heard_of'$"),
+    ],
+)
+def test_method_that_is_not_here_is_told_with_what_to_do(kind: type, name: str, said: str) -> None:
+    client: object = object.__new__(kind)
+
+    assert not hasattr(client, name)
+    with pytest.raises(AttributeError, match=said):
+        getattr(client, name)
+
+
+def test_methods_that_are_told_of_are_those_of_the_documentation_and_none_of_ours() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "migrate-from-kafka.md").read_text()
+
+    assert [name for name in ELSEWHERE if f"{name}`" not in page] == []
+    assert [name for name in ELSEWHERE for kind in (Producer, Consumer, AdminClient) if name in dir(kind)] == []

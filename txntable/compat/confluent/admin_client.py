@@ -12,6 +12,7 @@ from typing import Any
 
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected
+from txntable.compat.confluent.elsewhere import Elsewhere
 from txntable.compat.confluent.kafka_error import KafkaException, kafka_errors
 from txntable.format.kafka_settings import configured
 
@@ -54,7 +55,7 @@ class NewPartitions:
     new_total_count: int
 
 
-class AdminClient:
+class AdminClient(Elsewhere):
     """Creates, grows, deletes and lists topics; see :mod:`txntable.compat.confluent` for what differs.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected, seconds_or_none
+from txntable.compat.confluent.elsewhere import Elsewhere
 from txntable.compat.confluent.kafka_error import kafka_errors
 from txntable.compat.confluent.message import (
     OFFSET_BEGINNING,
@@ -31,7 +32,7 @@ _FOREVER_MS = 2**62
 _RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest", "error": "none"}
 
 
-class Consumer:
+class Consumer(Elsewhere):
     """Reads messages; see :mod:`txntable.compat.confluent` for what differs.
 
     Parameters

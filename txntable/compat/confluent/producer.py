@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected, seconds_or_none
+from txntable.compat.confluent.elsewhere import Elsewhere
 from txntable.compat.confluent.kafka_error import KafkaError, kafka_errors
 from txntable.compat.confluent.message import (
     PARTITION_UNASSIGNED,
@@ -33,7 +34,7 @@ _UNKNOWN = -1
 _PARTITIONER = "murmur2_random"
 
 
-class Producer:
+class Producer(Elsewhere):
     """Sends messages; see :mod:`txntable.compat.confluent` for what differs.
 
     Parameters
