@@ -243,10 +243,44 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
 }
 
+_ONE_MINUTE_MS = 60_000
+_KEPT_A_MINUTE = TopicPlan({"segment.bytes": "20000", "retention.ms": str(_ONE_MINUTE_MS)})
+
+SOAK = Scenario(
+    "everything at once for as long as it takes to see what grows: records, log entries, ids and offsets all come to "
+    "their end within minutes, one of each role lives from the first moment to the last, others are killed and paused",
+    {
+        "teller": ("ann", "bob"),
+        "batcher": ("one", "two"),
+        "appender": ("idempotent",),
+        "copier": ("ann", "bob"),
+        "follower": ("ann",),
+        "reader": ("one",),
+        "watcher": ("read_committed",),
+        "deltalake": ("one",),
+        "compactor": ("one",),
+        "coordinator": ("one", "two"),
+        "vacuum": ("one",),
+    },
+    dict.fromkeys(_TOPICS, _KEPT_A_MINUTE),
+    Topics(copies={MIRROR: (EVENTS, COPIERS)}, forgetful=True),
+    (COPIERS, FOLLOWERS),
+    ("ann", "bob", "batcher", *_COPIER_IDS[:2]),
+    limits=_SHORT_DAYS,
+    settings=_SHORT_SETTINGS,
+    pauses_ms=(300, 4_000),
+    stores=("s3",),
+    spared=frozenset(
+        {("teller", "ann"), ("copier", "ann"), ("follower", "ann"), ("reader", "one"), ("watcher", "read_committed")}
+        | {("deltalake", "one"), ("compactor", "one"), ("coordinator", "one"), ("vacuum", "one")}
+    ),
+)
+"""For ``make soak`` alone."""
+
 
 def scenario_of(site: Site) -> Scenario:
     """Return what happens at a site."""
-    return SCENARIOS[site.scenario].on(site.url)
+    return {**SCENARIOS, "soak": SOAK}[site.scenario].on(site.url)
 
 
 def create(site: Site) -> None:
