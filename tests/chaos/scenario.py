@@ -12,7 +12,7 @@ from enum import Enum
 import pyarrow as pa
 
 from tests.chaos.limits import Limits
-from tests.chaos.premises import PARTITIONS, PAUSES_MS, SETTINGS
+from tests.chaos.premises import PARTITIONS, PAUSES_MS, SETTINGS, TRANSACTION_TIMEOUT_MS
 from tests.checker.operations import Topics
 
 Who = tuple[str, str]
@@ -91,6 +91,10 @@ class Scenario:
         Whether somebody polls and reads snapshots: proofs that the blows have not stopped it.
     spared : frozenset of Who
         Who lives as long as the run, and is never hit.
+    rests : int
+        So many times as long everybody rests between turns.
+    transaction_timeout_ms : int
+        Of every producer.
     """
 
     about: str
@@ -108,6 +112,8 @@ class Scenario:
     held: bool = False
     reads: bool = True
     spared: frozenset[Who] = frozenset()
+    rests: int = 1
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
 
     def on(self, url: str) -> Scenario:
         """Return the scenario for a store: what opens a log across a network needs a longer guard, and days as well."""
