@@ -243,7 +243,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
 }
 
-_ONE_MINUTE_MS, _SOAK_TIMEOUT_MS = 60_000, 15_000
+_ONE_MINUTE_MS, _SOAK_TIMEOUT_MS = 60_000, 12_000
 _KEPT_A_MINUTE = TopicPlan({"segment.bytes": "20000", "retention.ms": str(_ONE_MINUTE_MS)})
 
 SOAK = Scenario(
@@ -251,7 +251,6 @@ SOAK = Scenario(
     "their end within minutes, one of each role lives from the first moment to the last, others are killed and paused",
     {
         "teller": ("ann", "bob"),
-        "batcher": ("one",),
         "appender": ("idempotent",),
         "copier": ("ann", "bob"),
         "follower": ("ann",),
@@ -259,18 +258,18 @@ SOAK = Scenario(
         "watcher": ("read_committed",),
         "deltalake": ("one",),
         "compactor": ("one",),
-        "coordinator": ("one", "two"),
+        "coordinator": ("one",),
         "vacuum": ("one",),
     },
     dict.fromkeys(_TOPICS, _KEPT_A_MINUTE),
     Topics(copies={MIRROR: (EVENTS, COPIERS)}, forgetful=True),
     (COPIERS, FOLLOWERS),
-    ("ann", "bob", "batcher", *_COPIER_IDS[:2]),
+    ("ann", "bob", *_COPIER_IDS[:2]),
     limits=_SHORT_DAYS,
     settings={**_SHORT_SETTINGS, "transaction_max_timeout_ms": _SOAK_TIMEOUT_MS},
     pauses_ms=(300, 4_000),
     stores=("s3",),
-    rests=4,
+    rests=10,
     transaction_timeout_ms=_SOAK_TIMEOUT_MS,
     spared=frozenset(
         {("teller", "ann"), ("copier", "ann"), ("follower", "ann"), ("reader", "one"), ("watcher", "read_committed")}

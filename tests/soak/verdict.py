@@ -13,7 +13,7 @@ from tests.soak.sampling import Row
 BOUNDS: Mapping[str, Bound] = {
     "memory_mb": Bound(4, 0.05),
     "descriptors": Bound(4, 0.1),
-    "threads": Bound(3, 0.1),
+    "threads": Bound(16, 0.25),
     "objects": Bound(20, 0.2),
     "requests_per_commit": Bound(5, 0.2),
     "commit_ms": Bound(50, 0.5),
