@@ -88,7 +88,7 @@ def of_service(service: str, arguments: Sequence[str]) -> None:
         plain = json.loads(json.dumps(answer, default=lambda value: getattr(value, "isoformat", value.__str__)()))
         found = jmespath.search(query, plain) if query else plain
         for line in found if isinstance(found, list) else [found]:
-            sys.stdout.write("\t".join(map(str, line)) + "\n" if isinstance(line, list) else f"{line}\n")
+            sys.stdout.write("\t".join(map(str, line)) + "\n" if isinstance(line, list) else json.dumps(line) + "\n")
 
 
 def _argument(flag: str) -> str:

@@ -30,7 +30,7 @@ def test_everything_is_back_when_the_deletions_of_a_versioned_bucket_are_undone(
     stage.shell.follow("A lost bucket, a lost object")
 
     assert stage.seen() == told
-    assert "clean" in stage.shell.run("txntable warehouse verify") or True
+    stage.shell.run("txntable warehouse verify")
     again = stage.writer("etl")
     again.transact()
     assert stage.seen() == [*told, *again.told]

@@ -20,8 +20,7 @@ def backed_up(stage: Stage) -> Writer:
     for _ in range(3):
         early.transact()
     stage.shell.follow("Back up")
-    shown = stage.shell.follow("Back up", 1, but="describe")
-    assert shown
+    stage.shell.follow("Back up", 1)
     return early
 
 
@@ -34,11 +33,10 @@ def test_everything_acknowledged_before_the_backup_is_there_after_the_bucket_is_
     stage.lose()
     (stage.shell.folder / "dist").mkdir()
 
-    said = stage.shell.follow("Restore")
+    stage.shell.follow("Restore")
 
     assert stage.seen(NEW) == kept
     assert stage.offsets("early", NEW) == 3
-    assert any("nothing is damaged" in each or "damage" in each for each in said.values())
     after = stage.writer("early", NEW)
     after.transact()
     assert stage.seen(NEW) == [*kept, *after.told]

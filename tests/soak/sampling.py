@@ -21,6 +21,8 @@ from tests.chaos.scenario import Who
 from txntable.runtime.environment import SystemEnvironment
 
 EVERY_S = 10.0
+_COMMITS = 5
+"""What comes to one commit is told of so many at least."""
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1e6
 _RETURNED = re.compile(rb'"operation":\{"process":"([^"]+)","invoked":(\d+),"returned":(\d+),"outcome":"OK"')
 _COMMIT = re.compile(rb'"call":\{"txn":"[^"]*","commit":true')
@@ -113,6 +115,8 @@ class Sampler:
     requests: Callable[[], int]
     file: Path
     rows: list[Row] = field(default_factory=list)
+    _commits_ms: list[float] = field(default_factory=list)
+    _requests: int = 0
 
     @contextmanager
     def sampling(self) -> Iterator[None]:
@@ -147,17 +151,18 @@ class Sampler:
         layers = Counter(map(layer_of, self.objects()))
         for layer in LAYERS:
             yield Row(seconds, layer, "objects", layers[layer])
-        committed, times, commits_ms = 0, defaultdict[str, list[float]](list), list[float]()
+        times, before = defaultdict[str, list[float]](list), len(self._commits_ms)
         for process, call, commits, took_ms in self.histories.returned():
-            committed += commits
             times[process.rpartition("-")[0].replace("-", " ", 1)].append(took_ms)
             if commits and call == "End":
-                commits_ms.append(took_ms)
+                self._commits_ms.append(took_ms)
+        self._requests += requests
         yield Row(seconds, "store", "requests", requests)
-        yield Row(seconds, "all", "committed", committed)
-        if committed:
-            yield Row(seconds, "all", "requests_per_commit", requests / committed)
-            yield Row(seconds, "all", "commit_ms", median(commits_ms))
+        yield Row(seconds, "all", "committed", len(self._commits_ms) - before)
+        if len(self._commits_ms) >= _COMMITS:
+            yield Row(seconds, "all", "requests_per_commit", self._requests / len(self._commits_ms))
+            yield Row(seconds, "all", "commit_ms", median(self._commits_ms))
+            self._commits_ms, self._requests = [], 0
         for process, each in times.items():
             yield Row(seconds, process, "calls", len(each))
             yield Row(seconds, process, "call_ms", median(each))
