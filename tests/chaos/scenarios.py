@@ -245,6 +245,15 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 _ONE_MINUTE_MS, _SOAK_TIMEOUT_MS = 60_000, 12_000
 _KEPT_A_MINUTE = TopicPlan({"segment.bytes": "20000", "retention.ms": str(_ONE_MINUTE_MS)})
+# Longer than who rests: a view that is older than the guard is opened anew, and nobody would measure anything else.
+_SOAK_DAYS = Limits(guard_ms=2_500, day_ms=25_000, segments_ms=40_000, unnamed_ms=45_000, checkpoint_entries=10)
+_SOAK_SETTINGS = {
+    "transaction_max_timeout_ms": _SOAK_TIMEOUT_MS,
+    "transactional_id_expiration_ms": _ONE_MINUTE_MS,
+    "producer_id_expiration_ms": _ONE_MINUTE_MS,
+    "vacuum_retention_ms": 30_000,
+    "snapshot_retention_ms": 10_000,
+}
 
 SOAK = Scenario(
     "everything at once for as long as it takes to see what grows: records, log entries, ids and offsets all come to "
@@ -265,8 +274,8 @@ SOAK = Scenario(
     Topics(copies={MIRROR: (EVENTS, COPIERS)}, forgetful=True),
     (COPIERS, FOLLOWERS),
     ("ann", "bob", *_COPIER_IDS[:2]),
-    limits=_SHORT_DAYS,
-    settings={**_SHORT_SETTINGS, "transaction_max_timeout_ms": _SOAK_TIMEOUT_MS},
+    limits=_SOAK_DAYS,
+    settings=_SOAK_SETTINGS,
     pauses_ms=(300, 4_000),
     stores=("s3",),
     rests=10,

@@ -84,6 +84,7 @@ def end(process: subprocess.Popen[str]) -> list[str]:
     return said
 
 
+@pytest.mark.nightly
 def test_processes_go_on_with_the_keys_of_their_file_when_the_old_ones_are_refused(rotated: Rotated) -> None:
     shell, server = rotated.shell, rotated.server
     shell.run("aws iam create-user --user-name etl")
