@@ -69,9 +69,9 @@ class Stage:
     client: Any
     shell: Shell
 
-    def create(self) -> None:
+    def create(self, url: str = OLD) -> None:
         """Create the warehouse and its topics."""
-        admin = Warehouse.create(OLD, self.options).admin()
+        admin = Warehouse.create(url, self.options).admin()
         for topic in TOPICS:
             admin.create_topic(topic, partitions=1, schema=TWO_COLUMNS)
 
