@@ -251,7 +251,7 @@ _SOAK_SETTINGS = {
     "transaction_max_timeout_ms": _SOAK_TIMEOUT_MS,
     "transactional_id_expiration_ms": _ONE_MINUTE_MS,
     "producer_id_expiration_ms": _ONE_MINUTE_MS,
-    "vacuum_retention_ms": 30_000,
+    "vacuum_retention_ms": 25_000,
     "snapshot_retention_ms": 10_000,
 }
 
