@@ -6,7 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f", "#bcbd22", "#e377c2")
+_COLOURS = (
+    *("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e"),
+    *("#8c564b", "#17becf", "#7f7f7f", "#bcbd22", "#e377c2"),
+)
 _WIDTH, _HEIGHT, _LEFT, _TOP, _LEGEND = 420, 260, 60, 40, 200
 
 

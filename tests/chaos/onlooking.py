@@ -17,7 +17,7 @@ _OFFSET = ("_partition", "_base_offset", "_offset_delta")
 
 
 class Onlooking(Program):
-    """Reads public tables again and again: no offset twice, and where accounts are kept nothing that was seen is gone."""
+    """Reads public tables again and again: no offset twice; where accounts are kept, nothing that was seen is gone."""
 
     def __init__(self, life: Life) -> None:
         super().__init__(life)

@@ -243,7 +243,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
 }
 
-_ONE_MINUTE_MS, _SOAK_TIMEOUT_MS = 60_000, 12_000
+_ONE_MINUTE_MS, _SOAK_TIMEOUT_MS = 60_000, 30_000
 _KEPT_A_MINUTE = TopicPlan({"segment.bytes": "20000", "retention.ms": str(_ONE_MINUTE_MS)})
 # Longer than who rests: a view that is older than the guard is opened anew, and nobody would measure anything else.
 _SOAK_DAYS = Limits(guard_ms=2_500, day_ms=25_000, segments_ms=40_000, unnamed_ms=45_000, checkpoint_entries=10)
@@ -278,7 +278,7 @@ SOAK = Scenario(
     settings=_SOAK_SETTINGS,
     pauses_ms=(300, 4_000),
     stores=("s3",),
-    rests=10,
+    rests=25,
     transaction_timeout_ms=_SOAK_TIMEOUT_MS,
     spared=frozenset(
         {("teller", "ann"), ("copier", "ann"), ("follower", "ann"), ("reader", "one"), ("watcher", "read_committed")}

@@ -17,7 +17,8 @@ from txntable.cli.main import application
 # Others' programs, of which nothing is known here.
 FOREIGN = {
     *("aws", "cd", "conda", "crontab", "curl", "export", "git", "mkdir", "psql", "pytest", "sqlite3", "unzip"),
-    *("airflow", "dagster", "dbt", "source", "uv", "ls", "kubectl", "docker", "logger", "read", "done", "fi", "df", "date"),
+    *("airflow", "dagster", "dbt", "source", "uv", "ls", "kubectl", "docker", "logger", "read", "done", "fi"),
+    *("date", "df"),
 }
 # Before a command, in loops and conditions.
 _BEFORE = {"while", "do", "if", "then"}

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import boto3  # noqa: TID251  stands for a program of others
 import jmespath
 
 _SILENT = {"--quiet", "--only-show-errors", "--recursive", "--execute"}
+# One server has the buckets of all regions.
+_WITH_VALUE = {"--exclude", "--source-region", "--region"}
 
 
 def place_of(url: str) -> tuple[str, str]:
@@ -27,19 +30,28 @@ def place_of(url: str) -> tuple[str, str]:
 
 def keys_below(client: Any, bucket: str, prefix: str) -> list[tuple[str, int]]:
     """Return the objects below a prefix, and their sizes."""
+    return [(name, found["Size"]) for name, found in _listed(client, bucket, prefix).items()]
+
+
+def _listed(client: Any, bucket: str, prefix: str) -> dict[str, Any]:
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    return [(found["Key"], found["Size"]) for page in pages for found in page.get("Contents", [])]
+    return {found["Key"]: found for page in pages for found in page.get("Contents", [])}
 
 
-def sync(client: Any, source: str, target: str, excluded: Sequence[str]) -> None:
-    """Copy objects that are not there or of another size; the real one goes by dates, too."""
+def sync(client: Any, source: str, target: str, excluded: Sequence[str], *, deletes: bool) -> None:
+    """Copy objects that are not there, of another size or newer; delete what the source does not have, if told so."""
     (bucket, prefix), (other, below) = place_of(source), place_of(target)
-    there = dict(keys_below(client, other, below))
-    for key, size in keys_below(client, bucket, prefix):
+    there, copies = _listed(client, other, below), set[str]()
+    for key, found in _listed(client, bucket, prefix).items():
         name = key.removeprefix(prefix).lstrip("/")
         copy = f"{below}/{name}"
-        if there.get(copy) != size and not any(fnmatch(name, each) for each in excluded):
+        copies.add(copy)
+        old = there.get(copy)
+        same = old is not None and old["Size"] == found["Size"] and old["LastModified"] >= found["LastModified"]
+        if not same and not any(fnmatch(name, each) for each in excluded):
             client.copy({"Bucket": bucket, "Key": key}, other, copy)
+    for key in sorted(there.keys() - copies) if deletes else ():
+        client.delete_object(Bucket=other, Key=key)
 
 
 def upload(client: Any, folder: str, target: str) -> None:
@@ -53,13 +65,15 @@ def upload(client: Any, folder: str, target: str) -> None:
 def of_s3(arguments: Sequence[str]) -> None:
     """Do a command of ``aws s3``."""
     command, *rest = arguments
-    excluded = [value for flag, value in zip(rest, rest[1:], strict=False) if flag == "--exclude"]
-    unknown = [each for each in rest if each.startswith("-") and each not in {*_SILENT, "--exclude"}]
+    given = [(flag, value) for flag, value in pairwise(rest) if flag in _WITH_VALUE]
+    excluded = [value for flag, value in given if flag == "--exclude"]
+    unknown = [each for each in rest if each.startswith("-") and each not in {*_SILENT, *_WITH_VALUE, "--delete"}]
     assert not unknown, f"aws s3: {unknown}"
-    words = [each for each in rest if not each.startswith("-") and each not in excluded]
+    values = {value for _, value in given}
+    words = [each for each in rest if not each.startswith("-") and each not in values]
     client = boto3.client("s3")
     if command == "sync":
-        sync(client, words[0], words[1], excluded)
+        sync(client, words[0], words[1], excluded, deletes="--delete" in rest)
     elif command == "cp":
         upload(client, words[0], words[1])
     elif command in {"rm", "ls"}:

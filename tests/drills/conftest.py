@@ -24,5 +24,3 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         given = {name: value for name, value in server.storage_options.items() if name != "AWS_REGION"}
         shell = Shell(tmp_path, {**given, "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"})
         yield Stage(dict(server.storage_options), client, shell)
-
-

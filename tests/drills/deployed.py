@@ -17,7 +17,9 @@ def main(arguments: Sequence[str]) -> None:
     bucket = arguments[arguments.index("--bucket") + 1]
     client = boto3.client("s3")
     if bucket not in {each["Name"] for each in client.list_buckets()["Buckets"]}:
-        client.create_bucket(Bucket=bucket)
+        region = client.meta.region_name
+        elsewhere = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        client.create_bucket(Bucket=bucket, **elsewhere)
         client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
 
 

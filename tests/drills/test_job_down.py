@@ -1,8 +1,8 @@
 """The scheduled jobs do not run for a month, while producers commit, die and are replaced.
 
-Lost: nothing that was committed.  Meanwhile readers see every transaction, SQL's too (producers publish their own), logs
-and small segments pile up, and nothing expires.  The first round catches up in requests that grow with what is there;
-who slept through the month over an open transaction is told that it is aborted.
+Lost: nothing that was committed.  Meanwhile readers see every transaction, SQL's too (producers publish their own),
+logs and small segments pile up, and nothing expires.  The first round catches up in requests that grow with what is
+there; who slept through the month over an open transaction is told that it is aborted.
 """
 
 from __future__ import annotations

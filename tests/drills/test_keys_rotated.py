@@ -84,12 +84,13 @@ def end(process: subprocess.Popen[str]) -> list[str]:
     return said
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly  # three processes that live through two rotations
 def test_processes_go_on_with_the_keys_of_their_file_when_the_old_ones_are_refused(rotated: Rotated) -> None:
     shell, server = rotated.shell, rotated.server
     shell.run("aws iam create-user --user-name etl")
     rotated.give("FIRST", "s")
-    with rotated.process("producer") as producer, rotated.process("consumer") as consumer, rotated.process("job") as job:
+    running = rotated.process
+    with running("producer") as producer, running("consumer") as consumer, running("job") as job:
         told, read = lines(producer, EACH), lines(consumer, EACH)
         lines(job, 1)
         for refusal in (("400 Bad Request", "ExpiredToken"), ("403 Forbidden", "InvalidAccessKeyId")):

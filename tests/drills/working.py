@@ -51,10 +51,15 @@ def coordinate(warehouse: Warehouse) -> None:
         say("round")
 
 
+def listen() -> None:
+    """Wait until the drill says no more."""
+    sys.stdin.read()
+    _over.set()
+
+
 def main(role: str, url: str) -> None:
     """Be a process."""
-    listening = threading.Thread(target=lambda: (sys.stdin.read(), _over.set()), daemon=True)
-    listening.start()
+    threading.Thread(target=listen, daemon=True).start()
     {"producer": produce, "consumer": consume, "job": coordinate}[role](Warehouse.open(url))
 
 

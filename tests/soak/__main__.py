@@ -46,7 +46,7 @@ def sampler_of(arena: Arena, folder: Path, samples: Path) -> Sampler:
         arena.serving,
         Histories(folder),
         lambda: [path for path, _ in keys_of(server)],
-        lambda: server.requests.total(),
+        server.requests.total,
         samples,
     )
 

@@ -278,7 +278,7 @@ class RemoteStore(ObjectStore):
             # Some stores call an absent one an error, some know no bulk request; whatever else it was shows again.
             self.delete(checked)
 
-    def _delete(self, paths: str | list[str]) -> None:
+    def _delete(self, paths: str | Sequence[str]) -> None:
         obstore.delete(self._client(), paths)
 
     def writer(self, path: str) -> BinaryIO:
@@ -349,9 +349,9 @@ class RemoteStore(ObjectStore):
     def _list(self, folder: str) -> Iterator[ObjectMeta]:
         attempts, last = self._attempts(), None
         while True:
+            clients = self._clients
             try:
                 self._rate.wait()
-                clients = self._clients
                 for chunk in obstore.list(self._client(), folder or None, offset=last, chunk_size=1000):
                     for meta in map(_meta, chunk):
                         last = meta.path
@@ -407,7 +407,7 @@ class RemoteStore(ObjectStore):
         return answer
 
     def _told(self, error: Exception, clients: Clients) -> Exception:
-        """Return an error of a request; one that passes where the keys have ended, or were taken away, and there are others.
+        """Return an error of a request; one that passes where its keys have ended, or were taken away, and others are there.
 
         Keys that never worked are no outdated ones: whoever gives others each time would be asked for ever.
         """
