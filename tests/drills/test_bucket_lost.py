@@ -12,7 +12,8 @@ import pytest
 
 from tests.drills.stage import Stage
 
-pytestmark = pytest.mark.s3
+# A process for each object that is undeleted.
+pytestmark = [pytest.mark.s3, pytest.mark.nightly]
 _SHOWN = "2026-11-22T00:00:00+00:00"
 
 

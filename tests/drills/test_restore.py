@@ -24,6 +24,7 @@ def backed_up(stage: Stage) -> Writer:
     return early
 
 
+@pytest.mark.nightly  # twenty processes; the other one runs a restore in every build
 def test_everything_acknowledged_before_the_backup_is_there_after_the_bucket_is_lost(stage: Stage) -> None:
     early = backed_up(stage)
     kept = list(early.told)
