@@ -1,13 +1,14 @@
 # Every target does its own set-up: it needs Python >= 3.11, and Java >= 17 where Spark runs.
 # PYTHON names the interpreter that makes .venv, WORKERS the number of processes for the tests without Spark.
 
-# RUNS is how many runs `make simulate` makes, SECONDS how long `make chaos` is at each store.
+# RUNS is how many runs `make simulate` makes, SECONDS how long `make chaos` is at each store, MINUTES `make soak`.
 
 PYTHON  ?= python3
 WORKERS ?= 2
 RUNS    ?= 20000
 FIRST   ?= 100000
 SECONDS ?= 120
+MINUTES ?= 60
 RESULTS := tests/correctness/results
 
 # What `make schedulers` and `make terraform` run beside this project, each in an environment of its own below build/.
@@ -54,7 +55,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test nightly matrix lane lanes test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
+.PHONY: help soak demo test nightly matrix lane lanes test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +132,9 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 	$(BIN)/python -m tests.chaos --store s3 --seconds $(SECONDS)
 	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS)
 	$(BIN)/python -m tests.spark.rival_sessions --seconds $(SECONDS)
+
+soak: $(READY) ## Do everything at once for MINUTES=60 on an S3 API with faults, draw what it costs (docs/assets/soak.svg), and judge whether it stays flat
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) --into build/soak; flat=$$?; cp build/soak/soak.svg docs/assets/soak.svg; exit $$flat
 
 page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
 	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page

@@ -103,7 +103,7 @@ class Arena:
     def open(self) -> Iterator[None]:
         """Start everybody; in the end everybody is dead."""
         try:
-            for who in self.scenario.victims:
+            for who in self.scenario.everybody:
                 self._start(who)
             yield
         finally:
@@ -228,6 +228,10 @@ class Arena:
         self._serving[who] = Worker(who, name, process, history_path(self.site, name))
 
     # -- looking ----------------------------------------------------------------------------
+
+    def serving(self) -> dict[Who, int]:
+        """Return the ids of the processes that have their places now."""
+        return {who: each.process.pid for who, each in list(self._serving.items()) if each.process.pid is not None}
 
     def _is_quiet(self) -> bool:
         awake = all(worker.resumes_ms is None and worker.has_begun for worker in self._serving.values())

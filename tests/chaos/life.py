@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.chaos.premises import SESSION_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS, Site
+from tests.chaos.premises import SESSION_TIMEOUT_MS, Site
 from tests.chaos.scenarios import scenario_of
 from tests.checker.operations import (
     CommitOffsets,
@@ -99,7 +99,7 @@ class Life:
 
     def rest(self, longest_ms: float) -> None:
         """Let the others go on."""
-        self.environment.sleep_ms(self.chance.uniform(0, longest_ms))
+        self.environment.sleep_ms(self.chance.uniform(0, longest_ms) * self.scenario.rests)
 
     def insist(self, call: Callable[[], object]) -> None:
         """Make a call again for as long as that is what its error says.
@@ -145,7 +145,9 @@ class RecordedProducer:
         self.txn: str | None = None
         self._took_over = False
         self.real: Producer = life.warehouse.producer(
-            transactional_id, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, enable_idempotence=idempotent
+            transactional_id,
+            transaction_timeout_ms=life.scenario.transaction_timeout_ms,
+            enable_idempotence=idempotent,
         )
 
     def init(self, *, keep_prepared: bool = False) -> None:

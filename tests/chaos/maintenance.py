@@ -74,7 +74,7 @@ class Coordinating(Program):
     """Does the coordinator's job until another one takes the lease, and takes it back after a while."""
 
     def turn(self) -> None:
-        began, lasts_ms = self.life.environment.instant(), self.chance.uniform(500, 8_000)
+        began, lasts_ms = self.life.environment.instant(), self.chance.uniform(500, 8_000) * self.life.scenario.rests
 
         def over() -> bool:
             return self.life.stopping or self.life.environment.since_ms(began) > lasts_ms

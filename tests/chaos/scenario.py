@@ -12,7 +12,7 @@ from enum import Enum
 import pyarrow as pa
 
 from tests.chaos.limits import Limits
-from tests.chaos.premises import PARTITIONS, PAUSES_MS, SETTINGS
+from tests.chaos.premises import PARTITIONS, PAUSES_MS, SETTINGS, TRANSACTION_TIMEOUT_MS
 from tests.checker.operations import Topics
 
 Who = tuple[str, str]
@@ -89,6 +89,12 @@ class Scenario:
         Whether puts that a server has failed are done some time later.
     reads : bool
         Whether somebody polls and reads snapshots: proofs that the blows have not stopped it.
+    spared : frozenset of Who
+        Who lives as long as the run, and is never hit.
+    rests : int
+        So many times as long everybody rests between turns.
+    transaction_timeout_ms : int
+        Of every producer.
     """
 
     about: str
@@ -105,6 +111,9 @@ class Scenario:
     clocks: bool = False
     held: bool = False
     reads: bool = True
+    spared: frozenset[Who] = frozenset()
+    rests: int = 1
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
 
     def on(self, url: str) -> Scenario:
         """Return the scenario for a store: what opens a log across a network needs a longer guard, and days as well."""
@@ -117,6 +126,11 @@ class Scenario:
         return replace(self, limits=limits, settings=settings, first_blows=first, pauses_ms=pauses_ms)
 
     @property
-    def victims(self) -> list[tuple[str, str]]:
-        """Who may be hit."""
+    def everybody(self) -> list[Who]:
+        """Who takes part."""
         return [(role, name) for role, names in self.roles.items() for name in names]
+
+    @property
+    def victims(self) -> list[Who]:
+        """Who may be hit."""
+        return [who for who in self.everybody if who not in self.spared]

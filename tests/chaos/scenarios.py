@@ -243,10 +243,54 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
 }
 
+_ONE_MINUTE_MS, _SOAK_TIMEOUT_MS = 60_000, 30_000
+_KEPT_A_MINUTE = TopicPlan({"segment.bytes": "20000", "retention.ms": str(_ONE_MINUTE_MS)})
+# Longer than who rests: a view that is older than the guard is opened anew, and nobody would measure anything else.
+_SOAK_DAYS = Limits(guard_ms=2_500, day_ms=25_000, segments_ms=40_000, unnamed_ms=45_000, checkpoint_entries=10)
+_SOAK_SETTINGS = {
+    "transaction_max_timeout_ms": _SOAK_TIMEOUT_MS,
+    "transactional_id_expiration_ms": _ONE_MINUTE_MS,
+    "producer_id_expiration_ms": _ONE_MINUTE_MS,
+    "vacuum_retention_ms": 25_000,
+    "snapshot_retention_ms": 10_000,
+}
+
+SOAK = Scenario(
+    "everything at once for as long as it takes to see what grows: records, log entries, ids and offsets all come to "
+    "their end within minutes, one of each role lives from the first moment to the last, others are killed and paused",
+    {
+        "teller": ("ann", "bob"),
+        "appender": ("idempotent",),
+        "copier": ("ann", "bob"),
+        "follower": ("ann",),
+        "reader": ("one",),
+        "watcher": ("read_committed",),
+        "deltalake": ("one",),
+        "compactor": ("one",),
+        "coordinator": ("one",),
+        "vacuum": ("one",),
+    },
+    dict.fromkeys(_TOPICS, _KEPT_A_MINUTE),
+    Topics(copies={MIRROR: (EVENTS, COPIERS)}, forgetful=True),
+    (COPIERS, FOLLOWERS),
+    ("ann", "bob", *_COPIER_IDS[:2]),
+    limits=_SOAK_DAYS,
+    settings=_SOAK_SETTINGS,
+    pauses_ms=(300, 4_000),
+    stores=("s3",),
+    rests=25,
+    transaction_timeout_ms=_SOAK_TIMEOUT_MS,
+    spared=frozenset(
+        {("teller", "ann"), ("copier", "ann"), ("follower", "ann"), ("reader", "one"), ("watcher", "read_committed")}
+        | {("deltalake", "one"), ("compactor", "one"), ("coordinator", "one"), ("vacuum", "one")}
+    ),
+)
+"""For ``make soak`` alone."""
+
 
 def scenario_of(site: Site) -> Scenario:
     """Return what happens at a site."""
-    return SCENARIOS[site.scenario].on(site.url)
+    return {**SCENARIOS, "soak": SOAK}[site.scenario].on(site.url)
 
 
 def create(site: Site) -> None:

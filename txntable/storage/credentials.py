@@ -3,7 +3,8 @@
 obstore calls :class:`S3Keys` before it signs and keeps what it is given until it expires.  What
 expires is asked for again each minute, and each time when little of it is left: botocore renews
 keys from ten minutes before their end, so that a request never goes out with keys that ended.
-Keys are never printed and never pickled: each process asks its own chain.
+Keys are never printed and never pickled: each process asks its own chain.  Keys that the store refuses before their
+end, or that have none, are asked for anew by ``RemoteStore``.
 """
 
 from __future__ import annotations
@@ -54,16 +55,21 @@ class S3Keys:
         StorePermissionError
             It refused, or what it gave has expired.
         """
+        access_key_id, secret_access_key, token = self.current()
+        return {
+            "access_key_id": access_key_id,
+            "secret_access_key": secret_access_key,
+            "token": token,
+            "expires_at": self._kept_until(),
+        }
+
+    def current(self) -> tuple[str, str, str | None]:
+        """Return the present keys: access key id, secret key, session token; raises what a call raises."""
         try:
             keys = self._credentials.get_frozen_credentials()
         except Exception as error:
             raise key_failure(error) from error
-        return {
-            "access_key_id": keys.access_key,
-            "secret_access_key": keys.secret_key,
-            "token": keys.token,
-            "expires_at": self._kept_until(),
-        }
+        return keys.access_key, keys.secret_key, keys.token
 
     def _kept_until(self) -> datetime | None:
         if not isinstance(self._credentials, RefreshableCredentials):

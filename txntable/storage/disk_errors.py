@@ -20,6 +20,7 @@ from txntable.errors import (
 from txntable.storage.folder_ledger import FolderSyncError
 
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @contextmanager
@@ -50,4 +51,6 @@ def disk_failure(error: OSError, path: str) -> TxnTableError:
         )
     if error.errno in _REFUSED:
         return StorePermissionError("the file system refused; check the folder's owner", path=path, reason=reason)
+    if error.errno in _FULL:
+        return StoreUnavailableError("the disk is full; make room, then try again", path=path, reason=reason)
     return StoreUnavailableError("the file system failed; mend it, then try again", path=path, reason=reason)

@@ -54,7 +54,7 @@ from txntable.storage.object_store import (
 from txntable.storage.object_versions import kept_versions
 from txntable.storage.object_writer import open_writer
 from txntable.storage.refusal import is_refusal, missing_s3_action
-from txntable.storage.remote_clients import connect, kind_of
+from txntable.storage.remote_clients import Clients, connect, connect_anew, kind_of
 from txntable.storage.request_counts import (
     DELETES,
     FAILED,
@@ -69,7 +69,7 @@ from txntable.storage.request_counts import (
 from txntable.storage.request_rate import RequestRate
 from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
 from txntable.storage.side_by_side import threads
-from txntable.storage.store_errors import error_code, key_failure_in, meaning_of
+from txntable.storage.store_errors import RENEWED, error_code, key_failure_in, keys_may_be_outdated, meaning_of
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -112,8 +112,10 @@ class RemoteStore(ObjectStore):
     def __init__(self, spec: StoreSpec) -> None:
         self.spec = spec
         self._clients = connect(spec)
+        self._proved: Clients | None = None
         self.retry_timeout_ms = self._clients.retry_timeout_ms
         self._environment = SystemEnvironment()
+        self._renewing = self._environment.lock()
         self._rate = RequestRate(self._environment)
         self.counters = Counters(self._environment.ticks_ns)
         self._process = os.getpid()
@@ -234,9 +236,12 @@ class RemoteStore(ObjectStore):
 
     def _tried_beginning(self, path: str) -> bytes | Exception | None:
         self.counters.add(GETS)
-        request = partial(obstore.get_range, self._client(), path, start=0, length=BEGINNING_BYTES)
+
+        def request() -> bytes:
+            return obstore.get_range(self._client(), path, start=0, length=BEGINNING_BYTES).to_bytes()
+
         try:
-            return self._once(lambda: self._present(lambda: request().to_bytes()))
+            return self._once(partial(self._present, request))
         except (*_FAILURES, TxnTableError) as error:
             return error
 
@@ -258,20 +263,23 @@ class RemoteStore(ObjectStore):
         """Delete objects by one request each, so that the order holds; an absent one is no error."""
         self.counters.add(DELETES, len(paths))
         for path in paths:
-            self._unless_absent(partial(obstore.delete, self._client(), path), check_path(path))
+            self._unless_absent(partial(self._delete, path), check_path(path))
 
     def delete_unordered(self, paths: Sequence[str]) -> None:
         """Delete objects by as few requests as the store allows; an absent one is no error."""
         checked = [check_path(path) for path in paths]
         self.counters.add(DELETES, len(paths))
         try:
-            self._answered(partial(obstore.delete, self._client(), checked), checked[0] if checked else "")
+            self._answered(partial(self._delete, checked), checked[0] if checked else "")
         except TxnTableError as error:
             # What was tried for its whole time is not begun anew, object by object.
             if passes(str(error.__cause__)):
                 raise
             # Some stores call an absent one an error, some know no bulk request; whatever else it was shows again.
             self.delete(checked)
+
+    def _delete(self, paths: str | Sequence[str]) -> None:
+        obstore.delete(self._client(), paths)
 
     def writer(self, path: str) -> BinaryIO:
         """Return a file to stream a new object into, in parts of 8 MiB."""
@@ -319,20 +327,21 @@ class RemoteStore(ObjectStore):
 
     def _put_parts(self, path: str, parts: Iterator[bytes]) -> None:
         put = partial(obstore.put, chunk_size=PART_BYTES, max_concurrency=PARTS_IN_FLIGHT, use_multipart=True)
-        attempts, mark = self._attempts(), {_MARK: self._environment.new_id()}
+        clients, attempts, mark = self._clients, self._attempts(), {_MARK: self._environment.new_id()}
         self.counters.add(UPLOADS)
         try:
             self._check_process()
-            put(self._clients.parts, path, parts, attributes=mark)
+            put(clients.parts, path, parts, attributes=mark)
         except _FAILURES as error:
+            told = self._told(error, clients)
             # The answer to a completion may be lost; the second one, or the abort, then meets no upload any more.
             if not self._has_mark(path, mark):
-                raise self._failure(error, path, attempts) from without_secrets(error)
+                raise self._failure(told, path, attempts) from without_secrets(error)
+        self._proved = clients
 
     def _has_mark(self, path: str, mark: dict[str, str]) -> bool:
-        request = partial(obstore.get, self._client(), path, options={"head": True})
         try:
-            found = self._unless_absent(request, path)
+            found = self._unless_absent(lambda: obstore.get(self._client(), path, options={"head": True}), path)
         except TxnTableError:
             return False
         return found is not None and found.attributes.get(_MARK) == mark[_MARK]
@@ -340,20 +349,23 @@ class RemoteStore(ObjectStore):
     def _list(self, folder: str) -> Iterator[ObjectMeta]:
         attempts, last = self._attempts(), None
         while True:
+            clients = self._clients
             try:
                 self._rate.wait()
                 for chunk in obstore.list(self._client(), folder or None, offset=last, chunk_size=1000):
                     for meta in map(_meta, chunk):
                         last = meta.path
                         yield meta
+                    self._proved = clients
                     # The next page is another request, and what the caller did meanwhile is not its time.
                     attempts = self._attempts()
                 return
             except _FAILURES as error:
                 # Where the order is any, what has not been listed yet has no name to go on from.
                 self._heed(error)
-                if not ((self._in_order or last is None) and passes(str(error)) and attempts.wait()):
-                    raise self._failure(error, folder, attempts) from without_secrets(error)
+                told = self._told(error, clients)
+                if not ((self._in_order or last is None) and passes(str(told)) and attempts.wait()):
+                    raise self._failure(told, folder, attempts) from without_secrets(error)
 
     def _unless_absent(self, request: Callable[[], _T], path: str) -> _T | None:
         return self._answered(lambda: self._present(request), path)
@@ -376,16 +388,37 @@ class RemoteStore(ObjectStore):
 
     def _once(self, request: Callable[[], _T]) -> _T:
         self._rate.wait()
+        clients = self._clients
         try:
             answer = request()
+        except (FileNotFoundError, *_EXISTS):
+            # Absent and taken are answers.
+            self._proved = clients
+            raise
         except _FAILURES as error:
             self._heed(error)
-            # Absent and taken are answers.
-            if not isinstance(error, FileNotFoundError | AlreadyExistsError | PreconditionError):
-                self.counters.add(FAILED)
-            raise
+            self.counters.add(FAILED)
+            told = self._told(error, clients)
+            if told is error:
+                raise
+            raise told from without_secrets(error)
+        self._proved = clients
         self._rate.went_well()
         return answer
+
+    def _told(self, error: Exception, clients: Clients) -> Exception:
+        """Return an error of a request; one that passes where its keys have ended, or were taken away, and others are there.
+
+        Keys that never worked are no outdated ones: whoever gives others each time would be asked for ever.
+        """
+        if clients.keys is None or not keys_may_be_outdated(str(error)):
+            return error
+        with self._renewing:
+            # Another thread may have done it.
+            if self._clients is clients:
+                anew = connect_anew(self.spec, clients) if self._proved is clients else None
+                self._clients = anew or clients
+            return error if self._clients is clients else OSError(RENEWED)
 
     def _count_put(self, size: int) -> None:
         self.counters.add(PUTS)

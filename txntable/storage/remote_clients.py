@@ -42,11 +42,14 @@ class Clients:
         Sends a failed request again by itself: for uploads in parts.
     retry_timeout_ms : int
         For how long.
+    keys : S3Keys, optional
+        What they sign with, unless the options name it.
     """
 
     single: Any
     parts: Any
     retry_timeout_ms: int
+    keys: S3Keys | None = None
 
 
 def connect(spec: StoreSpec) -> Clients:
@@ -78,6 +81,7 @@ def connect(spec: StoreSpec) -> Clients:
             from_url(spec.url, retry_config=obstore_retries(0), **arguments),  # type: ignore[call-overload]
             from_url(spec.url, retry_config=obstore_retries(settings.retry_timeout_ms), **arguments),  # type: ignore[call-overload]
             settings.retry_timeout_ms,
+            arguments.get("credential_provider") if _can_be_renewed(settings) else None,
         )
     except (BaseError, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
@@ -85,6 +89,34 @@ def connect(spec: StoreSpec) -> Clients:
             reason = reason.replace(str(value) or "\0", "...")
         # obstore quotes values that it cannot read; they may be secrets, so its error is not chained
         raise InvalidRequestError("the store cannot be opened", url=spec.url, reason=reason) from None
+
+
+def connect_anew(spec: StoreSpec, refused: Clients) -> Clients | None:
+    """Return clients whose keys are asked for anew: of the file, the role, or the program that gives them.
+
+    Parameters
+    ----------
+    spec : StoreSpec
+        The store's.
+    refused : Clients
+        Whose keys the store does not take any more.
+
+    Returns
+    -------
+    Clients or None
+        ``None``: the options name the keys, or there are no others.
+
+    Raises
+    ------
+    StoreUnavailableError
+        What gives the keys does not answer.
+    StorePermissionError
+        It refused, or there are no keys any more.
+    """
+    if refused.keys is None:
+        return None
+    anew = connect(spec)
+    return anew if anew.keys is not None and anew.keys.current() != refused.keys.current() else None
 
 
 def kind_of(url: str) -> str:
@@ -125,6 +157,10 @@ def _s3_arguments(settings: ClientSettings, bucket: str) -> dict[str, Any]:
     if not settings.flag("skip_signature"):
         arguments["credential_provider"] = S3Keys(find_credentials(session), SystemEnvironment())
     return arguments
+
+
+def _can_be_renewed(settings: ClientSettings) -> bool:
+    return "access_key_id" not in settings.store or "role_arn" in settings.store
 
 
 def _client_options(settings: ClientSettings, trusted: bytes | None) -> dict[str, Any]:

@@ -95,6 +95,23 @@ _STATUS = re.compile(r"status code: (\d{3})\b")
 # An answer to HEAD has no body, and some stores send none at all: the status is all that is told.
 _BY_STATUS: Mapping[str, str] = {"501": "NotImplemented", "405": "MethodNotAllowed", "507": "QuotaExceeded"}
 
+_OUTDATED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"})
+_REFUSING_STATUS = frozenset({"400", "401", "403"})
+RENEWED = "External AWS credential provider: StoreUnavailableError: the keys have been renewed since; try again"
+"""The text of an error in place of a refusal of keys that were renewed since, as obstore tells of one of S3Keys'."""
+
+
+def keys_may_be_outdated(text: str) -> bool:
+    """Return whether a store has refused keys in a way in which it refuses those that have ended or were taken away.
+
+    Parameters
+    ----------
+    text : str
+        Of an error of obstore.  The answer to a HEAD has no body, and so no code.
+    """
+    code = error_code(text)
+    return code in _OUTDATED if code is not None else http_status(text) in _REFUSING_STATUS
+
 
 def error_code(text: str) -> str | None:
     """Return the store's code in the text of an error of obstore, or ``None`` when it gave none.

@@ -60,6 +60,8 @@ class StubbedS3:
     answer: dict[str, int | str] = field(default_factory=lambda: {"status": 200, "body": ""})
     requests: list[tuple[str, str]] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
+    refused: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Access key id -> status and body of what is signed with it."""
 
     def spec(self, **options: str) -> StoreSpec:
         keys = {"aws_access_key_id": "KEY-NAME", "aws_secret_access_key": "KEY-SECRET", "aws_region": "us-east-1"}
@@ -75,8 +77,10 @@ def _handler(stub: Callable[[], StubbedS3]) -> type[http.server.BaseHTTPRequestH
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             stub().requests.append((self.command, self.path))
             stub().headers.append({name.lower(): value for name, value in self.headers.items()})
-            body = str(stub().answer["body"]).encode() if self.command != "HEAD" else b""
-            self.send_response(int(stub().answer["status"]))
+            key = self.headers.get("Authorization", "").partition("Credential=")[2].partition("/")[0]
+            status, text = stub().refused.get(key, (stub().answer["status"], stub().answer["body"]))
+            body = str(text).encode() if self.command != "HEAD" else b""
+            self.send_response(int(status))
             self.send_header("Content-Length", str(len(body)))
             self.send_header("ETag", '"tag"')
             self.end_headers()

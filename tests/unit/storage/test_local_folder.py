@@ -257,6 +257,12 @@ def test_every_call_raises_by_what_the_caller_can_do(spec, operation, call, numb
     assert names(spec.url) == (["b"] if reading else [])
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_full_disk_is_told_as_such(spec, number):
+    with pytest.raises(StoreUnavailableError, match="the disk is full; make room, then try again"):
+        act(LocalFolder(StoreSpec(spec.url), FailingCalls("write", number)), "put")
+
+
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
 def test_put_if_absent_says_unsuitable_when_the_file_system_has_no_hard_links(spec, number):
     with pytest.raises(StoreUnsuitableError, match="hard links"):
