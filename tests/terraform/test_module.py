@@ -38,7 +38,8 @@ IN_CLOUDFORMATION = {
     "comparison_operator": "ComparisonOperator",
     "treat_missing_data": "TreatMissingData",
 }
-ROLES = ("Reader", "Consumer", "Producer", "Admin", "PipelineJob", "MaintenanceJob", "VerificationJob", "CatalogJob", "Scheduler")
+PEOPLE = ("Reader", "Consumer", "Producer", "Admin")
+ROLES = (*PEOPLE, "PipelineJob", "MaintenanceJob", "VerificationJob", "CatalogJob", "Scheduler")
 JOBS = {
     "coordinator": "Coordinator",
     "compaction": "Compaction",
