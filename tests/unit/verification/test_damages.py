@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, checkp
 from txntable.log.actions import Action, Txn
 from txntable.log.checkpoint import encode_checkpoint
 from txntable.log.constant_file import CONSTANT_FILE
+from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import find_row, keyed_add
 from txntable.log.table_state import TableState
 from txntable.partition.markers import Control, Marker, marker_add
@@ -112,7 +114,11 @@ def test_checkpoint_of_other_software_is_told_as_that_and_differs_in_nothing(
 ) -> None:
     topic = site.open().topic_log("u")
     topic.settings()
-    logs = {TRANSACTION_LOG_ROOT: warehouse.transactions.log, U: topic.segments, "topics/u": topic.public}
+    logs: dict[str, DeltaLog[Any]] = {
+        TRANSACTION_LOG_ROOT: warehouse.transactions.log,
+        U: topic.segments,
+        "topics/u": topic.public,
+    }
     version = logs[root].write_checkpoint()
     path = checkpoint_path(root, version)
     site.objects.put(path, encode_checkpoint(_no_chain(logs[root].table)))
