@@ -23,7 +23,14 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 ENVIRONMENT_ARCHIVE = "txntable-environment.tar.gz"
-PROGRAMS = ("jobs/coordinator.py", "jobs/compact.py", "jobs/vacuum.py", "jobs/pipeline.py", "jobs/catalog.py")
+PROGRAMS = (
+    "jobs/coordinator.py",
+    "jobs/compact.py",
+    "jobs/vacuum.py",
+    "jobs/verify.py",
+    "jobs/pipeline.py",
+    "jobs/catalog.py",
+)
 """Both as the schedules of ``warehouse.yaml`` name them; a test compares."""
 
 

@@ -1,4 +1,4 @@
-# What is watched: alarms and a dashboard on the metrics that the coordinator job exports.
+# What is watched: alarms and a dashboard on the metrics that coordinator and verification export.
 
 locals {
   alarms = merge(
@@ -6,6 +6,7 @@ locals {
       late = {
         description = "Work that nobody does (txntable check says which), or the coordinator job does not run"
         metric      = "late"
+        seconds     = 3600
         periods     = 2
         threshold   = 0
         missing     = "breaching"
@@ -13,13 +14,32 @@ locals {
       unreadable = {
         description = "A log cannot be read: txntable check, then txntable warehouse verify"
         metric      = "unreadable"
+        seconds     = 3600
         periods     = 1
         threshold   = 0
         missing     = "notBreaching"
       }
+      damage = {
+        description = "Stored data is damaged: the log of the verification says what, with its remedy"
+        metric      = "damages"
+        seconds     = 3600
+        periods     = 1
+        threshold   = 0
+        # Until a verification finds nothing.
+        missing = "ignore"
+      }
+      verification = {
+        description = "For a week no verification has found everything well: see its runs and their log"
+        metric      = "damages"
+        seconds     = 86400
+        periods     = 7
+        threshold   = 0
+        missing     = "breaching"
+      }
       job-failure = {
         description = "Rounds of the coordinator job fail again and again: see its log"
         metric      = "coordinator_failures"
+        seconds     = 3600
         periods     = 3
         threshold   = 0
         missing     = "notBreaching"
@@ -27,6 +47,7 @@ locals {
       open-transaction = {
         description = "A transaction holds readers back for long: txntable status"
         metric      = "oldest_open_transaction_ms"
+        seconds     = 3600
         periods     = 1
         threshold   = var.open_transaction_ms
         missing     = "notBreaching"
@@ -34,6 +55,7 @@ locals {
       publication = {
         description = "Public tables are behind their topics: txntable transactions run --once"
         metric      = "publication_lag_ms_max"
+        seconds     = 3600
         periods     = 2
         threshold   = 900000
         missing     = "notBreaching"
@@ -43,6 +65,7 @@ locals {
       group-lag = {
         description = "A consumer group is far behind: txntable groups describe"
         metric      = "group_lag_max"
+        seconds     = 3600
         periods     = 2
         threshold   = var.group_lag
         missing     = "notBreaching"
@@ -52,7 +75,12 @@ locals {
 
   # Where it stands, what it is called, what it shows.
   widgets = [
-    { x = 0, y = 0, title = "Late, and what cannot be read", metrics = ["late", "unreadable", "coordinator_failures"] },
+    {
+      x       = 0
+      y       = 0
+      title   = "Late, unreadable, damaged"
+      metrics = ["late", "unreadable", "damages", "coordinator_failures"]
+    },
     { x = 12, y = 0, title = "Lags, ms", metrics = ["publication_lag_ms_max", "oldest_open_transaction_ms"] },
     { x = 0, y = 6, title = "Lags, offsets", metrics = ["last_stable_offset_lag_max", "group_lag_max"] },
     {
@@ -80,7 +108,7 @@ resource "aws_cloudwatch_metric_alarm" "warehouse" {
   metric_name         = each.value.metric
   dimensions          = { warehouse = local.warehouse }
   statistic           = "Maximum"
-  period              = 3600
+  period              = each.value.seconds
   evaluation_periods  = each.value.periods
   threshold           = each.value.threshold
   comparison_operator = "GreaterThanThreshold"

@@ -17,11 +17,13 @@ locals {
 
   s3_logs = { S3MonitoringConfiguration = { LogUri = "s3://${var.bucket_name}/logs/" } }
   cloudwatch_logs = {
-    CloudWatchLoggingConfiguration = {
-      Enabled             = true
-      LogGroupName        = aws_cloudwatch_log_group.jobs.name
-      LogStreamNamePrefix = "coordinator"
-      LogTypes            = { SPARK_DRIVER = ["STDOUT", "STDERR"] }
+    for name in ["coordinator", "verification"] : name => {
+      CloudWatchLoggingConfiguration = {
+        Enabled             = true
+        LogGroupName        = aws_cloudwatch_log_group.jobs.name
+        LogStreamNamePrefix = name
+        LogTypes            = { SPARK_DRIVER = ["STDOUT", "STDERR"] }
+      }
     }
   }
 
@@ -35,7 +37,7 @@ locals {
         program     = "jobs/coordinator.py"
         arguments   = ["--once", "--metrics", "cloudwatch"]
         settings    = ""
-        logging     = merge(local.s3_logs, local.cloudwatch_logs)
+        logging     = merge(local.s3_logs, local.cloudwatch_logs.coordinator)
       }
       compaction = {
         description = "Merges small segments, compacts by key, applies retention"
@@ -56,6 +58,16 @@ locals {
         arguments   = ["--execute"]
         settings    = ""
         logging     = local.s3_logs
+      }
+      verification = {
+        description = "Reads everything, and says what is damaged"
+        every       = var.verification_every
+        role        = "verification"
+        minutes     = 1440
+        program     = "jobs/verify.py"
+        arguments   = ["--metrics", "cloudwatch"]
+        settings    = ""
+        logging     = merge(local.s3_logs, local.cloudwatch_logs.verification)
       }
     },
     var.pipeline_config == "" ? {} : {
@@ -125,7 +137,7 @@ resource "aws_emrserverless_application" "jobs" {
   }
 }
 
-# What the coordinator job prints: metrics in CloudWatch's embedded format, which become the metrics of txntable.
+# What coordinator and verification print: metrics in CloudWatch's embedded format, which become the metrics of txntable.
 resource "aws_cloudwatch_log_group" "jobs" {
   name              = "/txntable/${var.name}"
   retention_in_days = 30

@@ -12,6 +12,6 @@ output "role_arns" {
 }
 
 output "job_role_arns" {
-  description = "Of pipeline and maintenance, and of catalog where the topics are registered in Glue."
+  description = "Of pipeline, maintenance and verification, and of catalog where the topics are registered in Glue."
   value       = { for name, role in aws_iam_role.job : name => role.arn }
 }

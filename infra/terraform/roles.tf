@@ -5,7 +5,7 @@ locals {
   # Whoever in the account is allowed to may assume these.
   people = toset(["reader", "consumer", "producer", "admin"])
   jobs = merge(
-    { pipeline = ["consumer", "producer"], maintenance = ["maintenance"] },
+    { pipeline = ["consumer", "producer"], maintenance = ["maintenance"], verification = ["reader"] },
     local.has_catalog ? { catalog = ["reader", "catalog"] } : {},
   )
   attachments = merge([
@@ -26,9 +26,10 @@ locals {
     },
   ]
   own = {
-    pipeline    = local.artifacts_and_logs
-    maintenance = concat(local.artifacts_and_logs, local.metrics)
-    catalog     = local.artifacts_and_logs
+    pipeline     = local.artifacts_and_logs
+    maintenance  = concat(local.artifacts_and_logs, local.metrics)
+    verification = concat(local.artifacts_and_logs, local.metrics)
+    catalog      = local.artifacts_and_logs
   }
   log_group_arn = "arn:${local.partition}:logs:${local.region}:${local.account}:log-group:/txntable/${var.name}"
 }
@@ -114,7 +115,7 @@ resource "aws_iam_role_policy" "scheduler" {
       {
         Effect    = "Allow"
         Action    = ["iam:PassRole"]
-        Resource  = [for job in ["pipeline", "maintenance", "catalog"] : aws_iam_role.job[job].arn if contains(keys(local.jobs), job)]
+        Resource  = [for job in ["pipeline", "maintenance", "verification", "catalog"] : aws_iam_role.job[job].arn if contains(keys(local.jobs), job)]
         Condition = { StringEquals = { "iam:PassedToService" = "emr-serverless.amazonaws.com" } }
       },
     ]

@@ -95,6 +95,13 @@ variable "vacuum_every" {
   default     = "rate(1 day)"
 }
 
+variable "verification_every" {
+  description = "A schedule expression."
+  type        = string
+  # CloudWatch looks back for seven days at most: no such time is without a verification.
+  default = "rate(6 days)"
+}
+
 variable "pipeline_every" {
   description = "A schedule expression."
   type        = string

@@ -65,7 +65,7 @@ def test_deployed_stack_has_its_roles_and_says_what_the_bucket_lacks(session: bo
     documents = [document_of(iam, policy["Arn"]) for policy in iam.list_policies(Scope="Local")["Policies"]]
     assert all(role_policy(role, PLACE) in documents for role in Role)
     trusted = [role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] for role in iam.list_roles()["Roles"]]
-    assert trusted.count({"Service": "emr-serverless.amazonaws.com"}) == 2
+    assert trusted.count({"Service": "emr-serverless.amazonaws.com"}) == 3
     assert session.client("s3").get_bucket_encryption(Bucket="my-lake")
     assert code == 1
     for lack in ("public access", "brought back", "parts of uploads", "DenyWithoutTls", "DenyReplacingLogEntries"):

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from tests.spark.test_write_shapes import VARIED, frame_of, varied_row
 from txntable.format.key import key_bytes, partition_of
 from txntable.format.layout import public_root, segments_root
+from txntable.format.schema import from_delta_schema
 from txntable.log.actions import Add
 from txntable.spark.writing import spark_file_settings
 from txntable.spark.writing.writer_choice import SWITCH, Wish
@@ -337,6 +338,29 @@ def test_each_record_lands_once_in_the_partition_of_its_key(
     assert sorted(row["number"] for row in rows) == list(range(ROWS))
     assert {tag(add).get("partition_count") for add in adds(warehouse, "numbers")} == {5}
     assert len(adds(warehouse, "numbers")) == 5
+
+
+@pytest.mark.parametrize("kind", ["int", "bigint", "date", "timestamp", "smallint", "decimal(9,2)", "boolean"])
+def test_records_without_a_key_are_spread_and_all_others_lie_where_their_keys_do(
+    kind: str, always: Any, warehouse: Warehouse
+) -> None:
+    numeric = {"date": "date_from_unix_date(id)", "timestamp": "timestamp_seconds(id)", "boolean": "id % 3 = 0"}
+    cast = numeric.get(kind, f"CAST(id AS {kind})")
+    frame = always.range(0, 200, 1, 4).selectExpr("id AS number", f"IF(id % 2 = 0, NULL, {cast}) AS k")
+    schema = from_delta_schema(frame.schema.json())
+    warehouse.admin().create_topic("numbers", partitions=5, schema=schema, key=["k"])
+
+    by = write(warehouse, "numbers", frame, "hash")
+
+    rows = warehouse.read_arrow("numbers", columns=["number", "k", "_partition"]).read_all().to_pylist()
+    keys = {row["number"]: key_bytes([row["k"]], [schema.field("k").type]) for row in rows}
+    where = {row["number"]: row["_partition"] for row in rows}
+    assert by == "spark"
+    assert len(where) == len(rows) == 200
+    expected = {number: partition_of(key, 5) for number, key in keys.items() if key is not None}
+    assert {number: where[number] for number in expected} == expected
+    unkeyed = {where[number] for number, key in keys.items() if key is None}
+    assert (len(keys) - len(expected), len(unkeyed)) == (100, 4), "by the task that they come from"
 
 
 def test_numbers_that_are_not_finite_are_not_mistaken(always: Any, warehouse: Warehouse) -> None:

@@ -224,6 +224,25 @@ def test_a_stream_is_refused_when_it_begins_again_under_an_id_that_has_committed
     assert numbers_in(warehouse, "all") == Counter(sent)
 
 
+def test_the_second_of_two_queries_with_one_batch_writer_is_refused_and_the_first_goes_on(
+    spark: Any, tmp_path: Path
+) -> None:
+    warehouse = made(tmp_path, "all")
+    sent = write_files(tmp_path / "source", 2)
+    stream = numbers_stream(spark, tmp_path / "source")
+    writer = warehouse.batch_writer("etl", lambda transaction, numbers: transaction.write("all", numbers))
+    # The second query is at the number that the first one has next.
+    drain(stream.writeStream.foreachBatch(lambda numbers, batch_id: None), tmp_path / "second")
+    drain(stream.writeStream.foreachBatch(writer), tmp_path / "first")
+    more = write_files(tmp_path / "source", 1, first=2)
+
+    with pytest.raises(StreamingQueryException, match="a transactional id of its own"):
+        drain(stream.writeStream.foreachBatch(writer), tmp_path / "second")
+    drain(stream.writeStream.foreachBatch(writer), tmp_path / "first")
+
+    assert numbers_in(warehouse, "all") == Counter([*sent, *more])
+
+
 # -- what is refused ------------------------------------------------------------------------
 
 

@@ -28,7 +28,10 @@ GIVEN = {
     "glue_database": VALUES["GlueDatabase"],
     "table_prefix": VALUES["TablePrefix"],
 }
-_JOB_ROLES = 'tomap({pipeline = "PipelineJob-role", maintenance = "MaintenanceJob-role", catalog = "CatalogJob-role"})'
+_JOB_ROLES = (
+    'tomap({pipeline = "PipelineJob-role", maintenance = "MaintenanceJob-role", '
+    'verification = "VerificationJob-role", catalog = "CatalogJob-role"})'
+)
 _FILLED = (
     r'replace(replace(replace(replace(file(\1), "$${partition}", \2.partition), "$${bucket}", \2.bucket), '
     r'"$${prefix}", \2.prefix), "$${kms_key}", \2.kms_key)'

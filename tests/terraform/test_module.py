@@ -21,6 +21,8 @@ TOFU = os.environ.get("TOFU") or shutil.which("tofu") or shutil.which("terraform
 ALARMS = {
     "late": "LateWorkAlarm",
     "unreadable": "UnreadableAlarm",
+    "damage": "DamageAlarm",
+    "verification": "VerificationAlarm",
     "job-failure": "JobFailureAlarm",
     "open-transaction": "OpenTransactionAlarm",
     "publication": "PublicationAlarm",
@@ -36,11 +38,13 @@ IN_CLOUDFORMATION = {
     "comparison_operator": "ComparisonOperator",
     "treat_missing_data": "TreatMissingData",
 }
-ROLES = ("Reader", "Consumer", "Producer", "Admin", "PipelineJob", "MaintenanceJob", "CatalogJob", "Scheduler")
+PEOPLE = ("Reader", "Consumer", "Producer", "Admin")
+ROLES = (*PEOPLE, "PipelineJob", "MaintenanceJob", "VerificationJob", "CatalogJob", "Scheduler")
 JOBS = {
     "coordinator": "Coordinator",
     "compaction": "Compaction",
     "vacuum": "Vacuum",
+    "verification": "Verification",
     "pipeline": "Pipeline",
     "catalog": "Catalog",
 }
@@ -163,6 +167,7 @@ def test_roles_have_the_policies_of_the_template() -> None:
     [
         ('job["pipeline"]', "PipelineJobRole"),
         ('job["maintenance"]', "MaintenanceJobRole"),
+        ('job["verification"]', "VerificationJobRole"),
         ('job["catalog"]', "CatalogJobRole"),
         ("scheduler", "SchedulerRole"),
     ],
@@ -245,8 +250,8 @@ def test_what_is_not_asked_for_is_not_made() -> None:
     less = kinds(application_id="mine", pipeline_config="", glue_database="")
 
     assert "aws_emrserverless_application" not in less
-    assert (less["aws_scheduler_schedule"], less["aws_cloudwatch_metric_alarm"]) == (3, 5)
-    assert (less["aws_iam_policy"], less["aws_iam_role"]) == (5, 7)
+    assert (less["aws_scheduler_schedule"], less["aws_cloudwatch_metric_alarm"]) == (4, 7)
+    assert (less["aws_iam_policy"], less["aws_iam_role"]) == (5, 8)
 
 
 @pytest.mark.parametrize("key", [KEY, ""])

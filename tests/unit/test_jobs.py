@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("catalog", "compact", "coordinator", "pipeline", "vacuum")
+PROGRAMS = ("catalog", "compact", "coordinator", "pipeline", "vacuum", "verify")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -17,6 +17,7 @@ from txntable.admin.blocking_transactions import BlockingTransaction
 from txntable.admin.lag_listing import WarehouseLags
 from txntable.admin.upkeep import Duty, Finding
 from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.verification.damage import DamageKind, Verification
 
 NAMESPACE = "txntable"
 WAREHOUSE = "warehouse"
@@ -105,6 +106,20 @@ def samples_of_round(report: CoordinatorReport) -> list[Sample]:
     """Return what a round of the coordinator job did."""
     text = "Of the newest round of the coordinator job."
     return [Sample(f"coordinator_{name}", value, help=text) for name, value in asdict(report).items()]
+
+
+def samples_of_verification(found: Verification) -> list[Sample]:
+    """Return what is damaged, by kind and in all, and how much was read; each kind is there, also without any."""
+    counts = Counter(one.kind for one in found.damages)
+    text = "What `txntable warehouse verify` found damaged"
+    by_kind = [Sample("damage", counts[kind], {"kind": kind.value}, f"{text}, of this kind.") for kind in DamageKind]
+    read = {"logs": found.logs, "entries": found.entries, "checkpoints": found.checkpoints}
+    read |= {"segments": found.segments, "bytes": found.bytes}
+    return [
+        *by_kind,
+        Sample("damages", len(found.damages), help=f"{text}, in all."),
+        *(Sample(f"verified_{name}", value, help="Read by the verification.") for name, value in read.items()),
+    ]
 
 
 def samples_of_totals(totals: Mapping[str, Mapping[str, float]]) -> list[Sample]:

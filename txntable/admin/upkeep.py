@@ -40,7 +40,7 @@ class Duty(Enum):
 
 _JOB = "run `txntable transactions run --once`, and find out why its scheduler does not"
 REMEDIES: Mapping[Duty, str] = {
-    Duty.READ: "see the error; restore what is damaged, or grant access",
+    Duty.READ: "see the error: restore what `txntable warehouse verify` calls damaged, or grant access",
     Duty.COMPLETE: _JOB,
     Duty.TIME_OUT: _JOB,
     Duty.END_PREPARED: "let the holder of its token complete it, or `txntable transactions abort`",

@@ -19,6 +19,7 @@ from txntable.admin.metric_samples import (
     samples_of_open,
     samples_of_totals,
 )
+from txntable.runtime.environment import SystemEnvironment
 from txntable.warehouse.warehouse import Warehouse
 
 Metrics = Annotated[
@@ -40,6 +41,10 @@ def write_metrics(warehouse: Warehouse, found: Sequence[Sample], form: MetricFor
         *samples_of_open(admin.find_blocking_transactions()),
         *samples_of_totals(warehouse.metrics()),
     ]
-    now_ms = warehouse.context.environment.instant().wall_ms
-    sys.stdout.write(exported(samples, form, warehouse.url, now_ms))
+    write_samples(warehouse.url, samples, form)
+
+
+def write_samples(url: str, samples: Sequence[Sample], form: MetricFormat) -> None:
+    """Print samples of a warehouse, which may be one that cannot be opened."""
+    sys.stdout.write(exported(samples, form, url, SystemEnvironment().instant().wall_ms))
     sys.stdout.flush()

@@ -144,9 +144,11 @@ def describe(
     connection.output.report(sections)
 
 
+@both_ways("name", "--topic")
+@both_ways("columns", "--column")
 def add_column(
     connection: Connection,
-    name: Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")],
+    name: Annotated[str, typer.Argument(help="The topic's name.")],
     columns: Annotated[
         list[str], typer.Argument(metavar="'NAME TYPE'...", help="Columns with Spark SQL's names of their types.")
     ],

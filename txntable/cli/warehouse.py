@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from txntable.admin.blocking_words import counted
+from txntable.admin.metric_samples import samples_of_verification
 from txntable.admin.restoration import Restoration
 from txntable.admin.warehouse_admin import meanings
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
+from txntable.cli.metrics import Metrics, write_samples
 from txntable.cli.output import Rows, camel_headers, instant_text, note_dry_run, tell
 from txntable.cli.progress import progressing
 from txntable.errors import WarehouseAlreadyExistsError
@@ -124,6 +126,7 @@ def verify(
     topic: Annotated[
         list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeat it. Default: all.")
     ] = None,
+    metrics: Metrics = None,
 ) -> None:
     """Read everything that is stored, and check every rule of the format that can be checked from outside.
 
@@ -138,7 +141,12 @@ def verify(
         f" {counted(found.checkpoints, 'checkpoint')}) and {counted(found.segments, 'segment')}"
         f" ({counted(found.bytes, 'byte')})"
     )
-    connection.output.rows(Rows(DAMAGE_HEADERS, rows, empty=f"all is well: {read}"))
+    if metrics is None:
+        connection.output.rows(Rows(DAMAGE_HEADERS, rows, empty=f"all is well: {read}"))
+    else:
+        write_samples(connection.url, samples_of_verification(found), metrics)
+        for row in rows:
+            tell(": ".join(row))
     if rows:
         tell(f"read {read}: {len(rows):,} damaged")
         raise typer.Exit(1)

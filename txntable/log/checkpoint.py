@@ -96,6 +96,8 @@ _SCHEMA = pa.schema(
         ("remove", _REMOVE_TYPE),
     ]
 )
+# Readers then begin further down, and the next commit or the coordinator job writes another.
+_REMEDY = "delete it where the entries below it are still there, or restore it from a backup"
 
 
 def interval(live_files: int) -> int:
@@ -270,9 +272,7 @@ def decode_checkpoint(version: int, data: bytes, path: str, proved: pa.Table | N
         It needs a newer version of this project.
     """
     if len(data) > LARGEST_WHOLE_BYTES:
-        raise DamagedDataError(
-            "a checkpoint is larger than any can be; restore it from a backup", path=path, bytes=len(data)
-        )
+        raise DamagedDataError(f"a checkpoint is larger than any can be; {_REMEDY}", path=path, bytes=len(data))
     with reading(path):
         groups = _Groups(proved)
         entry = groups.read(data, path)
@@ -282,7 +282,7 @@ def decode_checkpoint(version: int, data: bytes, path: str, proved: pa.Table | N
         tombstones = {remove.path: remove for remove in map(decode_remove, groups.rows["remove"])}
         files = LiveFiles(_adds(groups.adds()))
         if len(protocol) != 1 or len(metadata) != 1:
-            raise DamagedDataError("checkpoint lacks its protocol or metadata; restore the object from a backup")
+            raise DamagedDataError(f"checkpoint lacks its protocol or metadata; {_REMEDY}")
         check_protocol(protocol[0], path)
     return TableState(
         version,
@@ -316,7 +316,7 @@ class _Groups:
             claimed = sum(file.metadata.row_group(index).total_byte_size for index in range(file.num_row_groups))
             if file.metadata.num_rows > LARGEST_ROWS or claimed > LARGEST_BYTES:
                 raise DamagedDataError(
-                    "a checkpoint claims to be larger than one can be; restore it from a backup",
+                    f"a checkpoint claims to be larger than one can be; {_REMEDY}",
                     path=path,
                     rows=file.metadata.num_rows,
                     bytes=claimed,
@@ -329,7 +329,7 @@ class _Groups:
                 self._take(file.read_row_group(group, use_threads=threads))
         except (OSError, pa.ArrowInvalid) as error:
             # Arrow's own word for bytes that are no Parquet.
-            raise DamagedDataError("checkpoint cannot be read; restore the object from a backup", path=path) from error
+            raise DamagedDataError(f"checkpoint cannot be read; {_REMEDY}", path=path) from error
         return (file.schema_arrow.metadata or {}).get(_ENTRY.encode(), b"").decode() or None
 
     def _take(self, group: pa.Table) -> None:

@@ -24,6 +24,7 @@ class DamageKind(Enum):
     LOG_END = "end of a log missing"
     CHAIN = "chain broken"
     CHECKPOINT = "checkpoint differs"
+    FOREIGN_CHECKPOINT = "checkpoint of other software"
     GUARD = "table not guarded"
     ROW = "row contradicts itself"
     NUMBER = "number went back"
@@ -71,6 +72,8 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.CHAIN: "the entry below, or this one, was changed or replaced: " + _RESTORE_LOG,
     DamageKind.CHECKPOINT: "delete this checkpoint: as long as the entries below are there, readers start further down,"
     " and the next commit or `txntable transactions run --once` writes another",
+    DamageKind.FOREIGN_CHECKPOINT: "delete this checkpoint, and see that what made it may no longer write here:"
+    " our readers pass it over, and other engines begin with it; the entries have everything that it can have",
     DamageKind.GUARD: _RESTORE_ALL,
     DamageKind.ROW: _RESTORE_ALL,
     DamageKind.NUMBER: _RESTORE_ALL,

@@ -32,6 +32,7 @@ Problem: TypeAlias = tuple[DamageKind, str]
 _WINDOW = 64
 # A log that is cleaned up while it is read is read again from its new beginning.
 _MOST_BEGINNINGS = 5
+_FOREIGN = "it names no entry that it is of, as each of ours does: other software wrote it"
 _DAMAGED = (DamagedDataError, UnsupportedFormatError)
 
 
@@ -171,6 +172,8 @@ class LogReplay(Generic[F]):
         try:
             table = decode_checkpoint(version, found.data, path)
             info = decode_commit_info(entry.data, commit_path(self.root, version))
+            if table.chain is None:
+                self._find(DamageKind.FOREIGN_CHECKPOINT, path, _FOREIGN)
             if table.chain != info.digest:
                 return False
             with reading(path):
@@ -252,6 +255,8 @@ class LogReplay(Generic[F]):
         except _DAMAGED as error:
             self._find(DamageKind.CHECKPOINT, path, _words(error))
             return
+        if held.chain is None:
+            self._find(DamageKind.FOREIGN_CHECKPOINT, path, _FOREIGN)
         if differing := list(_differences(held, self.table, self.table.tombstones_since_ms(self._guard_ms))):
             self._find(DamageKind.CHECKPOINT, path, "; ".join(differing))
 
@@ -265,7 +270,7 @@ class LogReplay(Generic[F]):
 
 def _differences(held: TableState, folded: TableState, since_ms: int) -> Iterator[str]:
     """Yield in what a checkpoint is not what the entries fold to, by the parts of a state."""
-    if held.chain != folded.chain:
+    if held.chain not in (None, folded.chain):
         yield "it is of another entry than that of its version"
     if held.protocol != folded.protocol or held.metadata != folded.metadata:
         yield "protocol or metadata differ from those of the entries"

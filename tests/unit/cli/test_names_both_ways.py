@@ -50,6 +50,33 @@ def test_name_is_taken_by_its_place_and_by_kafkas_option(
     assert by_place.stdout
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("a", "x long", "y string"),
+        ("a", "--column", "x long", "--column", "y string"),
+        ("--topic", "a", "--column", "x long", "--column", "y string"),
+        ("a", "x long", "--column", "y string"),
+    ],
+)
+def test_columns_are_taken_by_their_place_and_by_the_option_of_create(
+    call: Call, warehouse: Warehouse, said: tuple[str, ...]
+) -> None:
+    call("topics", "create", "a", "--column", "w long")
+
+    result = call("topics", "add-column", *said)
+
+    assert result.exit_code == 0, result.stderr
+    assert warehouse.topic_log("a").settings().schema.names == ["w", "x", "y"]
+
+
+def test_columns_are_not_left_out(call: Call) -> None:
+    result = call("topics", "add-column", "a")
+
+    assert result.exit_code == 2
+    assert "--column" in result.stderr
+
+
 def test_name_is_said_once_and_not_left_out(call: Call) -> None:
     assert call("topics", "delete", "orders", "--topic", "orders").exit_code == 2
     assert "say which one" in call("topics", "delete").stderr

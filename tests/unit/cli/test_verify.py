@@ -56,6 +56,19 @@ def test_verification_of_a_topic_that_is_none_is_an_error(call: Call, orders: Wa
     assert "UNKNOWN_TOPIC_OR_PARTITION" in result.stderr
 
 
+def test_verification_prints_metrics_of_a_warehouse_that_cannot_be_opened_too(call: Call, orders: Warehouse) -> None:
+    sound = call("warehouse", "verify", "--metrics", "cloudwatch")
+    orders.store.delete([commit_path(TRANSACTION_LOG_ROOT, 0)])
+
+    damaged = call("warehouse", "verify", "--metrics", "cloudwatch")
+
+    well, found = json.loads(sound.stdout), json.loads(damaged.stdout)
+    assert (sound.exit_code, well["damages"], well["verified_segments"]) == (0, 0, 1)
+    assert (damaged.exit_code, found["warehouse"]) == (1, well["warehouse"])
+    assert found["damages"] > 0
+    assert REMEDIES[DamageKind.LOG_BEGINNING] in damaged.stderr
+
+
 def test_progress_is_a_line_every_few_seconds_where_nobody_is_looking(capsys: pytest.CaptureFixture[str]) -> None:
     environment = ManualEnvironment()
     with progressing("reading", environment) as progress:

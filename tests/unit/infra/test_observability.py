@@ -1,8 +1,9 @@
-"""Alarms, dashboard and capacity: they watch metrics that the coordinator job exports, and bound what runs cost."""
+"""Alarms, dashboard and capacity: they watch metrics that jobs export, and bound what runs cost."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from txntable.admin.metric_samples import (
     samples_of_lags,
     samples_of_open,
     samples_of_round,
+    samples_of_verification,
 )
 from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.verification.damage import Verification
 
 ALARMS = [name for name, one in TEMPLATE["Resources"].items() if one["Type"] == "AWS::CloudWatch::Alarm"]
 URL = "s3://bucket/lake/one"
@@ -29,6 +32,7 @@ def exported_names() -> set[str]:
         *samples_of_findings([]),
         *samples_of_lags(WarehouseLags((), (), ())),
         *samples_of_open([]),
+        *samples_of_verification(Verification(0, 0, 0, 0, 0, ())),
     ]
     return {one.name for one in samples if not one.labels}
 
@@ -49,10 +53,23 @@ def test_alarms_go_to_the_topic_that_is_named() -> None:
     ]
 
 
-def test_silence_of_the_coordinator_is_an_alarm_of_its_own() -> None:
+def test_silence_of_coordinator_and_verification_is_an_alarm() -> None:
     missing = {name: properties(name)["TreatMissingData"] for name in ALARMS}
 
-    assert [name for name, treated in missing.items() if treated == "breaching"] == ["LateWorkAlarm"]
+    silence = {name for name, treated in missing.items() if treated == "breaching"}
+    assert silence == {"LateWorkAlarm", "VerificationAlarm"}
+    assert [name for name, treated in missing.items() if treated == "ignore"] == ["DamageAlarm"]
+
+
+def test_no_week_without_a_verification_passes_unseen() -> None:
+    alarm = properties("VerificationAlarm")
+    every = re.fullmatch(r"rate\((\d) days\)", properties("VerificationSchedule")["ScheduleExpression"])
+
+    # CloudWatch looks back for seven days at most, and a run begins and ends at any time of its day.
+    seconds = alarm["Period"] * alarm["EvaluationPeriods"]
+    assert seconds <= 7 * 86_400
+    assert every is not None
+    assert (int(every[1]) + 1) * 86_400 <= seconds
 
 
 def test_dashboard_shows_metrics_that_are_exported() -> None:
@@ -64,11 +81,13 @@ def test_dashboard_shows_metrics_that_are_exported() -> None:
     assert {widget["properties"]["region"] for widget in body["widgets"]} == {"eu-west-1"}
 
 
-def test_coordinator_prints_its_metrics_where_cloudwatch_reads_them() -> None:
-    run = run_of("Coordinator")
+@pytest.mark.parametrize("job", ["Coordinator", "Verification"])
+def test_job_prints_its_metrics_where_cloudwatch_reads_them(job: str) -> None:
+    run = run_of(job)
 
     arguments = run["JobDriver"]["SparkSubmit"]["EntryPointArguments"]
     logging = run["ConfigurationOverrides"]["MonitoringConfiguration"]["CloudWatchLoggingConfiguration"]
+    assert logging["LogStreamNamePrefix"] == job.lower()
     assert arguments[-2:] == ["--metrics", "cloudwatch"]
     assert (logging["LogGroupName"], logging["LogTypes"]) == ("/txntable/lake", {"SPARK_DRIVER": ["STDOUT", "STDERR"]})
 

@@ -19,7 +19,7 @@ from txntable.infra.policies import Role, WarehousePlace, Writes, bucket_policy,
 
 TEMPLATE = template()
 KEY = "arn:aws:kms:eu-west-1:1:key/k"
-ROLES = ("PipelineJob", "MaintenanceJob", "CatalogJob", "Scheduler")
+ROLES = ("PipelineJob", "MaintenanceJob", "VerificationJob", "CatalogJob", "Scheduler")
 VALUES = {
     **{name: parameter.get("Default") for name, parameter in TEMPLATE["Parameters"].items()},
     "BucketName": "bucket",
@@ -42,10 +42,11 @@ EVERY = {
     "Coordinator": "rate(15 minutes)",
     "Compaction": "rate(1 hour)",
     "Vacuum": "rate(1 day)",
+    "Verification": "rate(6 days)",
     "Pipeline": "rate(10 minutes)",
     "Catalog": "rate(15 minutes)",
 }
-OWN_ROLES = {"Pipeline": "PipelineJob-role", "Catalog": "CatalogJob-role"}
+OWN_ROLES = {job: f"{job}Job-role" for job in ("Pipeline", "Catalog", "Verification")}
 
 
 def properties(name: str, *, key: bool = False, writes: Writes = Writes.CHECKED, topic: str = "") -> dict[str, Any]:
@@ -201,7 +202,17 @@ def test_policy_of_the_catalog_is_that_of_the_code_and_its_job_reads_only() -> N
 def test_scheduler_passes_the_roles_of_its_jobs_and_no_other() -> None:
     passing = properties("SchedulerRole")["Policies"][0]["PolicyDocument"]["Statement"][1]
 
-    assert passing["Resource"] == ["PipelineJob-role", "MaintenanceJob-role", "CatalogJob-role"]
+    assert passing["Resource"] == ["PipelineJob-role", "MaintenanceJob-role", "VerificationJob-role", "CatalogJob-role"]
+
+
+def test_verification_reads_only_and_writes_logs_alone() -> None:
+    role = properties("VerificationJobRole")
+
+    actions = {action for each in role["Policies"][0]["PolicyDocument"]["Statement"] for action in each["Action"]}
+    assert role["ManagedPolicyArns"] == ["ReaderPolicy"]
+    logs = {"logs:DescribeLogGroups", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"}
+    assert actions == {"s3:GetObject", "s3:PutObject", *logs}
+    assert role["Policies"] == properties("MaintenanceJobRole")["Policies"]
 
 
 def test_catalog_job_registers_in_the_database_under_the_prefix() -> None:

@@ -72,6 +72,7 @@ class MicroBatch:
 @pytest.fixture(autouse=True)
 def _session_tells_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_writer, "running_query_id", str)
+    monkeypatch.setattr(batch_writer, "session_id", str)
 
 
 def send_one(transaction: Any, batch: MicroBatch) -> None:
@@ -114,6 +115,20 @@ def test_a_batch_writer_that_is_used_again_under_a_new_checkpoint_is_refused(las
 
     writer(MicroBatch("kept"), last + 1)
     assert accounts(warehouse) == ["kept"] * (last + 2)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 5])
+def test_another_query_with_the_same_batch_writer_is_refused_at_any_number(number: int, warehouse: Warehouse) -> None:
+    """Also at the number that the first one has next: its records would have taken the place of the first one's."""
+    writer: Any = warehouse.batch_writer("etl", send_one)
+    writer(MicroBatch("first"), 0)
+    writer(MicroBatch("first"), 1)
+
+    with pytest.raises(BatchOutOfOrderError, match="a transactional id of its own"):
+        writer(MicroBatch("second", SECOND_QUERY), number)
+    writer(MicroBatch("first"), 2)
+
+    assert accounts(warehouse) == ["first"] * 3
 
 
 def test_a_batch_writer_goes_on_after_a_batch_that_failed(warehouse: Warehouse) -> None:

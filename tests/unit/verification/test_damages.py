@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, checkp
 from txntable.log.actions import Action, Txn
 from txntable.log.checkpoint import encode_checkpoint
 from txntable.log.constant_file import CONSTANT_FILE
+from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import find_row, keyed_add
 from txntable.log.table_state import TableState
 from txntable.partition.markers import Control, Marker, marker_add
@@ -100,6 +102,38 @@ def test_checkpoint_that_the_entries_do_not_fold_to_is_found(
     site.objects.put(path, encode_checkpoint(change(site.open().transactions.log.table)))
 
     assert only(site) == (DamageKind.CHECKPOINT, path)
+
+
+def _no_chain(state: TableState) -> TableState:
+    return replace(state, chain=None)
+
+
+@pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, U, "topics/u"])
+def test_checkpoint_of_other_software_is_told_as_that_and_differs_in_nothing(
+    site: Site, warehouse: Warehouse, root: str
+) -> None:
+    topic = site.open().topic_log("u")
+    topic.settings()
+    logs: dict[str, DeltaLog[Any]] = {
+        TRANSACTION_LOG_ROOT: warehouse.transactions.log,
+        U: topic.segments,
+        "topics/u": topic.public,
+    }
+    version = logs[root].write_checkpoint()
+    path = checkpoint_path(root, version)
+    site.objects.put(path, encode_checkpoint(_no_chain(logs[root].table)))
+
+    assert only(site) == (DamageKind.FOREIGN_CHECKPOINT, path)
+
+
+def test_checkpoint_of_other_software_that_says_something_else_is_both(site: Site, warehouse: Warehouse) -> None:
+    version = warehouse.transactions.log.write_checkpoint()
+    path = checkpoint_path(TRANSACTION_LOG_ROOT, version)
+    table = site.open().transactions.log.table
+    site.objects.put(path, encode_checkpoint(_no_chain(_other_number(table))))
+
+    found = {(one.kind, one.path) for one in damages(site)}
+    assert found == {(DamageKind.FOREIGN_CHECKPOINT, path), (DamageKind.CHECKPOINT, path)}
 
 
 def test_checkpoint_that_cannot_be_read_is_found(site: Site, warehouse: Warehouse) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from txntable.errors import TxnTableError
@@ -16,7 +17,7 @@ from txntable.producer.producer import Producer
 from txntable.producer.producer_config import DEFAULT_TRANSACTION_TIMEOUT_MS
 from txntable.producer.transaction import Transaction
 from txntable.spark.writing.stream_batch import commit_batch
-from txntable.spark.writing.streaming_query import running_query_id
+from txntable.spark.writing.streaming_query import running_query_id, session_id
 from txntable.storage.object_store import ObjectStore
 
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ class StreamWriting(Protocol):
         """Return a new producer."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The query of the batch before, and the session that Spark had made for it."""
+
+    session: str
+    query_id: str
+    batch_id: int
+
+
 class BatchWriter:
     """Runs micro-batches; made by :meth:`txntable.Warehouse.batch_writer`.
 
@@ -74,7 +84,7 @@ class BatchWriter:
         self._write = write
         self._timeout_ms = transaction_timeout_ms
         self._producer: Producer | None = None
-        self._seen: tuple[str, int] | None = None
+        self._seen: _Seen | None = None
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -110,11 +120,13 @@ class BatchWriter:
 
     def _query_id(self, dataframe: DataFrame, batch_id: int) -> str | None:
         """Return the id of the query: what it was at the batch before, else asked of Spark, by a small job."""
-        if self._seen is not None and self._seen[1] == batch_id - 1:
-            query_id: str | None = self._seen[0]
+        session, seen = session_id(dataframe.sparkSession), self._seen
+        # By its session, too: the number alone may be the next one of another query that has this writer.
+        if seen is not None and (seen.session, seen.batch_id) == (session, batch_id - 1):
+            query_id: str | None = seen.query_id
         else:
             query_id = running_query_id(dataframe.sparkSession)
-        self._seen = None if query_id is None else (query_id, batch_id)
+        self._seen = None if query_id is None else _Seen(session, query_id, batch_id)
         return query_id
 
     def _discard(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -53,6 +53,19 @@ def running_query_id(spark: SparkSession) -> str | None:
         return found
     beginning = [query.id for query in spark.streams.active if query.lastProgress is None]
     return beginning[0] if len(beginning) == 1 else None
+
+
+def session_id(spark: SparkSession) -> str:
+    """Return which session it is: each run of a query has one of its own, a copy of the one that it was started in.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        That of a micro-batch's DataFrame; each has a new object of Python for the same session.
+    """
+    java: Any = getattr(spark, "_jsparkSession", None)
+    # With Spark Connect each query has a process of its own.
+    return "" if java is None else str(java.sessionUUID())
 
 
 def _ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
