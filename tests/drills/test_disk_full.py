@@ -77,7 +77,7 @@ def send(producer: Producer, account: str) -> None:
 
 
 def goes_on(machine: Machine, producer: Producer, number: int) -> bool:
-    """Do a transaction on a disk that is full from a call on, and another when it has room; return whether that can be."""
+    """Do a transaction on a disk that is full from a call on, and one when it has room; return whether that can be."""
     begun = len(machine.disk.asked)
     machine.disk.fail(
         lambda asked, name, _: errno.ENOSPC if asked >= begun + number and errno.ENOSPC in MEETS[name] else None

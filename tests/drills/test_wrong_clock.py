@@ -2,8 +2,8 @@
 
 Beside a bucket nothing depends on the machine's clock.  A folder's clock that was ahead while the jobs ran: lost are
 the records of topics with a retention that had passed by that clock (older versions still have them), open
-transactions, ids and memberships; not lost is anything that was told committed in a topic without a retention.  One that
-is set back: lost are open transactions; whatever deletes by age waits.  Who loses a transaction is told.
+transactions, ids and memberships; not lost is anything that was told committed in a topic without a retention.  One
+that is set back: lost are open transactions; whatever deletes by age waits.  Who loses a transaction is told.
 """
 
 from __future__ import annotations
