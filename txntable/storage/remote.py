@@ -13,33 +13,21 @@ Must not know what objects mean.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from txntable.errors import (
-    StorePermissionError,
-    StoreUnavailableError,
-    TxnTableError,
-    WarehouseNotFoundError,
-)
+from txntable.errors import StoreUnavailableError, TxnTableError, WarehouseNotFoundError
 from txntable.format.object_path import check_folder, check_path
 from txntable.runtime.background_thread import threads_may_begin
 from txntable.runtime.counters import Counters
 from txntable.runtime.environment import SystemEnvironment
 from txntable.runtime.one_process import check_own
-from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
+from txntable.storage.failure_words import without_secrets
 from txntable.storage.multipart_upload import PART_BYTES, PARTS_IN_FLIGHT, MultipartUpload
 from txntable.storage.object_store import (
     BEGINNING_BYTES,
@@ -53,7 +41,6 @@ from txntable.storage.object_store import (
 )
 from txntable.storage.object_versions import kept_versions
 from txntable.storage.object_writer import open_writer
-from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import Clients, connect, connect_anew, kind_of
 from txntable.storage.request_counts import (
     DELETES,
@@ -66,18 +53,17 @@ from txntable.storage.request_counts import (
     UPLOADS,
     WRITTEN_BYTES,
 )
+from txntable.storage.request_failure import no_bucket, request_failure, tells_no_bucket
 from txntable.storage.request_rate import RequestRate
 from txntable.storage.retries import Attempts, asks_for_less, ending_within, passes
 from txntable.storage.side_by_side import threads
-from txntable.storage.store_errors import RENEWED, error_code, key_failure_in, keys_may_be_outdated, meaning_of
+from txntable.storage.store_errors import RENEWED, keys_may_be_outdated
 from txntable.storage.unfinished_uploads import abort_uploads, unfinished_uploads
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FAILURES = (BaseError, OSError, ValueError)
 _EXISTS = (AlreadyExistsError, PreconditionError)
-# what obstore says in words only
-_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|FilesystemNotFound|The specified bucket does not exist")
 _LISTED_IN_ORDER = frozenset({"s3", "gs", "memory"})
 # of an object that came in parts: whose upload it is.  Azure allows letters here, and no hyphen
 _MARK = "uploadid"
@@ -439,35 +425,14 @@ class RemoteStore(ObjectStore):
         check_own(f"the store {self.spec.url}", self._process)
 
     def _check_bucket(self, error: Exception) -> None:
-        if _NO_BUCKET.search(str(error)):
+        if tells_no_bucket(str(error)):
             raise self._no_bucket() from without_secrets(error)
 
     def _no_bucket(self) -> WarehouseNotFoundError:
-        return WarehouseNotFoundError("there is no such bucket; create it or correct the url", url=self.spec.url)
+        return no_bucket(self.spec.url)
 
     def _failure(self, error: Exception, path: str, attempts: Attempts) -> TxnTableError:
-        text = str(without_secrets(error))
-        reason = short_reason(text)
-        of_keys = key_failure_in(text)
-        if of_keys is not None:
-            return of_keys
-        # a write is answered "not found" only when what it goes into is not there: the bucket, or the upload
-        if (isinstance(error, FileNotFoundError) and "NoSuchUpload" not in text) or _NO_BUCKET.search(text):
-            return self._no_bucket()
-        misconfigured = misconfiguration(text, self.spec.url)
-        if misconfigured is not None:
-            return misconfigured
-        code = error_code(text)
-        known = meaning_of(code)
-        if known is not None and known[0] is not StoreUnavailableError:
-            return known[0](known[1], path=path, code=code, reason=reason)
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(text):
-            action = missing_s3_action(text) if kind_of(self.spec.url) == "s3" else None
-            return StorePermissionError(
-                "the store refused these credentials; grant them the action", path=path, action=action, reason=reason
-            )
-        says = "the store gave no usable answer; try again" if known is None else known[1]
-        return StoreUnavailableError(says, path=path, reason=reason, tried_for_ms=attempts.tried_for_ms)
+        return request_failure(error, path, self.spec.url, attempts.tried_for_ms)
 
 
 def _meta(found: Any) -> ObjectMeta:
