@@ -393,7 +393,7 @@ class RemoteStore(ObjectStore):
         return answer
 
     def _told(self, error: Exception, clients: Clients) -> Exception:
-        """Return an error of a request; one that passes where its keys have ended or are taken away, and there are others.
+        """Return an error of a request; one that passes where its keys are refused for their end, and others are there.
 
         Keys that never worked are no outdated ones: whoever gives others each time would be asked for ever.
         """
