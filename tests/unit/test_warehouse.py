@@ -61,6 +61,7 @@ def test_settings_of_64_bits_are_kept_and_larger_ones_refused() -> None:
         WarehouseSettings(vacuum_retention_ms=2**63)
 
 
+@pytest.mark.usefixtures("probes_as_they_are")
 def test_created_warehouse_is_opened_with_its_settings(site: Site) -> None:
     wanted = WarehouseSettings(vacuum_retention_ms=2 * 86_400_000, transaction_max_timeout_ms=1000)
     made = create_on(site.store(), site.environment(), exist_ok=False, settings=wanted)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from txntable.admin.group_description import GroupDescription, GroupListing, MemberDescription, group_states
 from txntable.admin.transaction_admin import listed
@@ -38,6 +39,8 @@ from txntable.offsets.offset_log import GroupOffsets
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.upkeep.offset_expiration import part_of
+
+T = TypeVar("T")
 
 _GROUP = "a group"
 Outcomes: TypeAlias = dict[TopicPartition, TxnTableError | None]
@@ -108,13 +111,12 @@ class GroupAdmin:
         for name in dict.fromkeys(names):
             outcomes[name] = None
             try:
-                self._delete(name)
+                self._changed(name, partial(self._delete, name))
             except (GroupIdNotFoundError, NonEmptyGroupError) as error:
                 outcomes[name] = error
         return outcomes
 
     def _delete(self, name: str) -> None:
-        self._expel_silent(name)
         left = True
 
         def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[None]:
@@ -127,10 +129,16 @@ class GroupAdmin:
         while left:
             self._offsets.request("DELETE GROUP", name, request)
 
-    def _expel_silent(self, group: str) -> tuple[str, ...]:
-        """Let nobody stand in the way who has been silent for longer than its session timeout; return their ids."""
-        self._offsets.refresh()
-        return self._client.expel(group)
+    def _changed(self, group: str, change: Callable[[], T]) -> T:
+        """Return what a change answers: members that stand in its way, and are silent, are expelled, and it is made."""
+        try:
+            answer = change()
+        except (NonEmptyGroupError, UnknownMemberIdError):
+            if not self._client.expel(group):
+                raise
+            return change()
+        is_refused = isinstance(answer, dict) and any(isinstance(one, TxnTableError) for one in answer.values())
+        return change() if is_refused and self._client.expel(group) else answer
 
     def remove_members(self, group: str, members: Sequence[str] | None = None) -> dict[str, TxnTableError | None]:
         """Let members leave a group, dead or alive; default: all."""
@@ -192,8 +200,7 @@ class GroupAdmin:
             return commit(row, rows, asked.request(position))
 
         if good:
-            self._expel_silent(group)
-            self._offsets.request("ALTER OFFSETS", group, request)
+            self._changed(group, partial(self._offsets.request, "ALTER OFFSETS", group, request))
         return outcomes
 
     def delete_offsets(self, group: str, partitions: Sequence[TopicPartition]) -> Outcomes:
@@ -204,8 +211,7 @@ class GroupAdmin:
         def request(row: GroupRow | None, rows: GroupOffsets, position: int) -> OffsetLogTransition[Refused]:
             return delete_offsets(row, rows, wanted)
 
-        self._expel_silent(group)
-        refused = self._offsets.request("DELETE OFFSETS", group, request)
+        refused = self._changed(group, partial(self._offsets.request, "DELETE OFFSETS", group, request))
         return {each: refused.get(each) for each in wanted}
 
     def _topics(self, names: Collection[str]) -> dict[str, TopicSettings | None]:
