@@ -54,6 +54,7 @@ class GroupSession:
         self._pattern: re.Pattern[str] | None = None
         self._matched_at = self._environment.instant()
         self._untold: set[TopicPartition] = set()
+        self._told: set[TopicPartition] = set()
         # How many partitions a topic had at the first look: what it got later holds nothing older.
         self._first_partitions: dict[str, int] = {}
         self.heartbeats: HeartbeatThread | None = None
@@ -84,6 +85,8 @@ class GroupSession:
         self._subscribe_to(followed)
         # A new listener has not been told of what the member keeps; in Kafka it hears of it by the next rebalance.
         self._untold = set(self._subscription.positions) if is_new else set()
+        if is_new:
+            self._told = set()
 
     def unsubscribe(self) -> None:
         """Read nothing, and leave the group."""
@@ -112,6 +115,7 @@ class GroupSession:
     def leave(self) -> None:
         """Give everything up, and be a member no more; a static member stays one."""
         if self._place.membership is None:
+            self._tell_without_group(set())
             return
         self._commits.auto_commit()
         if self._place.applied is not None:
@@ -225,6 +229,8 @@ class GroupSession:
         elif self._place.applied is not None:
             # No topic matches the pattern any more.
             self.leave()
+        elif self._place.membership is None and (self._subscription.topics or self._pattern is not None):
+            self._tell_without_group(set(self._subscription.positions))
         self._commits.auto_commit(when_due=True)
         self._commits.begin(wait=wait)
 
@@ -275,6 +281,14 @@ class GroupSession:
             logger.info("partitions assigned group=%s partitions=%s", self._config.group_id, _named(gained))
             self._subscription.gain(gained)
             self._listener.on_partitions_assigned(set(gained))
+
+    def _tell_without_group(self, partitions: set[TopicPartition]) -> None:
+        """Tell the listener of a consumer that has no group, and so all partitions, what came and what went."""
+        came, went, self._told = partitions - self._told, self._told - partitions, partitions
+        if went:
+            self._listener.on_partitions_revoked(went)
+        if came:
+            self._listener.on_partitions_assigned(came)
 
     def _introduce(self) -> None:
         """Tell a listener that came later what the member has had before."""
