@@ -12,9 +12,9 @@ import termios
 import tty
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
@@ -36,8 +36,18 @@ _QUIT = "q"
 
 
 @dataclass(frozen=True, slots=True)
-class _Tick:
-    """One look at a warehouse."""
+class Tick:
+    """One look at a warehouse.
+
+    Attributes
+    ----------
+    lines : sequence of str
+        The time, and what holds readers back.
+    topics, groups : Rows
+        Where topics end, and how far groups are behind.
+    document : dict
+        All of it, for programs.
+    """
 
     lines: Sequence[str]
     topics: Rows
@@ -59,7 +69,7 @@ def watch(
     admin = connection.open().admin()
     clock = SystemEnvironment()
 
-    def look() -> _Tick:
+    def look() -> Tick:
         return _look(connection.url, admin, topics, clock.instant().wall_ms)
 
     console = Console(highlight=False)
@@ -71,7 +81,7 @@ def watch(
             _show_live(console, numbers, look, lambda: key_within(interval_ms))
 
 
-def _look(url: str, admin: Admin, topics: Sequence[str] | None, now_ms: int) -> _Tick:
+def _look(url: str, admin: Admin, topics: Sequence[str] | None, now_ms: int) -> Tick:
     found = admin.find_blocking_transactions(topics)
     lags = admin.list_lags(topics)
     searched = len({each.topic_partition.topic for each in lags.partitions})
@@ -83,7 +93,7 @@ def _look(url: str, admin: Admin, topics: Sequence[str] | None, now_ms: int) -> 
         "partitions": ends.documents(),
         "groups": groups.documents(),
     }
-    return _Tick([moment, "", *status_lines(url, found, searched), ""], ends, groups, document)
+    return Tick([moment, "", *status_lines(url, found, searched), ""], ends, groups, document)
 
 
 def _ends(lags: WarehouseLags) -> Rows:
@@ -100,7 +110,7 @@ def _groups(lags: WarehouseLags) -> Rows:
 
 
 def _show_each(
-    connection: Connection, numbers: Iterator[int], look: Callable[[], _Tick], wait: Callable[[], str | None]
+    connection: Connection, numbers: Iterator[int], look: Callable[[], Tick], wait: Callable[[], str | None]
 ) -> None:
     for number in numbers:
         if number and wait() == _QUIT:
@@ -121,26 +131,63 @@ def _show_each(
 
 
 def _show_live(
-    console: Console, numbers: Iterator[int], look: Callable[[], _Tick], wait: Callable[[], str | None]
+    console: Console, numbers: Iterator[int], look: Callable[[], Tick], wait: Callable[[], str | None]
 ) -> None:
     with Live(console=console, screen=True, auto_refresh=False) as live:
         for number in numbers:
             if number and wait() == _QUIT:
                 return
             try:
-                shown = _rendered(console, look())
+                shown = rendered(console, look())
             except RetriableError as error:
                 shown = Text(f"nothing to show this time: {error}")
             live.update(shown, refresh=True)
 
 
-def _rendered(console: Console, tick: _Tick) -> Text:
-    """Return a look as a terminal of this width shows it."""
+def rendered(console: Console, tick: Tick) -> Text:
+    """Return a look as a terminal of this size shows it: what does not fit is left out, and counted.
+
+    Parameters
+    ----------
+    console : Console
+        The terminal.
+    tick : Tick
+        What was seen; of groups those that are furthest behind stay.
+    """
+    most = max(len(tick.topics.rows), len(tick.groups.rows))
+    shown = _drawn(console, tick, most)
+    while (excess := shown.plain.count("\n") - console.height + 1) > 0 and most > 1:
+        most = max(1, most - max(1, excess // 2))
+        shown = _drawn(console, tick, most)
+    return shown
+
+
+def _drawn(console: Console, tick: Tick, most: int) -> Text:
     inner = Console(width=console.width, highlight=False, force_terminal=True, color_system=console.color_system)  # type: ignore[arg-type]
     with inner.capture() as captured:
-        TableOutput(inner).report({"screen": tick.lines, "topics": tick.topics, "groups": tick.groups})
+        TableOutput(inner).report(
+            {
+                "screen": tick.lines,
+                "topics": replace(tick.topics, rows=tick.topics.rows[:most]),
+                "more topics": _left_out(tick.topics, most, "topics describe"),
+                "groups": replace(tick.groups, rows=_furthest_behind(tick.groups, most)),
+                "more groups": _left_out(tick.groups, most, "groups describe --all-groups"),
+            }
+        )
         inner.print(Text("q ends", style="dim"))
     return Text.from_ansi(captured.get())
+
+
+def _furthest_behind(groups: Rows, most: int) -> Sequence[Sequence[object]]:
+    if len(groups.rows) <= most:
+        return groups.rows
+    lag = list(groups.headers).index("lag")
+    return sorted(groups.rows, key=lambda row: -cast(int, row[lag] or 0))[:most]
+
+
+def _left_out(rows: Rows, most: int, command: str) -> list[str]:
+    left = len(rows.rows) - most
+    return [f"and {left:,} more partitions: `txntable {command}`"] if left > 0 else []
 
 
 def _waiting(milliseconds: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -10,8 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.unit.cli.conftest import Call
+from txntable.cli.output import Rows
+from txntable.cli.watch import Tick, rendered
 from txntable.format.records import TopicPartition
 from txntable.warehouse.warehouse import Warehouse
 
@@ -106,3 +110,35 @@ def _read(terminal: int) -> bytes:
     except OSError:
         # The other side is gone.
         return b""
+
+
+def a_tick(topics: int, groups: int) -> Tick:
+    ends = Rows({"topic": "Topic", "partition": "Partition"}, [("t", number) for number in range(topics)])
+    lags = Rows({"group": "GROUP", "lag": "LAG"}, [(f"g{number}", number) for number in range(groups)])
+    return Tick(["now", ""], ends, lags, {})
+
+
+@pytest.mark.parametrize(("topics", "groups"), [(1, 200), (200, 1), (200, 200), (0, 50)])
+@pytest.mark.parametrize("height", [20, 40])
+def test_what_does_not_fit_on_the_terminal_is_counted_and_who_is_furthest_behind_stays(
+    height: int, topics: int, groups: int
+) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=height)
+
+    lines = [line.strip() for line in rendered(console, a_tick(topics, groups)).plain.splitlines()]
+
+    assert len(lines) <= height
+    assert lines[-1] == "q ends"
+    shown = [line.split()[0] for line in lines if line.startswith(("t ", "g"))]
+    left = [int(line.split()[1]) for line in lines if line.startswith("and ")]
+    assert f"g{groups - 1}" in shown
+    assert sum(left) + len(shown) == topics + groups
+
+
+def test_what_fits_on_the_terminal_is_all_there() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=50)
+
+    lines = [line.strip() for line in rendered(console, a_tick(5, 5)).plain.splitlines()]
+
+    assert sum(line.startswith(("t ", "g")) for line in lines) == 10
+    assert not any(line.startswith("and ") for line in lines)
