@@ -382,8 +382,9 @@ class Warehouse(OfOneProcess):
     ) -> pa.RecordBatchReader:
         """Return a topic's records without Spark, partition by partition in offset order, read lazily.
 
-        Large files are decoded ahead of who takes the batches, by as many threads as pyarrow has (``pa.cpu_count()``, which
-        ``pa.set_cpu_count`` changes), 64 MiB ahead at most; with one thread nothing is.  Other parameters and errors as of :meth:`read`.
+        Large files are decoded ahead of who takes the batches, by as many threads as pyarrow has (``pa.cpu_count()``,
+        which ``pa.set_cpu_count`` changes), 64 MiB ahead at most; with one thread nothing is.  Other parameters and
+        errors as of :meth:`read`.
 
         Parameters
         ----------
