@@ -101,7 +101,7 @@ def test_list_prints_kafkas_headers_before_ours(call: Call) -> None:
         (("transactions", "list"), "no transactional id fits"),
         (("transactions", "find-hanging"), "nothing hangs"),
         (("transactions", "describe-producers", "orders", "--partition", "0"), "the partition remembers no producer"),
-        (("groups", "list"), "no group fits"),
+        (("groups", "list"), "there is no group"),
         (("offsets", "list"), "there are no topics"),
         (("topics", "list"), "there are no topics"),
     ],
