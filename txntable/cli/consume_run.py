@@ -105,7 +105,9 @@ class ConsumeRun(ConsumerRebalanceListener):
         return self._count
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Read nothing of them yet: first it is found out, and committed, where they begin."""
+        """Read nothing of them yet: in a group it is first found out, and committed, where they begin."""
+        if not self._in_group:
+            return
         self.consumer.pause(*partitions)
         # So that the poll that got them returns.
         self.consumer.wakeup()
