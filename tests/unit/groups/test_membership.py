@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
-from tests.doubles.running_threads import all_ended
+from tests.doubles.running_threads import all_ended, running
 from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site
 from tests.unit.consumer.members import BEAT_MS, GROUP, RAW, SESSION_MS, member, numbers, settle
@@ -127,7 +127,7 @@ def test_leave_that_fails_is_left_to_the_session_timeout(site: Site) -> None:
 
 
 def test_thread_tends_again_when_it_is_woken_and_ends_when_it_is_stopped() -> None:
-    tended = threading.Semaphore(0)
+    tended, others = threading.Semaphore(0), running("txntable-heartbeat")
 
     def tend() -> None:
         tended.release()
@@ -138,7 +138,7 @@ def test_thread_tends_again_when_it_is_woken_and_ends_when_it_is_stopped() -> No
         assert tended.acquire(timeout=60)
 
     thread.stop()
-    assert all_ended("txntable-heartbeat")
+    assert all_ended("txntable-heartbeat", others)
     thread.wake()
 
     assert not thread.is_running
@@ -162,7 +162,7 @@ def test_thread_survives_what_does_not_pass_by_itself() -> None:
 
 def test_thread_ends_without_a_word_when_the_program_does() -> None:
     # Found by processes that end while their consumers, not closed, follow a log: a traceback on their standard error.
-    tended = threading.Semaphore(0)
+    tended, others = threading.Semaphore(0), running("txntable-heartbeat")
 
     def tend() -> None:
         tended.release()
@@ -172,7 +172,7 @@ def test_thread_ends_without_a_word_when_the_program_does() -> None:
     thread.wake()
     assert tended.acquire(timeout=60)
 
-    assert all_ended("txntable-heartbeat")
+    assert all_ended("txntable-heartbeat", others)
 
 
 def test_thread_begins_with_the_membership_and_ends_with_the_consumer(site: Site) -> None:

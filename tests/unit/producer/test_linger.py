@@ -9,7 +9,7 @@ import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.manual_environment import ManualEnvironment
-from tests.doubles.running_threads import all_ended
+from tests.doubles.running_threads import all_ended, running
 from tests.simulation.site import Site, published
 from tests.unit.producer.producing import accounts, row, store_of
 from txntable.errors import (
@@ -97,7 +97,7 @@ def test_failure_is_forgotten_when_the_next_flush_succeeds() -> None:
 
 
 def test_thread_flushes_what_waits_and_ends_when_it_is_stopped() -> None:
-    flushed = threading.Event()
+    flushed, others = threading.Event(), running("txntable-linger")
     since: list[Instant] = []
 
     def flush() -> None:
@@ -114,7 +114,7 @@ def test_thread_flushes_what_waits_and_ends_when_it_is_stopped() -> None:
 
     linger.stop()
 
-    assert all_ended("txntable-linger")
+    assert all_ended("txntable-linger", others)
 
 
 # -- in a producer ------------------------------------------------------------------------------
