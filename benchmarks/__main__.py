@@ -1,4 +1,4 @@
-"""Run the benchmarks and print their figures: ``python -m benchmarks [name …] [--json FILE]``."""
+"""Run the benchmarks and print their figures: ``python -m benchmarks [name …] [--json FILE] [--keep]``."""
 
 from __future__ import annotations
 
@@ -6,80 +6,42 @@ import argparse
 import json
 import tempfile
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import (
-    cold_start,
-    commits,
-    compaction,
-    contention,
-    engines,
-    flat_cost,
-    format_reads,
-    history,
-    life,
-    light_reads,
-    many_topics,
-    memory,
-    peers,
-    pipeline,
-    planning,
-    report,
-    round_trips,
-    scan,
-    sharing,
-    small_segments,
-    streaming,
-    transactions,
-    wide_topic,
-    write,
-)
+from benchmarks.kept_results import keep, load_now
+from benchmarks.measurement import Figure
 
-ALL = {
-    "commits": commits.measure,
-    "transactions": transactions.measure,
-    "contention": contention.measure,
-    "engines": engines.measure,
-    "cold_start": cold_start.measure,
-    "planning": planning.measure,
-    "write": write.measure,
-    "scan": scan.measure,
-    "light_reads": light_reads.measure,
-    "format_reads": format_reads.measure,
-    "pipeline": pipeline.measure,
-    "memory": memory.measure,
-    "streaming": streaming.measure,
-    "flat_cost": flat_cost.measure,
-    "compaction": compaction.measure,
-    "life": life.measure,
-    "history": history.measure,
-    "many_topics": many_topics.measure,
-    "wide_topic": wide_topic.measure,
-    "small_segments": small_segments.measure,
-    "sharing": sharing.measure,
-    "round_trips": round_trips.measure,
-    "peers": peers.measure,
-    "report": report.measure,
-}
+NAMES = (
+    *("commits", "transactions", "contention", "engines", "cold_start", "planning", "write", "scan", "light_reads"),
+    *("format_reads", "pipeline", "memory", "streaming", "flat_cost", "compaction", "life", "history", "many_topics"),
+    *("wide_topic", "small_segments", "sharing", "round_trips", "peers", "report"),
+)
+"""Modules beside this one; each is imported as it is run, so that one needs nothing that only others need."""
 
 
 def main() -> None:
     """Measure what was asked for, all by default."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(ALL))
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--keep", action="store_true", help="also keep them in benchmarks/results, for the page")
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(ALL):
-        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
+    if unknown := set(arguments.names) - set(NAMES):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     console, everything = Console(), {}
-    for name in arguments.names or ALL:
+    for name in arguments.names or NAMES:
+        load = load_now()
         with tempfile.TemporaryDirectory(prefix="txntable-bench-") as folder:
-            figures = ALL[name](Path(folder))
+            figures: list[Figure] = import_module(f"benchmarks.{name}").measure(Path(folder))
             # The folder may hold very many files: figures are told before it is deleted.
             everything[name] = [asdict(figure) for figure in figures]
+            if arguments.keep:
+                console.print(f"kept in {keep(name, figures, datetime.now(UTC).date(), load)}")
             table = Table("figure", "value", "unit", "notes", title=name)
             for figure in figures:
                 table.add_row(figure.name, f"{figure.value:,.2f}", figure.unit, figure.notes)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
-from benchmarks.measurement import Figure, alternate_costs, paired_ratio, peak_memory_mib, ratio
+from benchmarks.measurement import Figure, alternate_costs, paired_ratio, peak_memory_mib, ratio, rounds
 from txntable.compaction.compactor import compact
 from txntable.compaction.rewriter import Rewriter
 from txntable.compaction.spark_rewriter import spark_rewriter
@@ -38,7 +38,7 @@ from txntable.segments.segment_writer import SegmentWriter
 from txntable.topics.topic_log import TopicLog
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = 3
+ROUNDS = rounds(3)
 TOPIC = "lineitem"
 PARTITIONS = 8
 ROWS = 3_000

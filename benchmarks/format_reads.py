@@ -19,11 +19,11 @@ from pyspark.sql.types import StructType
 
 from benchmarks.light_reads import written
 from benchmarks.lineitem import lineitem, session
-from benchmarks.measurement import Figure, alternate_costs, paired_ratio
+from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
 from txntable.format.layout import public_root
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = 9
+ROUNDS = rounds(9)
 _TOPIC = "lineitem"
 _COLUMNS = ["l_orderkey", "l_extendedprice", "l_linenumber"]
 _CASES = {"everything": None, "a thirtieth of the rows": "l_linenumber = 7"}

@@ -19,11 +19,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from benchmarks.lineitem import columns, lineitem
-from benchmarks.measurement import Figure, alternate_costs, paired_ratio
+from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
 from txntable.format.layout import public_root
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = 15
+ROUNDS = rounds(15)
 _TOPIC, _ROWS = "lineitem", 1_000_000
 _ONE, _THREE = ("l_extendedprice",), ("l_orderkey", "l_extendedprice", "l_shipdate")
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
+from tools.documentation.tables import with_tables
+
 DOCUMENT = Path(__file__).parent.parent / "infra" / "THROUGHPUT.md"
 FASTEST_MS, SLOWEST_MS = 30.0, 60.0
 REFUSED, AGAIN_AFTER_MS = 0.002, 100.0
@@ -325,16 +327,12 @@ def _row(cells: Sequence[str]) -> str:
 
 
 TABLES = {"rates": rates_table, "details": details_table}
-_BEGIN, _END = "<!-- generated: {} -->", "<!-- end -->"
 
 
 def main() -> None:
-    """Write the tables into the document."""
-    text = DOCUMENT.read_text()
-    for name, table in TABLES.items():
-        before, _, rest = text.partition(f"{_BEGIN.format(name)}\n")
-        text = f"{before}{_BEGIN.format(name)}\n{table()}\n{_END}{rest.partition(_END)[2]}"
-    DOCUMENT.write_text(text)
+    """Write the tables into the document as they are computed now."""
+    tables = {name: f"{make()}\n" for name, make in TABLES.items()}
+    DOCUMENT.write_text(with_tables(DOCUMENT.read_text(), tables))
 
 
 if __name__ == "__main__":

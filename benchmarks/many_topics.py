@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lineitem import session
-from benchmarks.measurement import Figure, alternate_costs, paired_ratio
+from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = 5
+ROUNDS = rounds(9)
 TOPICS = 20
 ROWS = 10_000
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("amount", pa.float64()), ("day", pa.date32())])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import comb
 from statistics import median
 
 from benchmarks.cpu_account import SampledCpu
@@ -26,12 +28,24 @@ class Figure:
         ``s``, ``commits/s``, ``×`` (a ratio) …
     notes : str
         What one must know to read it.
+    interval : (float, float), optional
+        Where the true median lies with a confidence of 95 %; of less than six rounds that cannot be said, and it is
+        their range.
+    rounds : int, optional
+        Of how many rounds this is the median.
     """
 
     name: str
     value: float
     unit: str
     notes: str = ""
+    interval: tuple[float, float] | None = None
+    rounds: int | None = None
+
+
+def rounds(usual: int) -> int:
+    """Return how many rounds are counted: ``BENCH_ROUNDS``, for a try or for a night; else the usual number."""
+    return int(os.environ.get("BENCH_ROUNDS", usual))
 
 
 def ratio(name: str, ours: float, peer: float) -> Figure:
@@ -76,10 +90,29 @@ def cpu_seconds() -> float:
 
 
 def paired_ratio(name: str, ours: list[float], peer: list[float]) -> Figure:
-    """Return the median of the ratios pair by pair, with their range."""
-    ratios = sorted(a / b for a, b in zip(ours, peer, strict=True))
-    notes = f"median {median(ours):.2f} s ÷ {median(peer):.2f} s; pairs {ratios[0]:.2f}–{ratios[-1]:.2f}"
-    return Figure(name, median(ratios), "×", notes)
+    """Return the median of the ratios pair by pair, with its interval."""
+    ratios = [a / b for a, b in zip(ours, peer, strict=True)]
+    return median_ratio(name, ratios, f"median {median(ours):.2f} s ÷ {median(peer):.2f} s; ")
+
+
+def median_ratio(name: str, ratios: Sequence[float], notes: str = "") -> Figure:
+    """Return the median of ratios, one of each round, with its interval; `notes` go before what is said of these."""
+    low, high = median_interval(ratios)
+    said = f"{low:.2f}–{high:.2f}, of {len(ratios)} rounds {min(ratios):.2f}–{max(ratios):.2f}"
+    return Figure(name, median(ratios), "×", notes + said, (low, high), len(ratios))
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return between which two of the values the median of all possible ones lies, with a confidence of 95 %.
+
+    That is the sign test's interval, which assumes nothing but that the values are independent: each is above the true
+    median as likely as below it.  Of less than six values it is their range, whose confidence is lower.
+    """
+    ordered = sorted(values)
+    count, left_out = len(ordered), 0
+    while 2 * sum(comb(count, below) for below in range(left_out + 2)) <= 0.05 * 2**count:
+        left_out += 1
+    return ordered[left_out], ordered[count - 1 - left_out]
 
 
 def peak_memory_mib() -> float:

@@ -19,7 +19,7 @@ from statistics import median, quantiles
 
 from benchmarks import kafka_broker, postgres_cluster
 from benchmarks.contenders import Contender, Deltalake, Team, Turn, TxnTable, Workload, team
-from benchmarks.measurement import Figure
+from benchmarks.measurement import Figure, median_ratio
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 _TURN_S = min(5.0, SECONDS)
@@ -70,8 +70,7 @@ def _compared(workload: Workload, pairs: Sequence[Pair]) -> Iterator[Figure]:
     for ours, peers in pairs:
         for peer in peers:
             ratios = [mine.rate / theirs.rate for mine, theirs in zip(turns[ours], turns[peer], strict=True)]
-            notes = f"median of {len(ratios)} turns, {min(ratios):.2f}–{max(ratios):.2f}"
-            yield Figure(f"{ours.name} ÷ {peer.name}, {workload.name}", median(ratios), "×", notes)
+            yield median_ratio(f"{ours.name} ÷ {peer.name}, {workload.name}", ratios)
 
 
 def _alternate(teams: dict[Contender, Team]) -> dict[Contender, list[Turn]]:

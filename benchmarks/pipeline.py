@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
-from benchmarks.measurement import Figure, alternate, paired_ratio
+from benchmarks.measurement import Figure, alternate, paired_ratio, rounds
 from tests.doubles.stepping_store import SteppingStore
+from txntable.format.layout import public_root
 from txntable.runtime.environment import SystemEnvironment
 from txntable.spark.pipelines.pipeline import Frames, Pipeline
 from txntable.spark.pipelines.pipeline_config import PipelineConfig
@@ -25,7 +26,7 @@ from txntable.storage.object_store import StoreSpec
 from txntable.storage.open import open_store
 from txntable.warehouse.warehouse import Warehouse, open_on
 
-ROUNDS = 5
+ROUNDS = rounds(9)
 TINY_ROUNDS = 5
 SOURCE, TARGET = "lineitem", "revenue"
 _COLUMNS = ("l_orderkey", "l_partkey", "l_quantity", "l_shipdate")
@@ -90,7 +91,8 @@ def _pipeline(warehouse: Warehouse, spark: Any) -> Callable[[], None]:
 
 def _plain(warehouse: Warehouse, spark: Any, folder: Path) -> Callable[[], None]:
     """Return the same job on the same files, as they are, to Parquet."""
-    segments = [str(path) for path in Path(warehouse.url).glob(f"topics/{SOURCE}/_segments/p*/*.parquet")]
+    root = Path(warehouse.url) / public_root(SOURCE)
+    segments = [str(root / path) for path in warehouse.topic_log(SOURCE).public.refresh().files.paths()]
 
     def run() -> None:
         target = folder / f"plain-{next(_names)}"

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from benchmarks.cold_start import SEGMENTS, SyntheticFile, fill, segment_name
 from benchmarks.lineitem import session
-from benchmarks.measurement import Figure, peak_memory_mib, ratio
+from benchmarks.measurement import Figure, alternate, paired_ratio, peak_memory_mib, ratio
 from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import segments_root
 from txntable.format.schema import segment_schema, to_delta_schema
@@ -35,6 +35,7 @@ TOPIC = "big"
 # The synthetic transactions are in no transaction log: they have no position.
 LEVEL = IsolationLevel.READ_COMMITTED
 ROUNDS = 3
+FIRST_LOOKS, AGAIN = 6, 15
 MOST_LINKS = 10_000
 """Of one file: file systems have a limit."""
 ONE_SEGMENT = {partition: 9_990 if partition == 7 else 10_000 for partition in range(100)}
@@ -135,8 +136,6 @@ def _in_spark(spark: Any, url: str, schema: pa.Schema) -> list[Figure]:
     def listed() -> Any:
         return spark.read.schema(_ddl(schema)).parquet(*files)
 
-    delta_first = _timed(lambda: _rows(native(starting_offsets=ONE_SEGMENT)))
-    delta_again = _median(lambda: _rows(native(starting_offsets=ONE_SEGMENT)))
     delta_all = _median(lambda: _first(native()))
     format_one = _median(lambda: _rows(by_format()))
     format_plan = _median(
@@ -145,14 +144,39 @@ def _in_spark(spark: Any, url: str, schema: pa.Schema) -> list[Figure]:
     list_all = _timed(lambda: _first(listed()))
     list_again = _median(lambda: _first(listed()))
     return [
-        Figure("Delta in Spark, first look, rows of one segment", delta_first, "s"),
-        Figure("Delta in Spark, again, rows of one segment", delta_again, "s"),
-        Figure("Delta in Spark, again, first row of everything", delta_all, "s"),
+        *_beside_delta(spark, url),
+        Figure("our read by Spark, again, first row of everything", delta_all, "s"),
         Figure('format("txntable"), rows of one segment', format_one, "s", "in Python processes of their own"),
         Figure('format("txntable"), pinned and all tasks planned', format_plan, "s"),
         Figure("Parquet by the list of files, first row of everything, first time", list_all, "s"),
         Figure("Parquet by the list of files, first row of everything, again", list_again, "s"),
-        ratio("list of files ÷ Delta, first row of everything", list_again, delta_all),
+        ratio("list of files ÷ ours, first row of everything", list_again, delta_all),
+    ]
+
+
+def _beside_delta(spark: Any, url: str) -> list[Figure]:
+    """Return what a read by Spark takes ÷ Delta's own of the same table, with a predicate that a person would write."""
+    standing = Warehouse.open(url)
+    table = f"{url}/{standing.topic_reader(TOPIC).view(LEVEL).root}"
+
+    def ours(warehouse: Warehouse) -> None:
+        _rows(warehouse.read(spark, TOPIC, isolation_level=LEVEL, starting_offsets=ONE_SEGMENT))
+
+    def delta() -> None:
+        _rows(spark.read.format("delta").load(table).where("_partition = 7 AND _last_offset >= 9990"))
+
+    def forgotten(call: Callable[[], None]) -> Callable[[], None]:
+        def first_look() -> None:
+            spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # noqa: SLF001  no public way
+            call()
+
+        return first_look
+
+    first = alternate(FIRST_LOOKS, forgotten(lambda: ours(Warehouse.open(url))), forgotten(delta))
+    again = alternate(AGAIN, lambda: ours(standing), delta)
+    return [
+        paired_ratio("read of one segment by Spark ÷ Delta's own, first look", *first),
+        paired_ratio("read of one segment by Spark ÷ Delta's own, again", *again),
     ]
 
 

@@ -15,6 +15,7 @@ from benchmarks.limits import limits
 from benchmarks.requests import DAY_MS, HOUR_MS, KINDS, SECTIONS, Counted, Place, first_reads, requests_of, transact
 from benchmarks.small_segments import counted_reads
 from tests.doubles.fault_plan import Step
+from tools.documentation.tables import with_tables
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
 from txntable.format.records import TopicPartition
@@ -31,7 +32,6 @@ _QUARTER_MS = HOUR_MS // 4
 _QUARTERS = DAY_MS // _QUARTER_MS
 # The part of a day that is counted where each quarter of an hour begins new processes.
 _PART = 12
-_BEGIN, _END = "<!-- generated: {} -->", "<!-- end -->"
 
 
 def dollars(requests: Counter[str]) -> float:
@@ -276,17 +276,11 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def with_tables(text: str) -> str:
-    """Return the document with its tables as they are computed now."""
-    for name, table in TABLES.items():
-        begin = _BEGIN.format(name)
-        before, found, rest = text.partition(begin)
-        _, ended, after = rest.partition(_END)
-        if not (found and ended):
-            raise ValueError(f"the document has no place for its table: {name}")
-        text = f"{before}{begin}\n{table()}\n{_END}{after}"
-    return text
+def main() -> None:
+    """Write the tables into the document as they are computed now."""
+    tables = {name: f"{make()}\n" for name, make in TABLES.items()}
+    DOCUMENT.write_text(with_tables(DOCUMENT.read_text(), tables))
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(with_tables(DOCUMENT.read_text()))
+    main()

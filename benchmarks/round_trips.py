@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from benchmarks.delayed_store import ANSWER_S, DelayedStore
-from benchmarks.measurement import Figure
+from benchmarks.measurement import Figure, median_ratio
 from tests.doubles.memory_store import MemoryObjects, MemoryStore
 from txntable.format.records import TopicPartition
 from txntable.format.warehouse_settings import WarehouseSettings
@@ -240,7 +240,8 @@ def _small(shape: Shape) -> Iterator[Figure]:
     seconds, trips = median(one.all_s for one in timings), int(median(one.round_trips for one in timings))
     notes = f"{trips} round trips; fastest {min(one.all_s for one in timings):.3f} s"
     yield Figure(f"{shape.name}, begin to end of commit", seconds, "s", notes)
-    yield Figure(f"{shape.name} ÷ its round trips of {1000 * ANSWER_S:.0f} ms", seconds / (trips * ANSWER_S), "×")
+    ratios = [one.all_s / (trips * ANSWER_S) for one in timings]
+    yield median_ratio(f"{shape.name} ÷ its round trips of {1000 * ANSWER_S:.0f} ms", ratios)
 
 
 def _large(segments: int, topics: int) -> Iterator[Figure]:
@@ -259,9 +260,8 @@ def _large(segments: int, topics: int) -> Iterator[Figure]:
         yield Figure(
             f"{shape.name}, {name} the decision", median(one.commit_s for one in timings), "s", _notes(timings)
         )
-    ratios = sorted(one.commit_s / other.commit_s for one, other in zip(appended, carried, strict=True))
-    notes = f"median of pairs, {ratios[0]:.2f}–{ratios[-1]:.2f}"
-    yield Figure(f"{shape.name}, appended before ÷ carried by the decision", median(ratios), "×", notes)
+    ratios = [one.commit_s / other.commit_s for one, other in zip(appended, carried, strict=True)]
+    yield median_ratio(f"{shape.name}, appended before ÷ carried by the decision", ratios)
 
 
 def _notes(timings: Sequence[Timing]) -> str:

@@ -14,11 +14,11 @@ from statistics import median
 from typing import Any
 
 from benchmarks.lineitem import columns, lineitem, session
-from benchmarks.measurement import Figure, alternate, paired_ratio, ratio
+from benchmarks.measurement import Figure, alternate, paired_ratio, ratio, rounds
 from txntable.format.layout import public_root
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = 7
+ROUNDS = rounds(7)
 ABORTED_TRANSACTIONS = 10_000
 QUERY = (
     "l_returnflag, l_linestatus, sum(l_quantity) AS quantity, sum(l_extendedprice) AS price, count(*) AS n "

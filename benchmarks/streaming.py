@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lineitem import session
-from benchmarks.measurement import Figure, cpu_seconds, paired_ratio
+from benchmarks.measurement import Figure, cpu_seconds, paired_ratio, rounds
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = 5
+ROUNDS = rounds(9)
 BATCHES = 20
 WARM_UP = 5
 RECORDS = 1000

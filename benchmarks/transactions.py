@@ -16,7 +16,7 @@ from statistics import median
 import deltalake
 import pyarrow as pa
 
-from benchmarks.measurement import Figure
+from benchmarks.measurement import Figure, median_ratio
 from tests.doubles.stepping_store import SteppingStore
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.producer.producer import Producer
@@ -62,7 +62,7 @@ def _compared(rates: dict[str, list[float]]) -> list[Figure]:
     for name in ours:
         ratios = [mine / theirs for mine, theirs in zip(rates[name], rates[peer], strict=True)]
         figures.append(Figure(name, median(rates[name]), "transactions/s", _range(rates[name])))
-        figures.append(Figure(f"{name} ÷ deltalake append", median(ratios), "×", _range(ratios)))
+        figures.append(median_ratio(f"{name} ÷ deltalake append", ratios))
     return figures
 
 

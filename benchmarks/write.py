@@ -9,7 +9,6 @@ is Spark's own write of the rows with two columns more, as every segment has the
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Any
 import pyspark
 
 from benchmarks.lineitem import SCALE, columns, lineitem, session
-from benchmarks.measurement import Figure, alternate_costs, paired_ratio
+from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
 from txntable.spark.writing.writer_choice import SWITCH, Wish
 from txntable.warehouse.warehouse import Warehouse
 
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "9"))
+ROUNDS = rounds(9)
 KEY = "l_orderkey"
 ICEBERG = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
 """By the version of Spark; for others there is none yet."""

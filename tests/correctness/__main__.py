@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.correctness.document import DOCUMENT, with_tables
-from tests.correctness.tables import TABLES
+from tests.correctness.tables import DOCUMENT, TABLES
+from tools.documentation.tables import with_tables
 
 
 def main() -> None:

@@ -13,11 +13,12 @@ from typing import Any
 from tests.chaos.campaign import total
 from tests.chaos.scenarios import SCENARIOS
 from tests.checker.anomalies import ANOMALIES
-from tests.correctness.document import table
 from tests.mutants.catalogue import MUTANTS
 from tests.simulation.every_world import EVERY, about
 from tests.simulation.weather import ORDINARY
+from tools.documentation.tables import table
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "correctness.md"
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from tests.chaos.campaign import EVERYDAY
 from tests.chaos.scenarios import SCENARIOS
 from tests.checker.anomalies import ANOMALIES
-from tests.correctness.document import DOCUMENT, names_of, with_tables
-from tests.correctness.tables import TABLES, result
+from tests.correctness.tables import DOCUMENT, TABLES, result
 from tests.exploration.programs import PROGRAMS
 from tests.model.protocol_rules import COVERED
 from tests.mutants.catalogue import MUTANTS
 from tests.simulation.every_world import EVERY
 from tests.simulation.weather import ORDINARY
+from tools.documentation.tables import with_tables
 
 ROOT = Path(__file__).parents[2]
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -22,10 +22,6 @@ TEXT = DOCUMENT.read_text(encoding="utf-8")
 
 def test_tables_are_those_of_the_last_results() -> None:
     assert with_tables(TEXT, {name: make() for name, make in TABLES.items()}) == TEXT
-
-
-def test_every_table_stands_in_the_document_once() -> None:
-    assert sorted(names_of(TEXT)) == sorted(TABLES)
 
 
 def test_results_are_of_the_catalogues_as_they_are() -> None:

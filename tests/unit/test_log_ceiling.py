@@ -33,4 +33,4 @@ def test_producers_that_share_entries_are_not_limited_by_their_number() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_document_shows_the_table_as_it_is_computed(name: str) -> None:
     """``python -m benchmarks.log_ceiling`` writes it again."""
-    assert f"<!-- generated: {name} -->\n{TABLES[name]()}\n<!-- end -->" in DOCUMENT.read_text()
+    assert f"<!-- table: {name} -->\n{TABLES[name]()}\n<!-- end -->" in DOCUMENT.read_text()

@@ -188,7 +188,7 @@ def test_cold_open_asks_for_no_more_than_the_entries_and_one_window_that_is_empt
 @pytest.mark.parametrize("name", TABLES)
 def test_document_shows_the_table_as_it_is_computed(name: str) -> None:
     """``python -m benchmarks.request_costs`` writes it again."""
-    assert f"<!-- generated: {name} -->\n{TABLES[name]()}\n<!-- end -->" in DOCUMENT.read_text()
+    assert f"<!-- table: {name} -->\n{TABLES[name]()}\n<!-- end -->" in DOCUMENT.read_text()
 
 
 def test_price_of_requests_is_that_of_the_list() -> None:

