@@ -73,10 +73,10 @@ class SyntheticFile:
     digest: str = f"sha256:{0:064x}"
 
 
-def fill(topic: TopicLog, topic_id: str, file: SyntheticFile) -> None:
-    """Write 100,000 committed segments as a few large commits, and a checkpoint."""
-    step = SEGMENTS // 10
-    for start in range(0, SEGMENTS, step):
+def fill(topic: TopicLog, topic_id: str, file: SyntheticFile, segments: int = SEGMENTS) -> None:
+    """Write committed segments, a multiple of 100, as a few large commits, and a checkpoint."""
+    step = max(PARTITIONS, min(segments, SEGMENTS) // 10)
+    for start in range(0, segments, step):
         topic.segments.commit("FILL", partial(_rows, topic_id, range(start, start + step), file))
     topic.segments.write_checkpoint()
     topic.project()
