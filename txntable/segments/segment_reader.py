@@ -146,6 +146,7 @@ class SegmentReader:
         self.schema = pa.schema([known[name] for name in names])
         self._decoded = self.schema
         self._where: RecordFilter | None = None
+        self._fitting: pa.Schema | None = None
 
     def where(self, wanted: RecordFilter | None) -> Self:
         """Return a reader of the same columns that yields only the records which pass.
@@ -354,6 +355,16 @@ class SegmentReader:
         found = file.schema_arrow
         if segment.records not in (None, file.metadata.num_rows):
             raise DamagedDataError(f"it has {file.metadata.num_rows} records, not {segment.records}")
+        # Nearly all segments of a topic have the schema of the one before.
+        if self._fitting is None or not found.equals(self._fitting):
+            self._check_columns(found)
+            self._fitting = found
+        wanted = set(self._decoded.names)
+        if OFFSET_COLUMN in wanted or not segment.is_whole or not wanted.intersection(found.names):
+            wanted.add(OFFSET_DELTA_COLUMN)
+        return [name for name in found.names if name in wanted]
+
+    def _check_columns(self, found: pa.Schema) -> None:
         for field in (*self._settings.schema, *_RECORDS_OWN):
             index = found.get_field_index(field.name)
             if index < 0 and not field.nullable:
@@ -361,10 +372,6 @@ class SegmentReader:
             kind = canonical_type(found.field(index).type) if index >= 0 else field.type
             if kind is None or not has_grown(kind, field.type):
                 raise DamagedDataError(f"its column {field.name} is {found.field(index).type}, not {field.type}")
-        wanted = set(self._decoded.names)
-        if OFFSET_COLUMN in wanted or not segment.is_whole or not wanted.intersection(found.names):
-            wanted.add(OFFSET_DELTA_COLUMN)
-        return [name for name in found.names if name in wanted]
 
     def _groups(self, footer: pq.FileMetaData, segment: PlannedSegment) -> Iterable[int]:
         groups = _groups(footer, segment)
