@@ -1,0 +1,198 @@
+"""What it costs beside its peers, as ``docs/concepts/performance.md`` shows it: tables and pictures of kept results.
+
+``python -m benchmarks.page`` writes them anew; a test holds the document against the results.  Owns which figures are
+shown, in which words, and what their goals are.  A goal is met where the interval of the median reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks.bars import Bar, draw
+from benchmarks.kept_results import kept
+from benchmarks.measurement import Figure
+from tools.documentation.tables import table, with_tables
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "concepts" / "performance.md"
+PICTURES = DOCUMENT.parent.parent / "assets"
+MINUS = "\N{EN DASH}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure of the page.
+
+    Attributes
+    ----------
+    result : str
+        The file in ``benchmarks/results``, without its ending.
+    figure : str
+        Its name there.
+    words : str
+        What it says, ours ÷ the peer's.
+    goal : float, optional
+        The ratio to reach.
+    more : bool
+        Whether more is better: rates; otherwise less is.
+    """
+
+    result: str
+    figure: str
+    words: str
+    goal: float | None = None
+    more: bool = False
+
+    def read(self) -> Figure:
+        """Return the figure."""
+        return kept(self.result).figures[self.figure]
+
+    def is_met(self, figure: Figure) -> bool | None:
+        """Return whether the interval reaches the goal, if there is one."""
+        if self.goal is None:
+            return None
+        low, high = figure.interval or (figure.value, figure.value)
+        return high >= self.goal if self.more else low <= self.goal
+
+    def is_beside(self, figure: Figure) -> bool:
+        """Return whether only the interval reaches the goal, and not the median."""
+        return self.is_met(figure) is True and not self.is_met(replace(figure, interval=None))
+
+
+_VERDICTS = {None: "", True: "met", False: "missed"}
+
+
+def _kinds(result: str, figure: str, words: str, wall: float | None, cpu: float | None = None) -> Iterator[Line]:
+    yield Line(result, f"{figure}, wall", f"{words}, time", wall)
+    yield Line(result, f"{figure}, cpu", f"{words}, CPU", cpu)
+
+
+_writes = partial(_kinds, "write-spark4.1")
+_MICRO_BATCH = "÷ Parquet file sink, {} per micro-batch"
+
+
+def _streams(version: str) -> Iterator[Line]:
+    for figure, words, goal in (
+        ('format("txntable")', 'format("txntable")', 1.0),
+        ("foreachBatch, one topic", "foreachBatch", 1.2),
+        ("Delta's sink", "Delta's sink", None),
+    ):
+        for kind, said in (("wall", "time"), ("cpu", "CPU")):
+            name = f"{figure} {_MICRO_BATCH.format(kind)}"
+            yield Line(f"streaming-spark{version}", name, f"{words} ÷ Parquet's, {said}, Spark {version}", goal)
+
+
+def _light_reads() -> Iterator[Line]:
+    cases = (
+        ("everything", "everything"),
+        ("one column", "one column"),
+        ("three columns", "three columns"),
+        ("three columns, a thirtieth of the rows by a filter", "a filter"),
+        ("one range of keys", "a range of keys"),
+    )
+    for peer, goal in (("pyarrow.dataset", 1.1), ("deltalake", 1.1)):
+        for case, words in cases:
+            yield Line("light_reads", f"read_arrow ÷ {peer}, {case}, wall", f"{words} ÷ {peer}, time", goal)
+
+
+SECTIONS: dict[str, Sequence[Line]] = {
+    "writes": (
+        *_writes("unkeyed transactional write ÷ df.write.parquet", "unkeyed ÷ Parquet", 1.08, 1.05),
+        *_writes("unkeyed transactional write ÷ Delta append", "unkeyed ÷ Delta", 0.85),
+        *_writes("unkeyed transactional write ÷ Iceberg append", "unkeyed ÷ Iceberg", 1.03),
+        *_writes("keyed transactional write ÷ df.repartition(8, key).write.parquet", "keyed ÷ Parquet, shuffled", 1.0),
+        *_writes("the same with distribution_mode=hash", "keyed, hash ÷ Parquet, shuffled", 1.1),
+        *_writes("Delta append ÷ df.write.parquet", "Delta ÷ Parquet", None),
+        *_writes("Iceberg append ÷ df.write.parquet", "Iceberg ÷ Parquet", None),
+    ),
+    "small frames": tuple(
+        _kinds(
+            "many_topics-spark4.2",
+            "20 DataFrames of 10000 rows, write_all ÷ df.write.parquet of each",
+            "20 DataFrames, write_all ÷ Parquet",
+            1.0,
+        )
+    ),
+    "streams": (*_streams("4.1"), *_streams("4.2")),
+    "pipelines": (
+        Line(
+            "pipeline-spark4.2",
+            "pipeline ÷ the same job without transactions, scale 1",
+            "pipeline ÷ the job without transactions",
+            1.08,
+        ),
+    ),
+    "reads": tuple(_light_reads()),
+    "planning": (
+        Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, first look", "first look ÷ Delta", 1.05),
+        Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, again", "again ÷ Delta", 1.0),
+    ),
+}
+"""What each table, and the picture of the same name, shows."""
+
+
+def tables() -> dict[str, str]:
+    """Return the page's tables by name."""
+    return {name: _table(lines) for name, lines in SECTIONS.items()}
+
+
+def pictures() -> dict[Path, str]:
+    """Return the page's pictures by their files."""
+    return {PICTURES / f"costs-{name.replace(' ', '-')}.svg": _picture(name, each) for name, each in SECTIONS.items()}
+
+
+def _table(lines: Sequence[Line]) -> str:
+    head = ("ours ÷ the peer's", "ratio", "interval", "goal", "", "medians")
+    return table(head, map(_row, lines)) + "\n" + "".join(_where(name) for name in dict.fromkeys(_results(lines)))
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    figure = line.read()
+    met = line.is_met(figure)
+    return (
+        line.words,
+        f"**{figure.value:.2f}**",
+        f"{figure.interval[0]:.2f}{MINUS}{figure.interval[1]:.2f}" if figure.interval else "",
+        f"{'≥' if line.more else '≤'} {line.goal:g}" if line.goal is not None else "",
+        _VERDICTS[met] if met is None or not line.is_beside(figure) else "in the interval",
+        figure.notes.split(";")[0].removeprefix("median "),
+    )
+
+
+def _results(lines: Sequence[Line]) -> Iterator[str]:
+    return (line.result for line in lines)
+
+
+def _where(name: str) -> str:
+    result = kept(name)
+    rounds = {figure.rounds for figure in result.figures.values() if figure.rounds}
+    versions = ", ".join(f"{library} {version}" for library, version in result.versions.items())
+    return (
+        f"`{name.split('-')[0]}`, {result.day}: {result.cores} cores, load before {result.load:g}, "
+        f"{_said(rounds)} rounds, {versions}.\n"
+    )
+
+
+def _said(rounds: set[int]) -> str:
+    return " or ".join(str(each) for each in sorted(rounds))
+
+
+def _picture(name: str, lines: Sequence[Line]) -> str:
+    bars = []
+    for line in lines:
+        figure = line.read()
+        bars.append(Bar(line.words, figure.value, figure.interval, line.goal, line.is_met(figure)))
+    return draw(f"What {name} cost beside peers: ratios, ours ÷ theirs", bars)
+
+
+def main() -> None:
+    """Write the page's tables and pictures."""
+    DOCUMENT.write_text(with_tables(DOCUMENT.read_text(encoding="utf-8"), tables()), encoding="utf-8")
+    for path, picture in pictures().items():
+        path.write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
