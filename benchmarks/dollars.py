@@ -47,14 +47,14 @@ class Price:
     read_in: str
 
 
-_LIST = "a public copy of AWS's price list, of"
+_LIST = "a public record of AWS's price list, of"
 S3_WRITE = Price(1000 * DOLLARS["PUT"], "1,000 PUT, POST, LIST", "Amazon S3", f"{_LIST} October 2025")
 S3_READ = Price(1000 * DOLLARS["GET"], "1,000 GET, HEAD", "Amazon S3", f"{_LIST} October 2025")
 S3_STORAGE = Price(DOLLARS_PER_GB_MONTH, "GB and month, the first 50 TB", "Amazon S3", f"{_LIST} October 2025")
-GLUE = Price(1.0, "million requests, above the first", "AWS Glue", "a public copy of its page, of October 2026")
+GLUE = Price(1.0, "million requests, above the first", "AWS Glue", "a public transcript of its page, of October 2026")
 BROKER = Price(0.21, "hour of a `kafka.m5.large`", "Amazon MSK", f"{_LIST} April 2026")
 BROKER_STORAGE = Price(0.10, "GB and month, of each broker", "Amazon MSK", f"{_LIST} April 2026")
-_SERVERLESS = "two public copies of its page, which name no region"
+_SERVERLESS = "two public notes of its page, which name no region"
 CLUSTER = Price(0.75, "hour of a cluster", "MSK Serverless", _SERVERLESS)
 PARTITION = Price(0.0015, "hour of a partition", "MSK Serverless", _SERVERLESS)
 DATA_IN = Price(0.10, "GiB in", "MSK Serverless", _SERVERLESS)
