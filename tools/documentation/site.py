@@ -26,6 +26,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "reference/contributing.md",
     "SECURITY.md": "reference/security.md",
     "infra/README.md": "reference/infra/deployment.md",
+    "infra/DOLLARS.md": "reference/infra/dollars.md",
     "infra/PERMISSIONS.md": "reference/infra/permissions.md",
     "infra/REQUESTS.md": "reference/infra/requests.md",
     "infra/RUNBOOK.md": "reference/infra/runbook.md",
