@@ -1,6 +1,6 @@
 """The requests that Delta's and Iceberg's Python writers make of S3 and of Glue, counted at a server, and kept.
 
-``python -m benchmarks.peer_requests`` writes ``benchmarks/results/peer_requests.json``, which :mod:`benchmarks.dollars`
+``python -m benchmarks.peer_requests`` writes ``benchmarks/peer_requests.json``, which :mod:`benchmarks.dollars`
 reads.  It needs an environment of its own, outside of this repository, since the peers are no dependencies of this
 project: :data:`NEEDS`.  Owns what is counted of peers, and in which state of a table; must not know prices.
 """
@@ -16,15 +16,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import pyarrow as pa
 
-from benchmarks.kept_results import FOLDER
 from txntable.testing.moto_server import LockedMotoServer
 
-KEPT = FOLDER / "peer_requests.json"
+KEPT = Path(__file__).with_suffix(".json")
 NEEDS = "an environment with `pip install 'PATH[testing]' deltalake 'pyiceberg[glue,pyarrow,s3fs]'`, PATH this checkout"
 SIZES = {"8 MiB": 8 << 20, "128 MiB": 128 << 20}
 """Of data files; each is written a little smaller, so that it is no part more."""
