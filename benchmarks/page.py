@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.bars import Bar, draw
 from benchmarks.kept_results import kept
 from benchmarks.measurement import Figure
+from benchmarks.peers import WORKLOADS
 from tools.documentation.tables import table, with_tables
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "concepts" / "performance.md"
@@ -97,6 +98,31 @@ def _light_reads() -> Iterator[Line]:
             yield Line("light_reads", f"read_arrow ÷ {peer}, {case}, wall", f"{words} ÷ {peer}, time", goal)
 
 
+def _record_rates() -> Iterator[Line]:
+    for seconds in ("0.1", "1", "30"):
+        for peer, words, goal in (
+            ("txntable without transactions", "produced ÷ without transactions", 0.97),
+            ("Kafka", "produced ÷ Kafka", 0.8),
+        ):
+            figure = f"txntable ÷ {peer}, produced, a commit each {seconds} s"
+            yield Line("record_rates", figure, f"{words}, a commit each {seconds} s", goal, more=True)
+    yield Line("record_rates", "poll_batches ÷ pyarrow, consumed", "poll_batches ÷ pyarrow", 0.9, more=True)
+    yield Line("record_rates", "poll ÷ Kafka, consumed", "poll ÷ Kafka's consume(500)", 1.0, more=True)
+
+
+def _transactions() -> Iterator[Line]:
+    goals = {("deltalake", "1 record in 1 partition"): 8.0, ("Kafka", "1 record in 1 partition"): 1.0}
+    for peer, ours in (
+        ("deltalake append", "txntable"),
+        ("Kafka", "txntable"),
+        ("PostgreSQL, two-phase", "txntable, synced"),
+    ):
+        for workload in WORKLOADS:
+            goal = goals.get((peer.split()[0], workload.name))
+            figure = f"{ours} ÷ {peer}, {workload.name}"
+            yield Line("peers", figure, f"{workload.name} ÷ {peer.split()[0].rstrip(',')}", goal, more=True)
+
+
 SECTIONS: dict[str, Sequence[Line]] = {
     "writes": (
         *_writes("unkeyed transactional write ÷ df.write.parquet", "unkeyed ÷ Parquet", 1.08, 1.05),
@@ -128,6 +154,13 @@ SECTIONS: dict[str, Sequence[Line]] = {
     "planning": (
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, first look", "first look ÷ Delta", 1.05),
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, again", "again ÷ Delta", 1.0),
+    ),
+    "records": tuple(_record_rates()),
+    "transactions": tuple(_transactions()),
+    "growth": tuple(
+        Line("growth", f"{what} ÷ deltalake, list of files, {segments:,} segments", f"{what}, {segments:,} segments")
+        for what in ("plan of one partition", "last stable offset")
+        for segments in (1_000, 10_000, 100_000, 1_000_000)
     ),
 }
 """What each table, and the picture of the same name, shows."""
