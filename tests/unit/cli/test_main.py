@@ -206,7 +206,7 @@ def test_mistyped_command_is_answered_with_the_one_that_was_meant(call: Call, mi
     result = call(mistyped)
 
     assert result.exit_code == 2
-    assert f"Did you mean '{meant}'?" in result.stderr
+    assert f"(did you mean {meant}?)" in result.stderr
 
 
 def test_commands_of_another_package_may_be_a_group(
