@@ -91,7 +91,7 @@ def test_type_error_of_something_inside_of_a_call_is_not_told_as_an_argument() -
         """Take one more than a listener is given."""
 
     consumer = warehouse.consumer(group_id="g")
-    consumer.subscribe([TOPIC], on_assign=told)
+    consumer.subscribe([TOPIC], on_assign=told)  # type: ignore[arg-type]
     with pytest.raises(TypeError) as raised:
         consumer.poll(timeout_ms=0)
 

@@ -37,7 +37,7 @@ from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidConfigError, InvalidRequestError, TxnTableError
 from txntable.format.isolation import IsolationLevel
-from txntable.format.kafka_call_names import ADMIN, ADMIN_ARGUMENTS
+from txntable.format.kafka_call_names import answering_admin
 from txntable.format.records import TopicPartition
 from txntable.format.topic import TopicSettings
 from txntable.format.warehouse_settings import WarehouseSettings
@@ -45,7 +45,6 @@ from txntable.groups.group_client import DEFAULT_API_TIMEOUT_MS
 from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.producer.coordinator_client import CoordinatorClient
 from txntable.runtime.one_process import OfOneProcess
-from txntable.runtime.other_names import answering
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.topics.topic_creation import check_partitions
 from txntable.topics.topic_log import TopicLog
@@ -53,7 +52,7 @@ from txntable.topics.topic_question import asking_for_topics
 from txntable.transactions.completion import Completer
 
 
-@answering(ADMIN, ADMIN_ARGUMENTS)
+@answering_admin
 @asking_for_topics(attrgetter("_context.store"))
 class Admin(OfOneProcess):
     """Made by :meth:`txntable.Warehouse.admin`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from txntable.runtime.other_names import BY_PLACE
+from txntable.runtime.other_names import BY_PLACE, answering
 
 NO_BROKERS = "there are no brokers, and no users but the store's"
 ASSIGNED = "leave it out: what the group gives a member is assigned already"
@@ -185,3 +185,8 @@ MODULE: Mapping[str, str] = {
     "ConsumerGroupMetadata": "Consumer.group_metadata() returns it",
 }
 """Name in a module of Kafka's clients -> what to do."""
+
+# Decorators of the clients.
+answering_producer = answering(PRODUCER, PRODUCER_ARGUMENTS)
+answering_consumer = answering(CONSUMER, CONSUMER_ARGUMENTS)
+answering_admin = answering(ADMIN, ADMIN_ARGUMENTS)

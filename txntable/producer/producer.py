@@ -24,7 +24,7 @@ from txntable.coordinator.manifest import NOTHING_CARRIED
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
 from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
-from txntable.format.kafka_call_names import PRODUCER, PRODUCER_ARGUMENTS
+from txntable.format.kafka_call_names import answering_producer
 from txntable.format.records import OnDelivery, RecordMetadata, SendOptions, TopicPartition, header_structs
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
@@ -37,7 +37,6 @@ from txntable.producer.record_sender import KafkaRecord, RecordSender
 from txntable.producer.transaction import Transaction
 from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.one_process import OfOneProcess
-from txntable.runtime.other_names import answering
 from txntable.segments.segment import SegmentPlan, StagedSegment
 from txntable.storage.retries import LEAST_BUDGET_MS, ending_within
 from txntable.topics.topic_log import TopicLog
@@ -79,7 +78,7 @@ def timed(name: str) -> Callable[[Callable[Concatenate[Producer, P], T]], Callab
     return decorate
 
 
-@answering(PRODUCER, PRODUCER_ARGUMENTS)
+@answering_producer
 @asking_for_topics(attrgetter("_context.store"))
 class Producer(OfOneProcess):
     """Sends records and decides transactions; created by :meth:`txntable.Warehouse.producer`.
