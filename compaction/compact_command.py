@@ -60,7 +60,7 @@ def answer(output: Output, reports: Sequence[TopicReport], *, executed: bool) ->
     if not executed:
         note("a dry run: nothing is written")
     rows = [[_cells(report)[name] for name in HEADERS] for report in reports]
-    output.rows(Rows(HEADERS, rows, counts=set(HEADERS) - {"topic"}))
+    output.rows(Rows(HEADERS, rows, counts=set(HEADERS) - {"topic"}, empty="there are no topics"))
     young = sum(report.young_segments for report in reports)
     if young:
         note(f"younger than the warehouse's snapshot_retention_ms, for a later run: {counted(young, 'segment')}")

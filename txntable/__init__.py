@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from txntable import errors
 from txntable.errors import *  # noqa: F403 - its __all__ is the list
+from txntable.runtime.other_names import told_of_module
 
 if TYPE_CHECKING:
     from txntable.consumer.consumer import Consumer
@@ -77,7 +78,7 @@ __all__ += errors.__all__
 
 def __getattr__(name: str) -> object:
     if name not in _ORIGINS:
-        raise AttributeError(f"module 'txntable' has no attribute {name!r}")
+        raise told_of_module(__name__, name, import_module("txntable.format.kafka_call_names").MODULE)
     found = getattr(import_module(f"txntable.{_ORIGINS[name]}"), name)
     globals()[name] = found
     return found

@@ -22,14 +22,14 @@ WRONG = TopicPartition(f"{TOPIC}x", 0)
     [
         ("salse", ["sales", "paid"], "did you mean sales?"),
         ("SALES", ["sales"], "did you mean sales?"),
-        ("g9", ["g1"], "there is g1"),
-        ("x", ["c", "b", "a"], "there is a, b, c"),
+        ("g9", ["g1"], "did you mean g1?"),
+        ("x", ["c", "b", "a"], "did you mean a or b or c?"),
         ("x", ["a", "b", "c", "d", "e"], None),
         ("x", [], None),
         ("sales", ["sales", "sale"], None),
     ],
 )
-def test_question_asks_for_what_is_near_or_says_all_where_they_are_few(
+def test_question_asks_for_what_is_near_or_for_all_where_they_are_few(
     given: str, known: list[str], said: str | None
 ) -> None:
     assert question(given, known) == said

@@ -102,7 +102,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(name, nearest):
         validate({name: "1"})
 
     assert refused.value.facts["name"] == name
-    assert refused.value.facts["nearest"] == nearest
+    assert f"did you mean {nearest}?" in str(refused.value)
 
 
 SET = {"cleanup.policy": "compact", "retention.ms": "3600000"}
@@ -143,4 +143,4 @@ def test_setting_of_kafkas_that_has_no_counterpart_is_refused_with_what_to_do(na
     with pytest.raises(InvalidConfigError, match=remedy) as refused:
         validate({name: "1"})
 
-    assert "nearest" not in refused.value.facts
+    assert "did you mean" not in str(refused.value)

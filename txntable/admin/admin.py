@@ -37,6 +37,7 @@ from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import InvalidConfigError, InvalidRequestError, TxnTableError
 from txntable.format.isolation import IsolationLevel
+from txntable.format.kafka_call_names import answering_admin
 from txntable.format.records import TopicPartition
 from txntable.format.topic import TopicSettings
 from txntable.format.warehouse_settings import WarehouseSettings
@@ -51,6 +52,7 @@ from txntable.topics.topic_question import asking_for_topics
 from txntable.transactions.completion import Completer
 
 
+@answering_admin
 @asking_for_topics(attrgetter("_context.store"))
 class Admin(OfOneProcess):
     """Made by :meth:`txntable.Warehouse.admin`."""

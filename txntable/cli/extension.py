@@ -9,6 +9,7 @@ which reads in a command's source what it is for, pays for no library but Typer.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
@@ -22,10 +23,12 @@ from typer.core import TyperCommand, TyperGroup
 from txntable.cli.connection import tell_error
 from txntable.cli.kafka_options import instead_of
 from txntable.errors import MissingDependencyError
+from txntable.format.near_names import asked
 
 GROUP = "txntable.commands"
 # Typer has a copy of Click's errors, and names few of them.
 _UsageError: Any = typer.BadParameter.__mro__[1]
+_QUOTED = re.compile(r"'([^']+)'")
 _OWN = tuple(
     EntryPoint(value.partition(":")[0], f"txntable.cli.{value}", GROUP)
     for value in (
@@ -76,16 +79,25 @@ class ExtensibleGroup(TyperGroup):
 
 @contextmanager
 def _saying_what_is_said_here() -> Iterator[None]:
-    """Add to an error about arguments what is said here in place of what Kafka's tools take."""
+    """Add to an error about arguments what is said here in place of what Kafka's tools take, or what was meant."""
     try:
         yield
     except _UsageError as error:
-        said = instead_of(getattr(error, "option_name", None), error.message)
+        plain, meant = _without_suggestion(error)
+        said = instead_of(getattr(error, "option_name", None), plain)
         if said is not None:
-            error.message = f"{error.message.removesuffix('.')}; {said}"
             # What else is spelt like it was not meant.
-            error.possibilities = None
+            error.message = f"{plain.removesuffix('.')}; {said}"
+        elif meant:
+            error.message = f"{plain.removesuffix('.')} ({asked(meant)})"
+        error.possibilities = None
         raise
+
+
+def _without_suggestion(error: Any) -> tuple[str, list[str]]:
+    """Return what an error about arguments says, and apart from it the names that Typer holds for the ones meant."""
+    plain, _, names = error.message.partition(" Did you mean ")
+    return plain, _QUOTED.findall(names) or sorted(getattr(error, "possibilities", None) or ())
 
 
 class DeferredCommand(TyperCommand):

@@ -119,7 +119,7 @@ def _finish(
         )
         return
     rows = [(group, *each, new.offset, execute) for each, new in planned.items()]
-    connection.output.rows(Rows(RESET_HEADERS, rows))
+    connection.output.rows(Rows(RESET_HEADERS, rows, empty="the group has no offsets: say which topics by --topic"))
 
 
 def _chosen(options: dict[str, object]) -> tuple[str, object]:
@@ -211,7 +211,10 @@ def _unguarded(cell: str) -> str:
 def _require_inactive(admin: Admin, group: str) -> None:
     try:
         (found,) = admin.describe_consumer_groups([group]).values()
-    except GroupIdNotFoundError:
+    except GroupIdNotFoundError as error:
+        # Kafka's tool makes it, too; whoever mistyped the name is to see that the group he meant stays where it is.
+        notes = " ".join(getattr(error, "__notes__", ()))
+        tell(f"warning: there is no such group yet; what is reset makes it group={group} {notes}".rstrip())
         return
     if found.members:
         raise NonEmptyGroupError(

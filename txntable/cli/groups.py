@@ -59,11 +59,13 @@ Groups = Annotated[list[str] | None, typer.Option("--group", help="A group's nam
 def list_groups(
     connection: Connection,
     state: Annotated[
-        list[str] | None, typer.Option("--state", metavar="STATE", help="Only in this state; repeat it for several.")
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only in this state; several: A,B, or repeat it."),
     ] = None,
 ) -> None:
     """List groups, also those that only have offsets."""
-    found = connection.open().admin().list_consumer_groups(state)
+    states = [name.strip() for text in state or () for name in text.split(",")]
+    found = connection.open().admin().list_consumer_groups(states)
     connection.output.rows(
         Rows(
             LIST_HEADERS,

@@ -12,19 +12,17 @@ from collections.abc import Mapping
 _URL = "there is no broker: --warehouse or TXNTABLE_WAREHOUSE says where the warehouse is"
 _FILE = "options of the store are given by --storage-option, and settings by options of their own"
 _SETTINGS = "settings of a topic are altered by `txntable topics alter TOPIC --config NAME=VALUE`"
+_NO_REPLICAS = "leave it out: the object store keeps the copies, and there are no brokers"
+_BYTES = "leave it out: bytes are printed as text, and --format json has any bytes"
+_ONE_TOPIC = "name one topic: there are no patterns, and `txntable topics list` has all names"
+_ENDS = "leave it out: a line that cannot be read ends the command, with what to do"
 
 INSTEAD: Mapping[str, str] = {
-    **dict.fromkeys(("--bootstrap-server", "--broker-list", "--zookeeper", "--bootstrap-controller"), _URL),
+    **dict.fromkeys(("--bootstrap-server", "--broker-list", "--zookeeper", "--bootstrap-controller", "-b"), _URL),
     **dict.fromkeys(
         (
-            *(
-                "--command-config",
-                "--command-property",
-                "--producer.config",
-                "--consumer.config",
-                "--producer-property",
-            ),
-            "--consumer-property",
+            *("--command-config", "--command-property", "--producer.config", "--consumer.config"),
+            *("--producer-property", "--consumer-property", "--producer-config", "--consumer-config"),
         ),
         _FILE,
     ),
@@ -33,14 +31,38 @@ INSTEAD: Mapping[str, str] = {
         f"--{verb}": f"it is a command here: `{verb}`, without the dashes"
         for verb in ("list", "create", "delete", "describe", "alter", "reset-offsets", "delete-offsets", "abort")
     },
-    **dict.fromkeys(("--entity-name", "--entity-type", "--add-config", "--topic-config"), _SETTINGS),
+    **dict.fromkeys(("--entity-name", "--entity-type", "--add-config", "--topic-config", "--topics"), _SETTINGS),
+    "--config": "settings of a warehouse are given by --set NAME=VALUE, those of a topic by `txntable topics alter`",
+    "--delete-config": "settings of a warehouse go back by --unset NAME, those of a topic by `txntable topics alter`",
+    "--topics-with-overrides": "`topics describe` without a name shows what was set, of every topic",
+    **dict.fromkeys(
+        (
+            *("--under-replicated-partitions", "--unavailable-partitions", "--under-min-isr-partitions"),
+            *("--at-min-isr-partitions", "--replica-assignment", "--broker-id", "--broker"),
+        ),
+        _NO_REPLICAS,
+    ),
+    **dict.fromkeys(("--exclude-internal", "--exclude-internal-topics"), "leave it out: no topic is an internal one"),
+    "--topic-partitions": "name topics: each of their partitions is listed",
+    **dict.fromkeys(("--include", "--whitelist"), _ONE_TOPIC),
+    **dict.fromkeys(("--key-deserializer", "--value-deserializer", "--formatter", "--line-reader"), _BYTES),
+    "--skip-message-on-error": _ENDS,
+    "--start-offset-time": "`transactions describe-producers` shows where each transaction begins",
     "--offset-json-file": "each partition is an option: `--offset PARTITION=OFFSET`, or `--offset PARTITION=latest`",
     "--sync": "a flush waits until its records are there",
-    "--request-required-acks": "every write is durable when it is acknowledged",
+    **dict.fromkeys(("--request-required-acks", "--acks"), "every write is durable when it is acknowledged"),
     "--help-all": "--help says everything",
 }
 """Option -> what to say or to do."""
-_COMMANDS: Mapping[str, str] = {"help": "say --help", "version": "say --version"}
+_FENCE = "say `txntable transactions fence ID`, which aborts what is open, too"
+_COMMANDS: Mapping[str, str] = {
+    "help": "say --help",
+    "version": "say --version",
+    **dict.fromkeys(("force-terminate", "forceTerminateTransaction"), _FENCE),
+    "configs": "settings are altered by `topics alter` and `warehouse alter`",
+    "delete-records": "say `txntable topics delete-records`",
+    "get-offsets": "say `txntable offsets list`",
+}
 _PLACE = re.compile(r"Got unexpected extra argument.*[(' ]\S*/\S*\)")
 
 

@@ -30,6 +30,7 @@ from txntable.consumer.polls import EVERYTHING, Polls
 from txntable.consumer.rebalance_listener import Callables, ConsumerRebalanceListener, OnPartitions
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import IllegalStateError, TxnTableError
+from txntable.format.kafka_call_names import answering_consumer
 from txntable.format.records import TopicPartition, named_partitions, one_or_all
 from txntable.groups.group_client import GroupClient
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata
@@ -65,6 +66,7 @@ def alone(call: Callable[Concatenate[Consumer, P], T]) -> Callable[Concatenate[C
     return run
 
 
+@answering_consumer
 @asking_for_topics(attrgetter("_context.store"))
 class Consumer(OfOneProcess):
     """Reads the records of partitions; created by :meth:`txntable.Warehouse.consumer`.

@@ -24,6 +24,7 @@ from txntable.coordinator.group_request import MemberAssignment
 from txntable.errors import (
     InvalidRegularExpressionError,
     InvalidRequestError,
+    InvalidTopicError,
     RetriableError,
     UnknownTopicOrPartitionError,
 )
@@ -74,6 +75,8 @@ class GroupSession:
         names, compiled = list(topics), _compiled(pattern)
         if names and compiled is not None:
             raise InvalidRequestError("give either topics or a pattern, not both", topics=shown(names), pattern=pattern)
+        if any(isinstance(name, str) and name.startswith("^") for name in names):
+            raise InvalidTopicError("a topic's name has no ^; give a pattern as pattern=", topics=shown(names))
         self._subscription.check_subscribes()
         self._partitions.give_back()
         followed = self._partitions.first_look(names) if compiled is None else self._matching(compiled)

@@ -8,12 +8,12 @@ bounds are the client's config's.  Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TypeVar
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidConfigError
 from txntable.format.kafka_setting_names import ALIASES, ELSEWHERE, HARMLESS, OF_ONE_KIND
+from txntable.format.near_names import asked, near
 
 T = TypeVar("T")
 
@@ -126,10 +126,13 @@ def _refused(name: object, own: str, known: Mapping[str, type]) -> InvalidConfig
         remedy = f"leave it out: {HARMLESS[own].why}"
     if remedy is not None:
         return InvalidConfigError(f"this client has no such setting; {remedy}", setting=shown(name))
-    close = get_close_matches(own, known, n=1)
-    meant = f"did you mean {close[0].replace('_', '.')}?" if close else "leave it out, or use one of the known ones"
-    listed = ",".join(sorted(each.replace("_", ".") for each in known))
-    return InvalidConfigError(f"this client has no such setting; {meant}", setting=shown(name), known=listed)
+    names = sorted(each.replace("_", ".") for each in known)
+    meant = near(own.replace("_", "."), names)[:1]
+    return InvalidConfigError(
+        f"this client has no such setting; {asked(meant) if meant else 'leave it out, or use one of the known ones'}",
+        setting=shown(name),
+        known=None if meant else ",".join(names),
+    )
 
 
 def _read(value: object, kind: type) -> object:

@@ -1,21 +1,32 @@
-"""What a mistyped name was meant to be: one rule for topics, groups, transactional ids and columns.
+"""What a mistyped name was meant to be: one rule and one manner for names and settings of every kind.
 
-Owns how near a name must be to be asked for.  Pure: who asks has the names there are.
+Owns how near a name must be to be asked for, and the words.  Pure: who asks has the names there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
 MOST_LISTED = 4
-"""So many names are all said where none of them is near."""
+"""So many names are all asked for where none of them is near."""
+
+
+def near(given: str, known: Collection[str]) -> list[str]:
+    """Return the names that are spelt like one that is not known, nearest first."""
+    close = get_close_matches(given, known, n=3)
+    return close + [name for name in known if name.casefold() == given.casefold() and name not in close]
+
+
+def asked(names: Sequence[str]) -> str:
+    """Return the question whether one of these was meant: the one manner of a suggestion."""
+    return f"did you mean {' or '.join(names)}?"
 
 
 def question(given: str, known: Collection[str]) -> str | None:
-    """Return what to ask or to say to who gave a name that is not known.
+    """Return what to ask who gave a name that is not known.
 
     Parameters
     ----------
@@ -27,26 +38,24 @@ def question(given: str, known: Collection[str]) -> str | None:
     Returns
     -------
     str or None
-        A question where names are near, all names where they are few, else ``None``; also where the name is known.
+        A question about those that are near, else about all where they are few, else ``None``; also where the name is
+        known.
     """
     if given in known or not known:
         return None
-    close = get_close_matches(given, known, n=3)
-    close += [name for name in known if name.casefold() == given.casefold() and name not in close]
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return None if len(known) > MOST_LISTED else f"there is {', '.join(sorted(known))}"
+    meant = near(given, known) or (sorted(known) if len(known) <= MOST_LISTED else [])
+    return asked(meant) if meant else None
 
 
 def column_hint(unknown: Iterable[str], known: Collection[str]) -> str:
     """Return what is added to a message about columns that are not there; empty: none of them is near to one."""
-    asked = {name: question(name, known) for name in unknown if isinstance(name, str)}
-    near = [said for said in asked.values() if said is not None and said.endswith("?")]
-    if not near:
+    wrong = {name: near(name, known) for name in unknown if isinstance(name, str) and name not in known}
+    said = [asked(meant) for meant in wrong.values() if meant]
+    if not said:
         return ""
     folded = {name.casefold() for name in known}
-    by_case = " (names are matched by case)" if any(name.casefold() in folded for name in asked) else ""
-    return f"; {' '.join(near)}{by_case}"
+    by_case = " (names are matched by case)" if any(name.casefold() in folded for name in wrong) else ""
+    return f"; {' '.join(said)}{by_case}"
 
 
 def asking(error: ErrorT, given: str, known: Collection[str]) -> ErrorT:

@@ -6,7 +6,6 @@ not know what a setting does: which of them contradict each other is :mod:`txnta
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from typing import NoReturn
 
 from txntable.errors import InvalidConfigError
 from txntable.format.kafka_setting_names import TOPIC_SETTINGS_ELSEWHERE
+from txntable.format.near_names import asked, near
 
 LARGEST_LONG = 2**63 - 1
 LARGEST_INT = 2**31 - 1
@@ -189,12 +189,11 @@ def _key(name: str) -> ConfigKey:
         instead = TOPIC_SETTINGS_ELSEWHERE.get(str(name).lower().replace("_", "."))
         if instead is not None:
             raise InvalidConfigError(f"this setting of Kafka's has no counterpart; {instead}", name=name)
-        nearest = difflib.get_close_matches(str(name).lower().replace("_", "."), TOPIC_CONFIG, n=1, cutoff=0.0)[0]
+        meant = near(str(name).lower().replace("_", "."), TOPIC_CONFIG)[:1]
         raise InvalidConfigError(
-            "there is no such topic setting; use one of the known ones",
+            f"there is no such topic setting; {asked(meant) if meant else 'use one of the known ones'}",
             name=name,
-            nearest=nearest,
-            known=",".join(TOPIC_CONFIG),
+            known=None if meant else ",".join(TOPIC_CONFIG),
         )
     return key
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import LARGEST_NUMBER
 from txntable.errors import DamagedDataError, InvalidConfigError, UnsupportedFormatError
+from txntable.format.near_names import asked, near
 from txntable.format.partition_values import whole_number
 
 PREFIX = "txntable.warehouse."
@@ -148,10 +149,11 @@ def altered_settings(settings: WarehouseSettings, changes: Mapping[str, int | No
     defaults = asdict(WarehouseSettings())
     for name, value in changes.items():
         if name not in defaults:
+            meant = near(str(name).replace(".", "_"), defaults)[:1]
             raise InvalidConfigError(
-                "there is no such setting of a warehouse; use one of the known ones",
+                f"there is no such setting of a warehouse; {asked(meant) if meant else 'use one of the known ones'}",
                 name=name,
-                known=",".join(defaults),
+                known=None if meant else ",".join(defaults),
             )
         if value is not None and type(value) is not int:
             raise InvalidConfigError("a setting of a warehouse is an int of ms", name=name, value=repr(value))

@@ -24,6 +24,7 @@ from txntable.coordinator.manifest import NOTHING_CARRIED
 from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
 from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.format.kafka_call_names import answering_producer
 from txntable.format.records import OnDelivery, RecordMetadata, SendOptions, TopicPartition, header_structs
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
@@ -77,6 +78,7 @@ def timed(name: str) -> Callable[[Callable[Concatenate[Producer, P], T]], Callab
     return decorate
 
 
+@answering_producer
 @asking_for_topics(attrgetter("_context.store"))
 class Producer(OfOneProcess):
     """Sends records and decides transactions; created by :meth:`txntable.Warehouse.producer`.

@@ -7,12 +7,12 @@ printed, only names are.  What is left unsaid here may still come from the machi
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from txntable.errors import InvalidConfigError
+from txntable.format.near_names import asked, near
 from txntable.storage.retries import DEFAULT_RETRY_TIMEOUT_MS
 
 _CLIENT_OPTIONS = frozenset(
@@ -106,7 +106,7 @@ def parse_options(kind: str, options: Mapping[str, str]) -> ClientSettings:
     ------
     InvalidConfigError
         An option is unknown, given twice, or has a value it cannot have; the message names the
-        option, and of an unknown one the nearest.
+        option, and of an unknown one the one that may have been meant.
     """
     store: dict[str, str] = {}
     client: dict[str, str] = {}
@@ -197,10 +197,9 @@ def _complete_encryption(store: dict[str, str]) -> None:
 
 def _unknown(kind: str, given: str, name: str) -> InvalidConfigError:
     known = sorted(_KNOWN[kind] | _CLIENT_OPTIONS | {"retry_timeout"})
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    meant = near(name, known)[:1]
     return InvalidConfigError(
-        "there is no such storage option; correct its name",
+        f"there is no such storage option; {asked(meant) if meant else 'use one of the known ones'}",
         option=given,
-        nearest=",".join(near) or None,
-        known=None if near else ",".join(known),
+        known=None if meant else ",".join(known),
     )

@@ -13,7 +13,7 @@ from tests.unit.producer.producing import accounts, started
 from tests.unit.upkeep.coordinating import DAY_MS, committed, opened, run_once
 from txntable.admin.warehouse_admin import MEANINGS, meanings
 from txntable.errors import InvalidConfigError, InvalidRequestError, InvalidTransactionTimeoutError
-from txntable.format.warehouse_settings import WarehouseSettings, settings_from
+from txntable.format.warehouse_settings import WarehouseSettings, altered_settings, settings_from
 
 HOUR_MS = 3_600_000
 
@@ -120,3 +120,8 @@ def test_every_setting_says_what_its_change_means() -> None:
     assert [line.split(":")[0] for line in meanings(settings, WarehouseSettings(offsets_retention_ms=3))] == [
         "offsets_retention_ms"
     ]
+
+
+def test_mistyped_setting_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(InvalidConfigError, match=r"did you mean offsets_retention_ms\?"):
+        altered_settings(WarehouseSettings(), {"offset.retention.ms": 5})

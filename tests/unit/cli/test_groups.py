@@ -293,3 +293,29 @@ def test_deletion_of_offsets_of_a_subscribed_topic_fails(
 
     assert (row["executed"], row["error"]) == (False, "GROUP_SUBSCRIBED_TO_TOPIC")
     assert committed(orders) == {0: 2}
+
+
+def test_list_takes_states_as_kafkas_tool_does(call: Call, orders: Warehouse) -> None:
+    orders.admin().alter_consumer_group_offsets("g", {TopicPartition("orders", 0): 0})
+
+    assert answer(call, "list", "--state", "Stable,Empty") == [{"group": "g", "state": "EMPTY"}]
+    assert answer(call, "list", "--state", "Stable, Reconciling") == []
+
+
+def test_reset_says_that_there_is_no_such_group_and_which_one_may_have_been_meant(
+    call: Call, orders: Warehouse
+) -> None:
+    orders.admin().alter_consumer_group_offsets("reports", {TopicPartition("orders", 0): 0})
+
+    mistyped = call("groups", "reset-offsets", "--group", "report", "--topic", "orders", "--to-earliest")
+    known = call("groups", "reset-offsets", "--group", "reports", "--topic", "orders", "--to-earliest")
+
+    assert mistyped.exit_code == 0
+    assert "no such group yet; what is reset makes it group=report (did you mean reports?)" in mistyped.stderr
+    assert "warning" not in known.stderr
+
+
+def test_reset_of_all_topics_of_a_group_without_offsets_says_so(call: Call, orders: Warehouse) -> None:
+    result = call("groups", "reset-offsets", "--group", "nobody", "--all-topics", "--to-earliest")
+
+    assert "the group has no offsets: say which topics by --topic" in result.stdout

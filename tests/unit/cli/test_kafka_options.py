@@ -20,6 +20,14 @@ from txntable.cli.kafka_options import instead_of
         (("help",), "say --help"),
         (("topics", "help"), "say --help"),
         (("warehouse", "create", "/a/place"), "says --warehouse"),
+        (("warehouse", "alter", "--config", "a=b"), "--set NAME=VALUE"),
+        (("transactions", "find-hanging", "--broker-id", "0"), "there are no brokers"),
+        (("transactions", "force-terminate", "--transactional-id", "etl"), "`txntable transactions fence ID`"),
+        (("topics", "describe", "--under-replicated-partitions"), "the object store keeps the copies"),
+        (("consume", "--include", "a.*"), "name one topic"),
+        (("consume", "t", "--formatter", "kafka.tools.DefaultMessageFormatter"), "--format json"),
+        (("offsets", "list", "--topic-partitions", "t:0"), "name topics"),
+        (("version",), "say --version"),
     ],
 )
 def test_option_of_kafkas_tools_is_answered_with_what_is_said_here(

@@ -128,6 +128,7 @@ def test_consume_takes_properties_as_the_options_that_they_are(call: Call, optio
     [
         ("consume", "print.value=false", "printed always"),
         ("consume", "colour=red", "there are print.timestamp"),
+        ("consume", "print.keys=true", "did you mean print.key?"),
         ("consume", "print.key=maybe", "true or false"),
         ("produce", "ignore.error=true", "leave it out"),
         ("produce", "parse.key", "NAME=VALUE"),

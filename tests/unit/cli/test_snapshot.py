@@ -84,6 +84,9 @@ def test_snapshot_refuses_a_moment_in_one_line(call: Call, topics: None, moment:
         ((), {("a", 0): (5, None), ("a", 1): (0, None), ("b", 0): (0, None)}),
         (("a", "--isolation-level", "read_committed"), {("a", 0): (4, None), ("a", 1): (0, None)}),
         (("b", "--time", "earliest"), {("b", 0): (0, None)}),
+        (("b", "--time", "-2"), {("b", 0): (0, None)}),
+        (("a", "--time", "-1"), {("a", 0): (5, None), ("a", 1): (0, None)}),
+        (("a", "--time", "-3"), {("a", 0): (4, 30), ("a", 1): (None, None)}),
         (("a", "--time", "max-timestamp"), {("a", 0): (4, 30), ("a", 1): (None, None)}),
         (("a", "--time", "15"), {("a", 0): (2, 20), ("a", 1): (None, None)}),
         (
@@ -106,7 +109,7 @@ def test_offsets_list_tells_an_offset_of_each_partition(
     [
         (("nowhere",), "UNKNOWN_TOPIC_OR_PARTITION"),
         (("a", "--time", "newest"), "INVALID_REQUEST"),
-        (("a", "--time", "-1"), "INVALID_REQUEST"),
+        (("a", "--time", "-4"), "INVALID_REQUEST"),
         (("a", "--isolation-level", "snapshot"), "INVALID_REQUEST"),
     ],
 )

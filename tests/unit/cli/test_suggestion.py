@@ -42,7 +42,6 @@ def test_mistyped_name_is_answered_with_the_one_that_was_meant(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("topics", "describe", "payments"),
         ("transactions", "describe-producers", "--topic", "orders", "--partition", "9"),
         ("transactions", "abort", "nightly"),
         ("groups", "list", "--state", "dead"),
@@ -75,3 +74,25 @@ def test_error_of_a_command_tells_the_remedy_without_names_of_the_python_client(
     assert result.exit_code == 1
     message = result.stderr.partition("=")[0].rpartition(" ")[0]
     assert "_" not in message.split(" ", 2)[2]
+
+
+def test_nothing_is_suggested_where_there_are_many_names_and_none_is_alike(call: Call, warehouse: Warehouse) -> None:
+    for name in ("alpha", "beta", "gamma", "delta"):
+        warehouse.admin().create_topic(name)
+
+    assert "did you mean" not in call("topics", "describe", "zzz").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("topics", "lst"), "(did you mean list?)"),
+        (("topic", "list"), "(did you mean topics?)"),
+        (("groups", "list", "--stat", "stable"), "(did you mean --state?)"),
+        (("topics", "create", "x", "--config", "retention.mss=1"), "did you mean retention.ms?"),
+    ],
+)
+def test_mistyped_command_option_and_setting_are_answered_in_the_same_manner(
+    call: Call, arguments: tuple[str, ...], meant: str
+) -> None:
+    assert meant in " ".join(call(*arguments).stderr.replace("\u2502", " ").split())

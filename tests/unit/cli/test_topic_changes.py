@@ -53,8 +53,8 @@ def test_alter_changes_settings_when_it_is_executed(
     ("arguments", "names"),
     [
         (("--config", "retention.ms=1"), "transaction_max_timeout_ms"),
-        (("--config", "retention.msec=1"), "nearest=retention.ms"),
-        (("--delete-config", "retention.msec"), "nearest=retention.ms"),
+        (("--config", "retention.msec=1"), "did you mean retention.ms?"),
+        (("--delete-config", "retention.msec"), "did you mean retention.ms?"),
     ],
 )
 @pytest.mark.parametrize("execute", [(), ("--execute",)])

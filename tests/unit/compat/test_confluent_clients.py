@@ -274,3 +274,11 @@ def test_methods_that_are_told_of_are_those_of_the_documentation_and_none_of_our
 
     assert [name for name in ELSEWHERE if f"{name}`" not in page] == []
     assert [name for name in ELSEWHERE for kind in (Producer, Consumer, AdminClient) if name in dir(kind)] == []
+
+
+def test_error_of_a_mistyped_topic_says_which_was_meant(warehouse: Warehouse) -> None:
+    with pytest.raises(KafkaException) as refused:
+        Producer({"bootstrap.servers": warehouse.url}).produce("order", b"1")
+
+    assert "did you mean orders?" in refused.value.args[0].str()
+    assert "did you mean orders?" in str(refused.value)

@@ -15,6 +15,7 @@ from txntable.errors import (
     InconsistentGroupProtocolError,
     InvalidRegularExpressionError,
     InvalidRequestError,
+    InvalidTopicError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
@@ -176,6 +177,15 @@ def test_pattern_subscribes_to_topics_that_match_whole_and_finds_new_ones(site: 
 
     assert consumer.subscription() == {"raw", "views"}
     assert TopicPartition("views", 0) in consumer.assignment()
+
+
+def test_pattern_among_names_is_refused_with_the_argument_that_takes_it(site: Site) -> None:
+    consumer = member(site)
+
+    with pytest.raises(InvalidTopicError, match="give a pattern as pattern="):
+        consumer.subscribe(["^ra.*"])
+
+    assert consumer.subscription() == {"raw"}
 
 
 def test_pattern_forgets_a_topic_that_was_deleted_and_begins_anew_in_one_made_again(site: Site) -> None:

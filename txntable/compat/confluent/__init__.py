@@ -31,9 +31,12 @@ What does not fit:
 * No serializing clients, schema registry, statistics, ``purge``, ``produce_batch`` or SASL.
 """
 
+from typing import TYPE_CHECKING
+
 from txntable.compat.confluent.admin_client import AdminClient, NewPartitions, NewTopic
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, TopicMetadata
 from txntable.compat.confluent.consumer import Consumer
+from txntable.compat.confluent.elsewhere import MODULE
 from txntable.compat.confluent.kafka_error import KafkaError, KafkaException
 from txntable.compat.confluent.message import (
     OFFSET_BEGINNING,
@@ -46,6 +49,7 @@ from txntable.compat.confluent.message import (
     TopicPartition,
 )
 from txntable.compat.confluent.producer import Producer
+from txntable.runtime.other_names import told_of_module
 
 __all__ = [
     "AdminClient",
@@ -66,3 +70,9 @@ __all__ = [
     "TopicMetadata",
     "TopicPartition",
 ]
+
+if not TYPE_CHECKING:
+    # To type checkers any name would be there.
+
+    def __getattr__(name: str) -> object:
+        raise told_of_module(__name__, name, MODULE)

@@ -12,9 +12,10 @@ from typing import Any
 
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected
-from txntable.compat.confluent.elsewhere import Elsewhere
+from txntable.compat.confluent.elsewhere import ELSEWHERE
 from txntable.compat.confluent.kafka_error import KafkaException, kafka_errors
 from txntable.format.kafka_settings import configured
+from txntable.runtime.other_names import answering
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class NewPartitions:
     new_total_count: int
 
 
-class AdminClient(Elsewhere):
+@answering(ELSEWHERE)
+class AdminClient:
     """Creates, grows, deletes and lists topics; see :mod:`txntable.compat.confluent` for what differs.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected, seconds_or_none
-from txntable.compat.confluent.elsewhere import Elsewhere
+from txntable.compat.confluent.elsewhere import ELSEWHERE
 from txntable.compat.confluent.kafka_error import kafka_errors
 from txntable.compat.confluent.message import (
     OFFSET_BEGINNING,
@@ -25,6 +25,7 @@ from txntable.compat.confluent.message import (
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import IllegalStateError, InvalidConfigError, InvalidRequestError
 from txntable.format import records
+from txntable.runtime.other_names import answering
 
 OnPartitions: TypeAlias = "Callable[[Consumer, list[TopicPartition]], object]"
 _FOREVER_MS = 2**62
@@ -32,7 +33,8 @@ _FOREVER_MS = 2**62
 _RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest", "error": "none"}
 
 
-class Consumer(Elsewhere):
+@answering(ELSEWHERE)
+class Consumer:
     """Reads messages; see :mod:`txntable.compat.confluent` for what differs.
 
     Parameters

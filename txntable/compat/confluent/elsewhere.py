@@ -1,17 +1,16 @@
-"""Methods of confluent-kafka's clients that are not here, and what is called instead.
+"""Names of confluent-kafka's that are not here, and what is called instead.
 
-Owns the words of the error about them.  Must not know of warehouses.
+Owns the words of the errors about them.  Must not know of warehouses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NoReturn
 
-_NO_BROKERS = "there are no brokers, and no users but the store's"
-_ADMIN = "call Warehouse.admin(), which has it under the name of Kafka's admin client"
-_ASSIGNED = "leave it out: what the group gives a member is assigned already"
-_POLLED = "what poll has returned is what is committed: commit, or send_offsets_to_transaction"
+from txntable.format.kafka_call_names import ASSIGNED, NO_BROKERS, POLLED, PURGED
+
+_ADMIN = "call Warehouse.admin(), which has it, or says what it is called there"
+_BYTES = "give bytes, and take them from messages; or use a topic with columns by Warehouse.producer()"
 
 ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(
@@ -27,27 +26,36 @@ ELSEWHERE: Mapping[str, str] = {
             *("describe_cluster", "elect_leaders", "create_acls", "describe_acls", "delete_acls", "cluster_id"),
             *("describe_user_scram_credentials", "alter_user_scram_credentials", "set_sasl_credentials"),
         ),
-        _NO_BROKERS,
+        NO_BROKERS,
     ),
-    "store_offsets": _POLLED,
+    "store_offsets": POLLED,
     **dict.fromkeys(
         ("incremental_assign", "incremental_unassign"),
-        "leave it out: what the group gives a member is assigned already",
+        ASSIGNED,
     ),
-    "purge": "abort_transaction drops what was produced; without a transaction flush sends it",
+    "purge": PURGED,
     "produce_batch": "call produce for each, or Warehouse.producer().send with rows=",
 }
 """Method -> what to do."""
 
-
-class Elsewhere:
-    """Base of clients: an attribute that confluent-kafka has and this package has not is told with what to do."""
-
-    # Hidden from type checkers, to which any attribute would be there.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Raise the error about an attribute that is not there."""
-            said = ELSEWHERE.get(name)
-            missing = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(missing if said is None else f"{missing}: {said}", name=name, obj=self)
+MODULE: Mapping[str, str] = {
+    **dict.fromkeys(("version", "libversion"), "importlib.metadata.version('txntable') says it"),
+    **dict.fromkeys(
+        (
+            *("SerializingProducer", "DeserializingConsumer", "DeserializingShareConsumer", "serialization"),
+            *("serializing_producer", "deserializing_consumer", "schema_registry", "avro"),
+        ),
+        _BYTES,
+    ),
+    "ShareConsumer": "take a Consumer: groups share partitions, not records",
+    "TIMESTAMP_LOG_APPEND_TIME": "leave it out: a message's timestamp is always TIMESTAMP_CREATE_TIME",
+    **dict.fromkeys(
+        (
+            *("ConfigResource", "ConfigEntry", "ResourceType", "AlterConfigOpType", "OffsetSpec", "TopicCollection"),
+            *("ConsumerGroupTopicPartitions", "ConsumerGroupState", "ConsumerGroupType", "IsolationLevel"),
+        ),
+        "Warehouse.admin() takes names and numbers in its place",
+    ),
+    **dict.fromkeys(("AclBinding", "AclBindingFilter", "ElectionType", "Node", "ThrottleEvent", "Uuid"), NO_BROKERS),
+}
+"""Name in the modules -> what to do."""

@@ -53,8 +53,8 @@ class KafkaError(KafkaErrorCodes):
         return name if hasattr(KafkaErrorCodes, name) else "UNKNOWN"
 
     def str(self) -> builtins.str:
-        """Return what happened, what to do, and the facts."""
-        return builtins.str(self._error)
+        """Return what happened, what to do, the facts, and which name may have been meant."""
+        return " ".join([builtins.str(self._error), *getattr(self._error, "__notes__", ())])
 
     def retriable(self) -> bool:
         """Return whether the same call may be made again."""
@@ -69,7 +69,7 @@ class KafkaError(KafkaErrorCodes):
         return self._error.txn_requires_abort
 
     def __str__(self) -> builtins.str:
-        return f'KafkaError{{code={self.name()},val={self.code()},str="{self._error}"}}'
+        return f'KafkaError{{code={self.name()},val={self.code()},str="{self.str()}"}}'
 
     __repr__ = __str__
 

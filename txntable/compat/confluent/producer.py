@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connected, seconds_or_none
-from txntable.compat.confluent.elsewhere import Elsewhere
+from txntable.compat.confluent.elsewhere import ELSEWHERE
 from txntable.compat.confluent.kafka_error import KafkaError, kafka_errors
 from txntable.compat.confluent.message import (
     PARTITION_UNASSIGNED,
@@ -26,6 +26,7 @@ from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import RetriableError, TxnTableError
 from txntable.format.records import OnDelivery, RecordMetadata
+from txntable.runtime.other_names import answering
 
 Callback: TypeAlias = "Callable[[KafkaError | None, Message], object]"
 _LINGER_MS = 1_000
@@ -34,7 +35,8 @@ _UNKNOWN = -1
 _PARTITIONER = "murmur2_random"
 
 
-class Producer(Elsewhere):
+@answering(ELSEWHERE)
+class Producer:
     """Sends messages; see :mod:`txntable.compat.confluent` for what differs.
 
     Parameters

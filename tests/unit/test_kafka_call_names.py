@@ -1,0 +1,146 @@
+"""Who types a name of Kafka's clients that is not here is told what is called instead."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+
+import pytest
+
+import txntable
+from tests.unit.reading import TOPIC, site_with_topic
+from txntable.admin.admin import Admin
+from txntable.compat import confluent
+from txntable.compat.confluent import admin as confluent_admin
+from txntable.consumer.consumer import Consumer
+from txntable.format.kafka_call_names import (
+    ADMIN,
+    ADMIN_ARGUMENTS,
+    CONSUMER,
+    CONSUMER_ARGUMENTS,
+    PRODUCER,
+    PRODUCER_ARGUMENTS,
+)
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
+from txntable.runtime.other_names import BY_PLACE
+from txntable.warehouse.warehouse import Warehouse
+
+PARTITION = TopicPartition(TOPIC, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (Admin, "create_topics", "call create_topic for each, with partitions=$"),
+        (Admin, "list_groups", "call list_consumer_groups$"),
+        (Admin, "listConsumerGroups", "call list_consumer_groups$"),
+        (Admin, "deleteTopics", "call delete_topic for each$"),
+        (Admin, "describe_cluster", "there are no brokers"),
+        (Producer, "produce", r"call send\("),
+        (Producer, "beginTransaction", "call begin_transaction$"),
+        (Consumer, "commitSync", "call commit$"),
+        (Consumer, "store_offsets", "what poll has returned is what is committed"),
+        (Consumer, "never_heard_of", "'Consumer' object has no attribute 'never_heard_of'$"),
+        (Consumer, "_Hidden", "'Consumer' object has no attribute '_Hidden'$"),
+    ],
+)
+def test_attribute_that_kafkas_clients_have_is_told_with_what_is_called_here(kind: type, name: str, said: str) -> None:
+    client: object = object.__new__(kind)
+
+    assert not hasattr(client, name)
+    with pytest.raises(AttributeError, match=said):
+        getattr(client, name)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda warehouse: warehouse.admin().create_topic("x", num_partitions=2), "it is partitions here$"),
+        (lambda warehouse: warehouse.admin().create_topic("x", 2), "all but the name are given by name"),
+        (lambda warehouse: warehouse.producer().send(TOPIC, b"v", b"k"), "all but topic and value are given by name"),
+        (lambda warehouse: warehouse.producer().send(TOPIC, value=b"v", timestamp=1), "it is timestamp_ms here$"),
+        (lambda warehouse: warehouse.producer().close(timeout=5), r"call flush\(timeout\) before it$"),
+        (lambda warehouse: warehouse.consumer().poll(timeout=1.0), "say the unit: timeout_ms$"),
+        (lambda warehouse: warehouse.consumer().close(autocommit=False), "enable_auto_commit"),
+        (lambda warehouse: warehouse.consumer(group_id="g").commit(asynchronous=False), "durable when it returns$"),
+        (lambda warehouse: warehouse.consumer().seek(TOPIC, 0, 0), r"seek\(TopicPartition"),
+    ],
+)
+def test_argument_that_kafkas_clients_take_is_told_with_what_is_given_here(
+    call: Callable[[Warehouse], object], said: str
+) -> None:
+    _, warehouse = site_with_topic()
+
+    with pytest.raises(TypeError, match=said):
+        call(warehouse)
+
+
+def test_argument_that_nobody_takes_is_pythons_own_error() -> None:
+    _, warehouse = site_with_topic()
+
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'nonsense'$"):
+        warehouse.consumer().poll(nonsense=1)  # type: ignore[call-arg]
+
+
+def test_type_error_of_something_inside_of_a_call_is_not_told_as_an_argument() -> None:
+    _, warehouse = site_with_topic()
+
+    def told(consumer: object, partitions: object, timeout: int) -> None:
+        """Take one more than a listener is given."""
+
+    consumer = warehouse.consumer(group_id="g")
+    consumer.subscribe([TOPIC], on_assign=told)  # type: ignore[arg-type]
+    with pytest.raises(TypeError) as raised:
+        consumer.poll(timeout_ms=0)
+
+    assert "timeout_ms" not in str(raised.value)
+    assert "told" in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "arguments"),
+    [
+        (Admin, ADMIN, ADMIN_ARGUMENTS),
+        (Consumer, CONSUMER, CONSUMER_ARGUMENTS),
+        (Producer, PRODUCER, PRODUCER_ARGUMENTS),
+    ],
+)
+def test_names_that_are_told_of_are_none_of_ours(
+    kind: type, names: Mapping[str, str], arguments: Mapping[str, Mapping[str, str]]
+) -> None:
+    parameters = {name: inspect.signature(getattr(kind, name)).parameters for name in arguments}
+
+    assert [name for name in names if name in dir(kind)] == []
+    assert [(call, name) for call in arguments for name in arguments[call] if name in parameters[call]] == []
+    named = [
+        (call, said.removeprefix("it is ").removesuffix(" here"))
+        for call, told in arguments.items()
+        for name, said in told.items()
+        if name != BY_PLACE and said.startswith("it is ")
+    ]
+    assert [(call, name) for call, name in named if name not in parameters[call]] == []
+    called = [said.removeprefix("call ").split("(")[0].split(" ")[0].strip(",") for said in names.values()]
+    assert [
+        name for name in called if name.startswith(("list_", "describe_", "alter_")) and name not in dir(kind)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "said"),
+    [
+        (txntable, "KafkaConsumer", r"call Warehouse\.consumer\(\)"),
+        (txntable, "AdminClient", r"call Warehouse\.admin\(\)$"),
+        (txntable, "Nonsense", "module 'txntable' has no attribute 'Nonsense'$"),
+        (confluent, "SerializingProducer", "give bytes"),
+        (confluent, "version", "importlib"),
+        (confluent, "Nonsense", "module 'txntable.compat.confluent' has no attribute 'Nonsense'$"),
+        (confluent_admin, "ConfigResource", r"Warehouse\.admin\(\)"),
+    ],
+)
+def test_name_of_a_module_of_kafkas_clients_is_told_with_what_is_called_here(
+    module: object, name: str, said: str
+) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(module, name)

@@ -1,0 +1,192 @@
+"""Calls of Kafka's clients, and arguments of them, that our clients have not: what is called instead.
+
+Owns the words for who types what they know of the Java client, kafka-python or confluent-kafka.  Names are in Python's
+spelling.  Must not know of warehouses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from txntable.runtime.other_names import BY_PLACE, answering
+
+NO_BROKERS = "there are no brokers, and no users but the store's"
+ASSIGNED = "leave it out: what the group gives a member is assigned already"
+POLLED = "what poll has returned is what is committed: commit, or send_offsets_to_transaction"
+PURGED = "abort_transaction drops what was sent; without a transaction flush writes it"
+_RETRIED = "leave it out: for how long a request is made again says the store's option retry_timeout"
+_RAISED = "leave it out: what goes wrong is raised, or in the answer"
+_NO_BROKER = "leave it out: there are no brokers"
+_DURABLE = "leave it out: a commit is durable when it returns"
+_ALONE = ("bootstrap_connected", "set_sasl_credentials", "cluster_id", "client_instance_id")
+
+PRODUCER: Mapping[str, str] = {
+    **dict.fromkeys(_ALONE, NO_BROKERS),
+    "produce": "call send(topic, value=, key=), or take txntable.compat.confluent's Producer",
+    "produce_batch": "call send with rows=, or for each",
+    "poll": "leave it out: flush, commit and a send's on_delivery= answer",
+    "purge": PURGED,
+    "list_topics": "call Warehouse.admin().list_topics()",
+    "partitions_for_topic": "call partitions_for",
+    "send_offsets": "it is of the transaction: call send_offsets_to_transaction, or txn.send_offsets(consumer)",
+}
+"""Attribute of a producer -> what to do."""
+
+CONSUMER: Mapping[str, str] = {
+    **dict.fromkeys((*_ALONE, "bootstrap"), NO_BROKERS),
+    "consume": "call poll(timeout_ms=, max_records=), or take txntable.compat.confluent's Consumer",
+    "commit_sync": "call commit",
+    "store_offsets": POLLED,
+    **dict.fromkeys(("incremental_assign", "incremental_unassign"), ASSIGNED),
+    "unassign": "call unsubscribe",
+    **dict.fromkeys(("memberid", "member_id"), "call group_metadata(), which has member_id"),
+    "list_topics": "call topics(), or Warehouse.admin().list_topics()",
+    "partitions_for": "call partitions_for_topic",
+    "enforce_rebalance": "close this consumer and create a new one: a group rebalances when a member comes or goes",
+}
+"""Attribute of a consumer -> what to do."""
+
+_GROUPS = {
+    "list_groups": "list_consumer_groups",
+    "describe_groups": "describe_consumer_groups",
+    "delete_groups": "delete_consumer_groups",
+    "list_group_offsets": "list_consumer_group_offsets",
+    "alter_group_offsets": "alter_consumer_group_offsets",
+    "delete_group_offsets": "delete_consumer_group_offsets",
+    "remove_group_members": "remove_members_from_consumer_group",
+    "reset_group_offsets": "alter_consumer_group_offsets, or `txntable groups reset-offsets`",
+    "incremental_alter_configs": "alter_configs, which changes what is named and leaves the rest",
+    "reset_configs": "alter_configs with None as the value",
+    "list_partition_offsets": "list_offsets",
+    "describe_topic_partitions": "describe_topics",
+    "create_topics": "create_topic for each, with partitions=",
+    "delete_topics": "delete_topic for each",
+    "list_config_resources": "describe_configs(list_topics())",
+    **dict.fromkeys(("terminate_transaction", "force_terminate_transaction"), "abort_transaction"),
+}
+
+ADMIN: Mapping[str, str] = {
+    **{name: f"call {here}" for name, here in _GROUPS.items()},
+    **dict.fromkeys(
+        (
+            *(*_ALONE, "describe_cluster", "create_acls", "describe_acls", "delete_acls", "api_versions"),
+            *("describe_user_scram_credentials", "alter_user_scram_credentials", "elect_leaders"),
+            *("perform_leader_election", "describe_log_dirs", "alter_replica_log_dirs", "describe_features"),
+            *("alter_partition_reassignments", "list_partition_reassignments", "update_features"),
+            *("describe_metadata_quorum", "get_broker_version_data", "describe_replica_log_dirs"),
+            *("create_delegation_token", "describe_client_quotas", "alter_client_quotas"),
+        ),
+        NO_BROKERS,
+    ),
+    "wait_for_topics": "leave it out: a topic is there when create_topic returns",
+    "poll": "leave it out: an answer is there when the call returns",
+    "close": "leave it out: an admin holds nothing open",
+}
+"""Attribute of an admin -> what to do."""
+
+_TIMES = {"timeout_ms": _RETRIED, "timeout": _RETRIED}
+
+PRODUCER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "send": {
+        "timestamp": "it is timestamp_ms here",
+        "callback": "it is on_delivery here",
+        BY_PLACE: "all but topic and value are given by name: key=, headers=, partition=, timestamp_ms=",
+    },
+    "close": {**dict.fromkeys(("timeout", "timeout_ms"), "call flush(timeout) before it"), "null_logger": _NO_BROKER},
+    "send_offsets_to_transaction": {
+        **dict.fromkeys(("group_metadata", "consumer_group_id", "group_id"), "it is group here"),
+        "timeout": _RETRIED,
+    },
+    "metrics": {"raw": "leave it out: all metrics are numbers"},
+}
+"""Method of a producer -> argument -> what to do."""
+
+CONSUMER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(("beginning_offsets", "end_offsets", "offsets_for_times"), _TIMES),
+    "get_watermark_offsets": {**_TIMES, "cached": "leave it out: the ends are looked up"},
+    "poll": {
+        "timeout": "say the unit: timeout_ms",
+        "update_offsets": "leave it out: seek goes back",
+    },
+    "commit": {
+        **_TIMES,
+        "asynchronous": _DURABLE,
+        "message": "give offsets={TopicPartition(topic, partition): offset + 1}",
+    },
+    "committed": {
+        **_TIMES,
+        "metadata": "leave it out: the answer has offset and metadata",
+        "partition": "give the partition by its place",
+    },
+    "position": {**_TIMES, "partition": "give the partition by its place"},
+    "seek": {BY_PLACE: "give seek(TopicPartition(topic, partition), offset)"},
+    "close": {
+        **_TIMES,
+        "autocommit": "leave it out: closing commits where the consumer's enable_auto_commit is true",
+    },
+    "metrics": {"raw": "leave it out: all metrics are numbers"},
+}
+"""Method of a consumer -> argument -> what to do."""
+
+_CONFIG = "it is config here"
+
+ADMIN_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "create_topic": {
+        "num_partitions": "it is partitions here",
+        "replication_factor": "leave it out: the object store keeps the copies",
+        **dict.fromkeys(("topic_configs", "configs", "topic_config"), _CONFIG),
+        BY_PLACE: "all but the name are given by name: partitions=, schema=, key=, config=",
+    },
+    "alter_configs": {
+        **dict.fromkeys(("config_resources", "resources"), "give the topic's name, and a mapping of its settings"),
+        **dict.fromkeys(("raise_on_unknown", "raise_errors"), _RAISED),
+        "incremental": "leave it out: what is not named stays as it is",
+    },
+    "describe_configs": {
+        **dict.fromkeys(("config_resources", "resources"), "it is topics here"),
+        **dict.fromkeys(
+            ("include_synonyms", "config_filter"), "leave it out: each entry says whether it is the default"
+        ),
+    },
+    "create_partitions": {
+        **dict.fromkeys(("topic_partitions", "new_partitions"), "it is new_totals here"),
+        "raise_errors": _RAISED,
+    },
+    "delete_records": {"records_to_delete": "it is before here", "partition_leader_id": _NO_BROKER},
+    "describe_producers": {"broker_id": _NO_BROKER},
+    "find_hanging_transactions": {"broker_ids": _NO_BROKER, "broker_id": _NO_BROKER},
+    "describe_topics": {"topics": "it is names here"},
+    "describe_transactions": {"transactional_ids": "it is ids here"},
+    "fence_producers": {"transactional_ids": "it is ids here"},
+    "describe_consumer_groups": {"group_ids": "it is ids here"},
+    "delete_consumer_groups": {"group_ids": "it is ids here"},
+    "list_consumer_groups": {
+        **dict.fromkeys(("states_filter", "state_filter"), "it is states here"),
+        "broker_ids": _NO_BROKER,
+    },
+    "list_transactions": {
+        "broker_ids": _NO_BROKER,
+        **dict.fromkeys(("producer_id_filters", "producer_id_filter"), "it is producer_ids here"),
+        **dict.fromkeys(("state_filters", "state_filter"), "it is states here"),
+        **dict.fromkeys(("duration_filter_ms", "duration_filter"), "it is duration_ms here"),
+        "transactional_id_pattern": "it is pattern here",
+    },
+}
+"""Method of an admin -> argument -> what to do."""
+
+MODULE: Mapping[str, str] = {
+    "KafkaProducer": "call Warehouse.producer()",
+    **dict.fromkeys(("KafkaConsumer", "DeserializingConsumer"), "call Warehouse.consumer(), then subscribe"),
+    "SerializingProducer": "call Warehouse.producer(); bytes, or columns, are what is sent",
+    **dict.fromkeys(("Admin", "AdminClient", "KafkaAdminClient"), "call Warehouse.admin()"),
+    **dict.fromkeys(("NewTopic", "NewPartitions"), "Warehouse.admin() takes names and numbers"),
+    "KafkaError": "every error is a txntable.TxnTableError",
+    "KafkaException": "every error is a txntable.TxnTableError",
+    "ConsumerGroupMetadata": "Consumer.group_metadata() returns it",
+}
+"""Name in a module of Kafka's clients -> what to do."""
+
+# Decorators of the clients.
+answering_producer = answering(PRODUCER, PRODUCER_ARGUMENTS)
+answering_consumer = answering(CONSUMER, CONSUMER_ARGUMENTS)
+answering_admin = answering(ADMIN, ADMIN_ARGUMENTS)

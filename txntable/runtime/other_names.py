@@ -1,0 +1,84 @@
+"""Names that other libraries have, answered where a class has them not: with what is called here instead.
+
+Owns how such a name is told: by the error that Python raises anyhow, with the remedy behind it.  What there is to say
+of which name is its callers'.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, NoReturn, TypeVar
+
+ClassT = TypeVar("ClassT", bound=type)
+BY_PLACE = "*"
+"""In the place of an argument: too many are given by their places."""
+_UNEXPECTED = re.compile(r"(?:\w+\.)?(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+_TOO_MANY = re.compile(r"(?:\w+\.)?(\w+)\(\) takes .* positional arguments? but \d+ (?:was|were) given")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def answering(
+    names: Mapping[str, str], arguments: Mapping[str, Mapping[str, str]] | None = None
+) -> Callable[[ClassT], ClassT]:
+    """Let a class answer names that it has not.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        Attribute -> what to do.  Java's spelling of an attribute or of a name here is answered, too.
+    arguments : mapping, optional
+        Method -> argument that it does not take -> what to do; :data:`BY_PLACE` for too many without a name.
+    """
+
+    def missing(self: object, name: str) -> NoReturn:
+        raise AttributeError(_told(type(self), name, names), name=name, obj=self)
+
+    def decorate(known: ClassT) -> ClassT:
+        setattr(known, "__getattr__", missing)  # noqa: B010  hidden from type checkers, to which any name would be there
+        for name, said in (arguments or {}).items():
+            setattr(known, name, _answering_arguments(getattr(known, name), said))
+        return known
+
+    return decorate
+
+
+def told_of_module(module: str, name: str, names: Mapping[str, str]) -> AttributeError:
+    """Return the error about a name that a module has not."""
+    said = names.get(name)
+    missing = f"module {module!r} has no attribute {name!r}"
+    return AttributeError(missing if said is None else f"{missing}: {said}")
+
+
+def _told(known: type, name: str, names: Mapping[str, str]) -> str:
+    here = _HUMP.sub("_", name).lower()
+    missing = f"{known.__name__!r} object has no attribute {name!r}"
+    if name != here and not name.startswith("_") and here in dir(known):
+        return f"{missing}: call {here}"
+    said = names.get(here)
+    return missing if said is None else f"{missing}: {said}"
+
+
+def _answering_arguments(call: FunctionType, said: Mapping[str, str]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(self, *args, **kwargs)
+        except TypeError as error:
+            remedy = _remedy(call.__name__, str(error), said)
+            if remedy is None:
+                raise
+            raise TypeError(f"{error}: {remedy}") from None
+
+    return run
+
+
+def _remedy(call: str, message: str, said: Mapping[str, str]) -> str | None:
+    """Return what to do about arguments that the call itself does not take; ``None``: it is about something else."""
+    unexpected = _UNEXPECTED.match(message)
+    if unexpected is not None and unexpected[1] == call:
+        return said.get(unexpected[2])
+    many = _TOO_MANY.match(message)
+    return said.get(BY_PLACE) if many is not None and many[1] == call else None
