@@ -158,7 +158,7 @@ def test_schema_of_the_user_is_taken_when_it_is_the_topics(warehouse: Warehouse)
 
 def test_stream_is_refused_with_what_to_call() -> None:
     with pytest.raises(InvalidRequestError, match="read_stream"):
-        TxnTableSource(WHERE).streamReader(StructType())
+        TxnTableSource(WHERE).streamReader(StructType()).initialOffset()
 
 
 @pytest.mark.parametrize(

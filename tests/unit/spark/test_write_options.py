@@ -97,10 +97,8 @@ def test_options_are_refused_with_what_to_write_instead(options: dict[str, str],
 def test_option_of_delta_or_a_misspelt_one_is_refused_with_what_is_here_in_its_place(
     read: Callable[[dict[str, str]], object], option: str, said: str
 ) -> None:
-    with pytest.raises(InvalidRequestError, match=re.escape(f"; {said}")) as refused:
+    with pytest.raises(InvalidRequestError, match=re.escape(said)):
         read({**WHERE, option: "1"})
-
-    assert str(refused.value).count("; ") == 2
 
 
 def test_two_options_of_delta_are_told_once_and_one_like_nothing_is_told_nothing() -> None:
