@@ -122,9 +122,15 @@ class _RefusedStream(DataSourceStreamReader):
         )
 
     @without_traceback
-    def latestOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+    def latestOffset(self, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Refuse."""
         return self.initialOffset()
+
+    @without_traceback
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """Refuse."""
+        self.initialOffset()
+        return iter(())
 
 
 def _check_schema(schema: StructType, pinned: PinnedRead) -> None:
