@@ -54,7 +54,8 @@ def check_stream_options(given: Mapping[str, str]) -> None:
         One is unknown; the message names it.
     """
     known = {name.lower(): name for name in STREAM_OPTIONS}
-    unknown = [name for name in given if name.lower() not in known and not name.lower().startswith(_FILE_SYSTEMS)]
+    names = [str(name) for name in given]
+    unknown = [name for name in names if name.lower() not in known and not name.lower().startswith(_FILE_SYSTEMS)]
     if not unknown:
         return
     lowered = unknown[0].lower()
