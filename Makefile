@@ -136,8 +136,9 @@ chaos: java $(READY) $(VENV)/.jars ## Kill and pause real processes for SECONDS=
 soak: $(READY) ## Do everything at once for MINUTES=60 on an S3 API with faults, draw what it costs (docs/assets/soak.svg), and judge whether it stays flat
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) --into build/soak; flat=$$?; cp build/soak/soak.svg docs/assets/soak.svg; exit $$flat
 
-page: $(READY) $(VENV)/axe.min.js ## Look at the page of a report in Chromium, and leave pictures in build/page (needs Chromium and npm)
+page: docs $(VENV)/axe.min.js ## Look at the page of a report and at the site in Chromium, and leave pictures in build/page (needs Chromium and npm)
 	$(BIN)/python -m tests.page --axe $(VENV)/axe.min.js --into build/page
+	$(BIN)/python -m tests.page.site build/site
 
 kafka: java $(KAFKA)/.ready ## Mirror topics to and from a real Kafka broker, with the mirrors killed between any two steps (needs Maven)
 	BENCH_KAFKA_JARS=$(abspath $(KAFKA))/jars PYTHONPATH=$(abspath $(KAFKA))/clients:$$PYTHONPATH $(BIN)/pytest tests/broker

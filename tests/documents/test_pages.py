@@ -14,11 +14,10 @@ import txntable
 from tests.documents.page import PAGES, ROOT, SHELLS, Reader, blocks_of, code_of, named, needs_spark
 from tests.documents.shell import fault_of, lines_of
 from tests.kafka_behaviours import BEHAVIOURS
-from tools.documentation import api_reference, command_reference, error_reference, kafka_differences, state_diagrams
+from tools.documentation import api_reference, command_reference, error_reference, kafka_differences, state_tables
 from tools.documentation.generated import GENERATED_PAGES, SECTIONS
 from tools.documentation.site import Site
 from txntable import errors
-from txntable.coordinator.transaction_state import VALID_TRANSITIONS
 
 SITE = Site(ROOT, GENERATED_PAGES, SECTIONS)
 DOCUMENTS = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "infra/RUNBOOK.md", "infra/STORES.md"))]
@@ -78,6 +77,20 @@ def test_site_has_no_hidden_code_and_no_section_that_is_still_to_be_made(tmp_pat
     ] == []
 
 
+def test_no_page_shows_what_another_host_draws_or_sends(tmp_path: Path) -> None:
+    SITE.write(tmp_path / "site")
+
+    fetched = re.compile(
+        r"^ *```mermaid|!\[[^\]]*\]\(\s*(https?:)?//|<(script|iframe|link|img|source)\b[^>\n`]*//", re.MULTILINE
+    )
+    texts = {page: (tmp_path / "site" / page).read_text() for page in SITE.pages}
+    assert {page: found[0] for page, text in texts.items() if (found := fetched.search(text))} == {}
+    configured = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+    assert configured["theme"]["font"] is False
+    assert configured["markdown_extensions"]["pymdownx"]["superfences"]["custom_fences"] == []
+    assert {"extra_javascript", "extra_css"} & configured.keys() == set()
+
+
 def test_link_of_a_page_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("[there](nowhere.md)")
@@ -119,13 +132,11 @@ def test_differences_from_kafka_are_those_of_the_tests() -> None:
     assert all(f"| {behaviour.number} | " in section for behaviour in noted)
 
 
-def test_picture_of_a_transaction_has_every_move_of_the_table() -> None:
-    boxes = state_diagrams.boxes_of(state_diagrams.transaction_moves())
+def test_states_of_a_page_are_those_of_the_protocol_with_their_meanings() -> None:
+    section = state_tables.transaction_section()
 
-    drawn = state_diagrams.short_transaction_diagram()
-
-    assert boxes.keys() == {"EMPTY", "COMPLETE_COMMIT", "COMPLETE_ABORT"}
-    for (state, operation), following in VALID_TRANSITIONS.items():
-        source, target = (boxes.get(each.value, each.value) for each in (state, following))
-        (line,) = [line for line in drawn.splitlines() if line.startswith(f"    {source} --> {target}:")]
-        assert operation.value in line.partition(": ")[2].split(", ")
+    for line in state_tables.transaction_state_table().splitlines()[2:]:
+        state, following = line.strip("| ").split(" | ")
+        (row,) = [row for row in section.splitlines() if row.startswith(f"| {state} | ")]
+        assert row.endswith(f" | {following} |")
+        assert len(row.split(" | ")) == 3

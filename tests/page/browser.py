@@ -143,7 +143,8 @@ def chromium(more: Sequence[str] = ()) -> Iterator[Page]:
     """Start the browser with an empty profile; end it after the block."""
     to_read, to_be_written = os.pipe()
     to_be_read, to_write = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="txntable-chromium-") as profile:
+    # Its children may still write into the profile while it is removed.
+    with tempfile.TemporaryDirectory(prefix="txntable-chromium-", ignore_cleanup_errors=True) as profile:
         script = f'exec "$0" "$@" 3<&{to_be_read} 4>&{to_be_written}'
         command = ["bash", "-c", script, find_chromium(), *_FLAGS, f"--user-data-dir={profile}", *more, "about:blank"]
         process = subprocess.Popen(

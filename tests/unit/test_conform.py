@@ -331,3 +331,16 @@ def test_rows_are_refused_when_a_timestamp_is_null():
 def test_column_whose_name_differs_by_case_is_told_the_name_that_was_meant():
     with pytest.raises(SchemaMismatchError, match=r"did you mean carrier\? \(names are matched by case\)"):
         conform(pa.table({"Carrier": ["UA"]}), FLIGHTS)
+
+
+@pytest.mark.parametrize("place", ["_partition", "_offset", "_commit", "_base_offset"])
+def test_rows_that_were_read_from_a_topic_are_refused_with_what_to_leave_out(place):
+    with pytest.raises(SchemaMismatchError, match=r"read from a topic .* select only the columns to be written"):
+        conform(pa.table({"carrier": ["UA"], place: [0]}), FLIGHTS)
+
+
+def test_rows_with_another_unknown_column_are_not_said_to_be_read_from_a_topic():
+    with pytest.raises(SchemaMismatchError) as refused:
+        conform(pa.table({"carrier": ["UA"], "b": [0]}), FLIGHTS)
+
+    assert "read from a topic" not in str(refused.value)

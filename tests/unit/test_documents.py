@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tools.documentation.state_diagrams import group_state_diagram, transaction_state_diagram
+from tools.documentation.state_tables import group_state_table, transaction_state_table
 from txntable.format.key import key_bytes, partition_of
 from txntable.log.actions import WRITER_FEATURES
 from txntable.partition import offsets
@@ -42,9 +42,9 @@ KEYS: dict[tuple[str, str], list[tuple[object, pa.DataType]]] = {
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PROTOCOL.splitlines()]
 
 
-@pytest.mark.parametrize("diagram", [transaction_state_diagram, group_state_diagram])
-def test_state_diagram_in_the_protocol_is_the_transition_table(diagram: Callable[[], str]) -> None:
-    assert f"```mermaid\n{diagram()}```" in PROTOCOL
+@pytest.mark.parametrize("states", [transaction_state_table, group_state_table])
+def test_states_in_the_protocol_are_the_transition_table(states: Callable[[], str]) -> None:
+    assert f"a test keeps it true -->\n{states()}\n" in PROTOCOL
 
 
 @pytest.mark.parametrize("key", KEYS, ids=" ".join)

@@ -13,7 +13,7 @@ from tools.documentation import (
     configuration_reference,
     error_reference,
     kafka_differences,
-    state_diagrams,
+    state_tables,
 )
 
 GENERATED_PAGES: Mapping[str, Callable[[], str]] = {
@@ -27,8 +27,8 @@ GENERATED_PAGES: Mapping[str, Callable[[], str]] = {
 SECTIONS: Mapping[str, Callable[[], str]] = {
     "differences from Kafka": kafka_differences.section,
     "answers unlike Kafka's": kafka_differences.answers_section,
-    "states of a transaction": state_diagrams.transaction_section,
-    "operations on a transaction": state_diagrams.transaction_operations_section,
-    "states of a group": state_diagrams.group_section,
+    "states of a transaction": state_tables.transaction_section,
+    "operations on a transaction": state_tables.transaction_operations_section,
+    "states of a group": state_tables.group_section,
 }
 """Name in a page -> makes the section."""

@@ -128,13 +128,21 @@ def _check_fields(found: Sequence[str], fields: Sequence[pa.Field], parent: str,
     if missing or unknown or twice:
         raise SchemaMismatchError(
             "the columns are not the topic's; give each of them once, by name (only a nullable one may be left out)"
-            + column_hint(unknown, names),
+            + column_hint(unknown, names)
+            + _place_hint(unknown, parent),
             topic=settings.name,
             missing=_listed(missing, parent),
             unknown=_listed(unknown, parent),
             twice=_listed(twice, parent),
             expected=_listed(names, parent),
         )
+
+
+def _place_hint(unknown: Iterable[str], parent: str) -> str:
+    # No column of a topic begins so: the rows were read from one.
+    if parent or not any(name.startswith("_") for name in unknown):
+        return ""
+    return "; rows that were read from a topic say where each stood, too: select only the columns to be written"
 
 
 def _listed(names: Sequence[str], parent: str) -> str | None:

@@ -97,7 +97,10 @@ _SCHEMA = pa.schema(
     ]
 )
 # Readers then begin further down, and the next commit or the coordinator job writes another.
-_REMEDY = "delete it where the entries below it are still there, or restore it from a backup"
+_REMEDY = (
+    "delete it, and `_last_checkpoint` beside it if it names this version, where the entries below it are still there,"
+    " or restore it from a backup"
+)
 
 
 def interval(live_files: int) -> int:

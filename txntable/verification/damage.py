@@ -25,6 +25,7 @@ class DamageKind(Enum):
     CHAIN = "chain broken"
     CHECKPOINT = "checkpoint differs"
     FOREIGN_CHECKPOINT = "checkpoint of other software"
+    CHECKPOINT_MISSING = "checkpoint missing"
     GUARD = "table not guarded"
     ROW = "row contradicts itself"
     NUMBER = "number went back"
@@ -70,10 +71,14 @@ REMEDIES: Mapping[DamageKind, str] = {
     " entries of this log from a backup. Do not delete the public table: only it still names these records; without a"
     " backup, copy them from there into a new topic with any Delta reader",
     DamageKind.CHAIN: "the entry below, or this one, was changed or replaced: " + _RESTORE_LOG,
-    DamageKind.CHECKPOINT: "delete this checkpoint: as long as the entries below are there, readers start further down,"
-    " and the next commit or `txntable transactions run --once` writes another",
-    DamageKind.FOREIGN_CHECKPOINT: "delete this checkpoint, and see that what made it may no longer write here:"
-    " our readers pass it over, and other engines begin with it; the entries have everything that it can have",
+    DamageKind.CHECKPOINT: "delete this checkpoint, and `_last_checkpoint` beside it if it names this version: as"
+    " long as the entries below are there, readers start further down, and the next commit or `txntable transactions"
+    " run --once` writes another",
+    DamageKind.FOREIGN_CHECKPOINT: "delete this checkpoint, and `_last_checkpoint` beside it if it names this version,"
+    " and see that what made it may no longer write here: our readers pass it over, and other engines begin with it;"
+    " the entries have everything that it can have",
+    DamageKind.CHECKPOINT_MISSING: "delete this `_last_checkpoint`: our readers do without the checkpoint, but other"
+    " engines refuse a table whose `_last_checkpoint` leads nowhere; the next checkpoint writes another",
     DamageKind.GUARD: _RESTORE_ALL,
     DamageKind.ROW: _RESTORE_ALL,
     DamageKind.NUMBER: _RESTORE_ALL,

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError, UnsupportedFormatError
-from txntable.format.layout import checkpoint_path, commit_path
+from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path
 from txntable.log.actions import Commit, Txn, decode_commit, decode_commit_info
 from txntable.log.actions import Protocol as Guard
-from txntable.log.checkpoint import decode_checkpoint
+from txntable.log.checkpoint import decode_checkpoint, decode_hint
 from txntable.log.cleanup import LogFile, log_files, readable_entries
 from txntable.log.damage import reading
 from txntable.log.fold import Fold, take
@@ -147,7 +147,22 @@ class LogReplay(Generic[F]):
                 if version in checkpoints:
                     self._check_checkpoint(version)
             progress(f"{self.root}: entry {self.table.next_version:,} of {last + 1:,}")
+        self._check_hint(checkpoints)
         return True
+
+    def _check_hint(self, checkpoints: set[int]) -> None:
+        """Find a hint that leads nowhere, which other engines do not forgive."""
+        path = last_checkpoint_path(self.root)
+        hint = self._store.get(path)
+        named = None if hint is None else decode_hint(hint.data)
+        if hint is None or named is None or named in checkpoints:
+            return
+        # It may have been written since the log was listed.
+        if self._store.get(checkpoint_path(self.root, named)) is not None:
+            return
+        now = self._store.get(path)
+        if now is not None and now.data == hint.data:
+            self._find_once(DamageKind.CHECKPOINT_MISSING, path, f"it names version {named}, whose checkpoint is gone")
 
     def _begin(self, versions: list[int], checkpoints: set[int]) -> bool:
         if versions[0] == 0:
@@ -263,6 +278,10 @@ class LogReplay(Generic[F]):
     def _note_all(self, version: int, problems: Iterable[Problem]) -> None:
         for kind, problem in problems:
             self._find(kind, commit_path(self.root, version), problem)
+
+    def _find_once(self, kind: DamageKind, path: str, problem: str) -> None:
+        if Damage(kind, path, problem) not in self.damages:
+            self._find(kind, path, problem)
 
     def _find(self, kind: DamageKind, path: str, problem: str) -> None:
         self.damages.append(Damage(kind, path, problem))

@@ -477,6 +477,8 @@ class Warehouse(OfOneProcess):
         ------
         UnknownTopicOrPartitionError
             There is no such topic.
+        InvalidRequestError
+            Delta's streams have no such option, and would pass over it.
         """
         return self._spark.read_stream(spark, topic, options or {})
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from tools.documentation.state_diagrams import group_state_diagram
+from tools.documentation.state_tables import group_state_table
 from txntable.coordinator.errors import IllegalStateError
 from txntable.coordinator.group_state import (
     VALID_TRANSITIONS,
@@ -34,9 +34,10 @@ def test_nothing_follows_a_dead_group_and_only_an_empty_one_dies() -> None:
     ]
 
 
-def test_diagram_has_an_arrow_for_each_pair_of_states() -> None:
-    lines = group_state_diagram().splitlines()
+def test_written_table_has_a_row_for_each_state() -> None:
+    lines = group_state_table().splitlines()
 
-    assert lines[:3] == ["stateDiagram-v2", "    [*] --> EMPTY", "    EMPTY --> STABLE: JOIN"]
-    assert "    RECONCILING --> STABLE: JOIN, LEAVE, EXPEL, RELEASE, REFRESH" in lines
-    assert lines[-1] == "    DEAD --> [*]"
+    assert lines[2] == "| `EMPTY` | `JOIN` → `STABLE`; `DELETE` → `DEAD` |"
+    assert "`JOIN`, `LEAVE`, `EXPEL`, `RELEASE`, `REFRESH` → `STABLE`" in lines[3]
+    assert lines[-1] == "| `DEAD` | nothing |"
+    assert len(lines) == 2 + len(GroupState)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -156,9 +157,15 @@ def test_schema_of_the_user_is_taken_when_it_is_the_topics(warehouse: Warehouse)
     assert TxnTableSource(asked(warehouse, columns="account")).reader(schema).partitions()
 
 
-def test_stream_is_refused_with_what_to_call() -> None:
-    with pytest.raises(InvalidRequestError, match="read_stream"):
-        TxnTableSource(WHERE).streamReader(StructType())
+@pytest.mark.parametrize(
+    "ask",
+    [lambda stream: stream.initialOffset(), lambda stream: stream.latestOffset(), lambda stream: stream.read(None)],
+)
+def test_stream_is_refused_with_what_to_call_whatever_spark_asks_of_it(ask: Callable[[Any], object]) -> None:
+    stream = TxnTableSource(WHERE).streamReader(StructType())
+
+    with pytest.raises(InvalidRequestError, match=r"call Warehouse\.read_stream.* topic=t"):
+        ask(stream)
 
 
 @pytest.mark.parametrize(

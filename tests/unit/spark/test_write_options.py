@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from txntable.coordinator.batch_memory import BatchId
@@ -72,6 +75,40 @@ def test_batch_id_of_digits_is_an_integer(text: str, batch_id: BatchId) -> None:
 def test_options_are_refused_with_what_to_write_instead(options: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidRequestError, match=said):
         write_options(options)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("path", "give the options warehouse and topic"),
+        ("versionAsOf", "asOf is the position"),
+        ("timestampAsOf", "asOf is the position"),
+        ("txnAppId", "transactionalId and batchId"),
+        ("txnVersion", "transactionalId and batchId"),
+        ("mergeSchema", "admin.add_columns"),
+        ("overwriteSchema", "admin.add_columns"),
+        ("replaceWhere", "a topic is only appended to"),
+        ("partitionOverwriteMode", "a topic is only appended to"),
+        ("isolation_level", "did you mean isolationLevel?"),
+        ("transactinalId", "did you mean transactionalId?"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_options, write_options])
+def test_option_of_delta_or_a_misspelt_one_is_refused_with_what_is_here_in_its_place(
+    read: Callable[[dict[str, str]], object], option: str, said: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=re.escape(said)):
+        read({**WHERE, option: "1"})
+
+
+def test_two_options_of_delta_are_told_once_and_one_like_nothing_is_told_nothing() -> None:
+    with pytest.raises(InvalidRequestError) as both:
+        write_options({**WHERE, "txnAppId": "etl", "txnVersion": "1"})
+    with pytest.raises(InvalidRequestError) as other:
+        write_options({**WHERE, "compression": "zstd"})
+
+    assert str(both.value).count("transactionalId and batchId") == 1
+    assert "storage.<name> goes to the store unknown=compression" in str(other.value)
 
 
 def test_secrets_are_not_printed() -> None:

@@ -14,7 +14,14 @@ from tests.unit.admin.administering import decide_only, lose_id, opened, replace
 from tests.unit.producer.producing import row, started, store_of
 from tests.unit.verification.stored import U, damages, kinds, only, write
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, checkpoint_path, commit_path, marker_path
+from txntable.format.layout import (
+    OFFSET_LOG_ROOT,
+    TRANSACTION_LOG_ROOT,
+    checkpoint_path,
+    commit_path,
+    last_checkpoint_path,
+    marker_path,
+)
 from txntable.log.actions import Action, Txn
 from txntable.log.checkpoint import encode_checkpoint
 from txntable.log.constant_file import CONSTANT_FILE
@@ -134,6 +141,20 @@ def test_checkpoint_of_other_software_that_says_something_else_is_both(site: Sit
 
     found = {(one.kind, one.path) for one in damages(site)}
     assert found == {(DamageKind.FOREIGN_CHECKPOINT, path), (DamageKind.CHECKPOINT, path)}
+
+
+@pytest.mark.parametrize("is_hint_there", [True, False])
+def test_hint_whose_checkpoint_is_gone_is_found_since_other_engines_stop_there(
+    site: Site, warehouse: Warehouse, *, is_hint_there: bool
+) -> None:
+    version = warehouse.transactions.log.write_checkpoint()
+    hint = last_checkpoint_path(TRANSACTION_LOG_ROOT)
+    site.objects.delete(checkpoint_path(TRANSACTION_LOG_ROOT, version))
+    if not is_hint_there:
+        site.objects.delete(hint)
+
+    found = [(one.kind, one.path) for one in damages(site)]
+    assert found == ([(DamageKind.CHECKPOINT_MISSING, hint)] if is_hint_there else [])
 
 
 def test_checkpoint_that_cannot_be_read_is_found(site: Site, warehouse: Warehouse) -> None:

@@ -98,13 +98,39 @@ class TxnTableSource(DataSource):
             )
         return stream_committer(options) if self._travelled else stream_writer(options, schema)
 
-    @without_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Refuse: the public Delta table is the stream."""
+        """Return what refuses: the public Delta table is the stream.
+
+        Spark covers an error that is raised here with one of its own, but not one that the reader raises.
+        """
+        return _RefusedStream(self.options)
+
+
+class _RefusedStream(DataSourceStreamReader):
+    """Says what to read in its place, whatever Spark asks first."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+
+    @without_traceback
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """Refuse."""
         raise InvalidRequestError(
-            "a topic is streamed from its public Delta table; call Warehouse.read_stream(spark, topic)",
-            topic=read_options(self.options).topic,
+            "a topic is streamed from its public Delta table; call Warehouse.read_stream(spark, topic), or"
+            " readStream.format('delta') on the topic's folder",
+            topic=read_options(self._options).topic,
         )
+
+    @without_traceback
+    def latestOffset(self, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: N802  Spark's name
+        """Refuse."""
+        return self.initialOffset()
+
+    @without_traceback
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """Refuse."""
+        self.initialOffset()
+        return iter(())
 
 
 def _check_schema(schema: StructType, pinned: PinnedRead) -> None:

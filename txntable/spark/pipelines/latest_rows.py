@@ -12,6 +12,7 @@ from operator import or_
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
+from txntable.errors import InvalidRequestError
 from txntable.format.tombstone import value_columns
 from txntable.format.topic import TopicSettings
 from txntable.spark.writing.distribution import quoted
@@ -26,7 +27,19 @@ def latest_rows(records: DataFrame, settings: TopicSettings) -> DataFrame:
         Of one topic, with ``_offset``.
     settings : TopicSettings
         The topic: keyed.
+
+    Raises
+    ------
+    InvalidRequestError
+        These are no settings of a topic, or it has no key.
     """
+    if not isinstance(settings, TopicSettings):
+        raise InvalidRequestError(
+            "the settings of a topic are given; admin.describe_topics([name])[0].settings has them",
+            found=type(settings).__name__,
+        )
+    if not settings.key:
+        raise InvalidRequestError("only a topic with a key has a latest row of each key", topic=settings.name)
     row = F.struct(*(F.col(quoted(name)) for name in settings.schema.names))
     keys = (F.col(quoted(name)) for name in settings.key)
     latest = records.groupBy(*keys).agg(F.max_by(row, "_offset").alias("_latest"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from txntable.format.isolation import IsolationLevel
 from txntable.partition.topic_view import TopicView
 from txntable.spark.scan.offset_bounds import OffsetBounds, range_predicates
+from txntable.spark.scan.stream_options import check_stream_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +73,13 @@ def stream(spark: SparkSession, table_url: str, options: Mapping[str, str]) -> D
         Of the public table.
     options : Mapping[str, str]
         Of Delta's streams: ``startingVersion``, ``maxFilesPerTrigger``, …
+
+    Raises
+    ------
+    InvalidRequestError
+        Delta's streams have no such option.
     """
+    check_stream_options(options)
     table = spark.readStream.format("delta").options(**options).load(spark_url(table_url))
     return record_columns(table, _PUBLIC_COMMIT)
 

@@ -7,14 +7,31 @@ printed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
 
 from txntable.errors import InvalidRequestError
 from txntable.storage.object_store import StoreSpec
 
 STORE_PREFIX = "storage."
+_PLACE = "a topic has a name in place of a path: give the options warehouse and topic"
+_AS_OF = "asOf is the position, or the time with its zone, of a snapshot of all topics"
+_BATCH = "transactionalId and batchId make a job that runs twice write once"
+_SCHEMA = "a topic gets columns by admin.add_columns or `txntable topics add-column`, never by a write"
+_OF_DELTA: Mapping[str, str] = {
+    "path": _PLACE,
+    "versionasof": _AS_OF,
+    "timestampasof": _AS_OF,
+    "txnappid": _BATCH,
+    "txnversion": _BATCH,
+    "mergeschema": _SCHEMA,
+    "overwriteschema": _SCHEMA,
+    "replacewhere": "a topic is only appended to",
+    "partitionoverwritemode": "a topic is only appended to",
+}
+"""Delta's options in lower case -> what is here in place of each."""
 # Of options as CREATE TABLE hands them over a second time.
 _TABLE_PREFIX = "option."
 
@@ -111,13 +128,26 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
     missing = [option for option in (Option.WAREHOUSE, Option.TOPIC) if option not in texts]
     if unknown or missing:
         raise InvalidRequestError(
-            "the options name a warehouse and a topic, and nothing that is not known; storage.<name> goes to the store",
+            "the options name a warehouse and a topic, and nothing that is not known; storage.<name> goes to the store"
+            + _hint(unknown),
             missing=",".join(missing) or None,
             unknown=",".join(unknown) or None,
             known=",".join(Option),
         )
     store = StoreSpec(texts[Option.WAREHOUSE], storage, texts.get(Option.DURABILITY, "full"))
     return SourceOptions(store, texts[Option.TOPIC], texts)
+
+
+def _hint(unknown: Iterable[str]) -> str:
+    options = {option.lower(): option.value for option in Option}
+    said = [_OF_DELTA.get(name) or _meant(name, options) for name in unknown]
+    return "".join(f"; {each}" for each in dict.fromkeys(said) if each is not None)
+
+
+def _meant(name: str, options: Mapping[str, str]) -> str | None:
+    # Spark hands names over in lower case, and Python's have an underscore.
+    close = get_close_matches(name.replace("_", ""), options, n=1)
+    return f"did you mean {options[close[0]]}?" if close else None
 
 
 def unreadable(option: Option, text: str, expected: str) -> InvalidRequestError:
