@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import StrEnum
 
 from txntable.errors import InvalidRequestError
+from txntable.format.near_names import asked, near
 from txntable.storage.object_store import StoreSpec
 
 STORE_PREFIX = "storage."
@@ -146,8 +146,8 @@ def _hint(unknown: Iterable[str]) -> str:
 
 def _meant(name: str, options: Mapping[str, str]) -> str | None:
     # Spark hands names over in lower case, and Python's have an underscore.
-    close = get_close_matches(name.replace("_", ""), options, n=1)
-    return f"did you mean {options[close[0]]}?" if close else None
+    close = near(name.replace("_", ""), options)
+    return asked([options[close[0]]]) if close else None
 
 
 def unreadable(option: Option, text: str, expected: str) -> InvalidRequestError:

@@ -7,9 +7,9 @@ Owns their names.  Delta passes over one that it does not know, so Kafka's ``sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from txntable.errors import InvalidRequestError
+from txntable.format.near_names import asked, near
 
 STREAM_OPTIONS = (
     "startingVersion",
@@ -59,8 +59,8 @@ def check_stream_options(given: Mapping[str, str]) -> None:
     if not unknown:
         return
     lowered = unknown[0].lower()
-    close = get_close_matches(lowered, known, n=1)
-    meant = _OF_KAFKA.get(lowered) or (f"did you mean {known[close[0]]}?" if close else None)
+    close = near(lowered, known)
+    meant = _OF_KAFKA.get(lowered) or (asked([known[close[0]]]) if close else None)
     raise InvalidRequestError(
         "delta's streams have no such option, and would pass over it; leave it out, or take one of those known"
         + (f"; {meant}" if meant else ""),
