@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.measurement import Figure
 
 FOLDER = Path(__file__).parent / "results"
-_TOLD = ("pyspark", "delta-spark", "pyarrow", "deltalake")
+_TOLD = ("pyspark", "delta-spark", "pyarrow", "deltalake", "confluent-kafka", "psycopg")
 
 
 @dataclass(frozen=True, slots=True)
