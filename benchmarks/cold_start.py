@@ -78,8 +78,8 @@ def fill(topic: TopicLog, topic_id: str, file: SyntheticFile, segments: int = SE
     step = max(PARTITIONS, min(segments, SEGMENTS) // 10)
     for start in range(0, segments, step):
         topic.segments.commit("FILL", partial(_rows, topic_id, range(start, start + step), file))
+        topic.project()
     topic.segments.write_checkpoint()
-    topic.project()
     topic.public.write_checkpoint()
 
 
