@@ -160,7 +160,7 @@ SECTIONS: dict[str, Sequence[Line]] = {
     "growth": tuple(
         Line("growth", f"{what} ÷ deltalake, list of files, {segments:,} segments", f"{what}, {segments:,} segments")
         for what in ("plan of one partition", "last stable offset")
-        for segments in (1_000, 10_000, 100_000)
+        for segments in (1_000, 10_000, 100_000, 1_000_000)
     ),
 }
 """What each table, and the picture of the same name, shows."""
