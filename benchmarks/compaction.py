@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
-from benchmarks.lineitem import SCALE, columns, lineitem, session
+from benchmarks.lineitem import SCALE, columns, lineitem
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio, peak_memory_mib, ratio, rounds
+from benchmarks.spark_session import session
 from txntable.compaction.compactor import compact
 from txntable.compaction.rewriter import Rewriter
 from txntable.compaction.spark_rewriter import spark_rewriter

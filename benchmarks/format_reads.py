@@ -18,8 +18,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from benchmarks.light_reads import written
-from benchmarks.lineitem import lineitem, session
+from benchmarks.lineitem import lineitem
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
+from benchmarks.spark_session import session
 from txntable.format.layout import public_root
 from txntable.warehouse.warehouse import Warehouse
 

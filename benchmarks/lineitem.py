@@ -1,4 +1,4 @@
-"""TPC-H's lineitem, made once in a benchmark's folder, and the session that reads it."""
+"""TPC-H's lineitem, made once in a benchmark's folder."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from txntable.format.schema import all_nullable
-from txntable.spark.session import build_session
 
 SCALE = os.environ.get("BENCH_SCALE", "1")
 
@@ -35,18 +33,3 @@ def lineitem(folder: Path) -> Path:
 def columns(path: Path) -> Any:
     """Return lineitem's columns as a topic's schema; the generator's views are plain strings there."""
     return all_nullable(pq.read_schema(path))
-
-
-def session(more: Mapping[str, str] | None = None) -> Any:
-    """Return a session on two cores whose Parquet files are compressed as segments are, with more settings."""
-    return build_session(
-        "benchmarks",
-        master="local[2]",
-        settings={
-            "spark.driver.memory": "4g",
-            "spark.sql.parquet.compression.codec": "zstd",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.shuffle.partitions": "8",
-            **(more or {}),
-        },
-    )

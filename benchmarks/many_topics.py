@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.lineitem import session
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
+from benchmarks.spark_session import session
 from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = rounds(9)

@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.lineitem import SCALE, columns, lineitem, session
+from benchmarks.lineitem import SCALE, columns, lineitem
 from benchmarks.measurement import Figure, alternate, paired_ratio, rounds
+from benchmarks.spark_session import session
 from tests.doubles.stepping_store import SteppingStore
 from txntable.format.layout import public_root
 from txntable.runtime.environment import SystemEnvironment

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from benchmarks.cold_start import SEGMENTS, SyntheticFile, fill, segment_name
-from benchmarks.lineitem import session
 from benchmarks.measurement import Figure, alternate, paired_ratio, peak_memory_mib, ratio
+from benchmarks.spark_session import session
 from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import segments_root
 from txntable.format.schema import segment_schema, to_delta_schema

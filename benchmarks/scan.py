@@ -13,8 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.lineitem import columns, lineitem, session
+from benchmarks.lineitem import columns, lineitem
 from benchmarks.measurement import Figure, alternate, paired_ratio, ratio, rounds
+from benchmarks.spark_session import session
 from txntable.format.layout import public_root
 from txntable.warehouse.warehouse import Warehouse
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import pyspark
 
-from benchmarks.lineitem import SCALE, columns, lineitem, session
+from benchmarks.lineitem import SCALE, columns, lineitem
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
+from benchmarks.spark_session import session
 from txntable.spark.writing.writer_choice import SWITCH, Wish
 from txntable.warehouse.warehouse import Warehouse
 

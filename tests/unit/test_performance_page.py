@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from datetime import date
 from itertools import pairwise
@@ -15,6 +17,8 @@ from benchmarks.kept_results import keep, kept
 from benchmarks.measurement import Figure, median_interval, paired_ratio
 from benchmarks.page import DOCUMENT, SECTIONS, Line, pictures, tables
 from tools.documentation.tables import with_tables
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -71,10 +75,27 @@ def test_page_shows_the_kept_results() -> None:
         assert f"(../assets/{path.name})" in text
 
 
+@pytest.mark.parametrize("document", ["", "<!-- table: b -->\n<!-- end -->", "<!-- table: a -->\n"])
+def test_document_without_a_place_for_its_table_is_refused(document: str) -> None:
+    with pytest.raises(ValueError, match="asks for other tables"):
+        with_tables(document, {"a": "| x |\n"})
+
+
 def test_every_kept_result_is_shown() -> None:
     shown = {line.result for lines in SECTIONS.values() for line in lines}
 
     assert {path.stem for path in kept_results.FOLDER.glob("*.json")} == shown
+
+
+@pytest.mark.parametrize("name", sorted({line.result for lines in SECTIONS.values() for line in lines}))
+def test_result_is_kept_under_the_name_that_the_page_reads(name: str) -> None:
+    """What runs without Spark must not bring it in: its version would be a part of the name."""
+    benchmark, _, spark = name.partition("-spark")
+    program = f"import sys, benchmarks.{benchmark}; print('pyspark' in sys.modules)"
+
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=ROOT)
+
+    assert spark or ran.stdout == "False\n"
 
 
 def test_figure_is_shown_once() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -260,6 +262,24 @@ def test_file_that_is_another_than_the_log_says_is_damage(content: pa.Table, rea
         read(store, segment(size, last=9, records=10))
 
     assert FACTS + reason in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (rows(range(10), account=None), "it has no column account"),
+        (rows(range(10), amount=["x"] * 10), "its column amount is string, not int64"),
+        (rows(range(11)), "it has 11 records, not 10"),
+    ],
+)
+def test_damaged_file_is_refused_by_a_reader_that_has_read_a_good_one(content: pa.Table, reason: str) -> None:
+    store = MemoryStore()
+    reader = SegmentReader(store, "root", SETTINGS)
+    good = segment(write(store, rows(range(10)), path="root/good"), last=9, records=10)
+    assert sum(batch.num_rows for batch in reader.read(replace(good, path="good"))) == 10
+
+    with pytest.raises(DamagedDataError, match=re.escape(reason)):
+        list(reader.read(segment(write(store, content), last=9, records=10)))
 
 
 @pytest.mark.parametrize("columns", [["_offset"], ["account"], None])

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from txntable.cli.connection import named_values
-from txntable.format.near_names import asked, near
+from txntable.format.near_names import about_nearest
 
 Properties = Sequence[str] | None
 _FLAGS = {"true": True, "false": False}
@@ -71,8 +71,7 @@ def options_of(pairs: Properties, known: Mapping[str, str]) -> dict[str, bool | 
     found: dict[str, bool | str] = {}
     for name, value in named_values(pairs or (), "--property").items():
         if name not in known:
-            meant = near(name, known)[:1]
-            remedy = _ELSEWHERE.get(name) or (asked(meant) if meant else f"there are {', '.join(known)}")
+            remedy = _ELSEWHERE.get(name) or about_nearest(name, known) or f"there are {', '.join(known)}"
             raise typer.BadParameter(f"{name} is none here; {remedy}", param_hint="--property")
         is_flag = name.startswith(("parse.", "print."))
         if is_flag and value.casefold() not in _FLAGS:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidConfigError
 from txntable.format.kafka_setting_names import ALIASES, ELSEWHERE, HARMLESS, OF_ONE_KIND
-from txntable.format.near_names import asked, near
+from txntable.format.near_names import about_nearest
 
 T = TypeVar("T")
 
@@ -127,9 +127,9 @@ def _refused(name: object, own: str, known: Mapping[str, type]) -> InvalidConfig
     if remedy is not None:
         return InvalidConfigError(f"this client has no such setting; {remedy}", setting=shown(name))
     names = sorted(each.replace("_", ".") for each in known)
-    meant = near(own.replace("_", "."), names)[:1]
+    meant = about_nearest(own.replace("_", "."), names)
     return InvalidConfigError(
-        f"this client has no such setting; {asked(meant) if meant else 'leave it out, or use one of the known ones'}",
+        f"this client has no such setting; {meant or 'leave it out, or use one of the known ones'}",
         setting=shown(name),
         known=None if meant else ",".join(names),
     )

@@ -25,6 +25,12 @@ def asked(names: Sequence[str]) -> str:
     return f"did you mean {' or '.join(names)}?"
 
 
+def about_nearest(given: str, known: Collection[str]) -> str | None:
+    """Return the question whether the nearest was meant, of settings and options: there are too many to ask for all."""
+    close = near(given, known)[:1]
+    return asked(close) if close else None
+
+
 def question(given: str, known: Collection[str]) -> str | None:
     """Return what to ask who gave a name that is not known.
 

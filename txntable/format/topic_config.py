@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from txntable.errors import InvalidConfigError
 from txntable.format.kafka_setting_names import TOPIC_SETTINGS_ELSEWHERE
-from txntable.format.near_names import asked, near
+from txntable.format.near_names import about_nearest
 
 LARGEST_LONG = 2**63 - 1
 LARGEST_INT = 2**31 - 1
@@ -189,9 +189,9 @@ def _key(name: str) -> ConfigKey:
         instead = TOPIC_SETTINGS_ELSEWHERE.get(str(name).lower().replace("_", "."))
         if instead is not None:
             raise InvalidConfigError(f"this setting of Kafka's has no counterpart; {instead}", name=name)
-        meant = near(str(name).lower().replace("_", "."), TOPIC_CONFIG)[:1]
+        meant = about_nearest(str(name).lower().replace("_", "."), TOPIC_CONFIG)
         raise InvalidConfigError(
-            f"there is no such topic setting; {asked(meant) if meant else 'use one of the known ones'}",
+            f"there is no such topic setting; {meant or 'use one of the known ones'}",
             name=name,
             known=None if meant else ",".join(TOPIC_CONFIG),
         )

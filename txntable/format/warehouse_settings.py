@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import LARGEST_NUMBER
 from txntable.errors import DamagedDataError, InvalidConfigError, UnsupportedFormatError
-from txntable.format.near_names import asked, near
+from txntable.format.near_names import about_nearest
 from txntable.format.partition_values import whole_number
 
 PREFIX = "txntable.warehouse."
@@ -149,9 +149,9 @@ def altered_settings(settings: WarehouseSettings, changes: Mapping[str, int | No
     defaults = asdict(WarehouseSettings())
     for name, value in changes.items():
         if name not in defaults:
-            meant = near(str(name).replace(".", "_"), defaults)[:1]
+            meant = about_nearest(str(name).replace(".", "_"), defaults)
             raise InvalidConfigError(
-                f"there is no such setting of a warehouse; {asked(meant) if meant else 'use one of the known ones'}",
+                f"there is no such setting of a warehouse; {meant or 'use one of the known ones'}",
                 name=name,
                 known=None if meant else ",".join(defaults),
             )

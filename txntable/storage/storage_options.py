@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from txntable.errors import InvalidConfigError
-from txntable.format.near_names import asked, near
+from txntable.format.near_names import about_nearest
 from txntable.storage.retries import DEFAULT_RETRY_TIMEOUT_MS
 
 _CLIENT_OPTIONS = frozenset(
@@ -197,9 +197,9 @@ def _complete_encryption(store: dict[str, str]) -> None:
 
 def _unknown(kind: str, given: str, name: str) -> InvalidConfigError:
     known = sorted(_KNOWN[kind] | _CLIENT_OPTIONS | {"retry_timeout"})
-    meant = near(name, known)[:1]
+    meant = about_nearest(name, known)
     return InvalidConfigError(
-        f"there is no such storage option; {asked(meant) if meant else 'use one of the known ones'}",
+        f"there is no such storage option; {meant or 'use one of the known ones'}",
         option=given,
         known=None if meant else ",".join(known),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from txntable.errors import InvalidRequestError
-from txntable.format.near_names import asked, near
+from txntable.format.near_names import about_nearest
 from txntable.storage.object_store import StoreSpec
 
 STORE_PREFIX = "storage."
@@ -139,15 +139,9 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def _hint(unknown: Iterable[str]) -> str:
-    options = {option.lower(): option.value for option in Option}
-    said = [_OF_DELTA.get(name) or _meant(name, options) for name in unknown]
-    return "".join(f"; {each}" for each in dict.fromkeys(said) if each is not None)
-
-
-def _meant(name: str, options: Mapping[str, str]) -> str | None:
     # Spark hands names over in lower case, and Python's have an underscore.
-    close = near(name.replace("_", ""), options)
-    return asked([options[close[0]]]) if close else None
+    said = [_OF_DELTA.get(name) or about_nearest(name.replace("_", ""), list(Option)) for name in unknown]
+    return "".join(f"; {each}" for each in dict.fromkeys(said) if each is not None)
 
 
 def unreadable(option: Option, text: str, expected: str) -> InvalidRequestError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from txntable.errors import InvalidRequestError
-from txntable.format.near_names import asked, near
+from txntable.format.near_names import about_nearest
 
 STREAM_OPTIONS = (
     "startingVersion",
@@ -53,14 +53,13 @@ def check_stream_options(given: Mapping[str, str]) -> None:
     InvalidRequestError
         One is unknown; the message names it.
     """
-    known = {name.lower(): name for name in STREAM_OPTIONS}
+    known = {name.lower() for name in STREAM_OPTIONS}
     names = [str(name) for name in given]
     unknown = [name for name in names if name.lower() not in known and not name.lower().startswith(_FILE_SYSTEMS)]
     if not unknown:
         return
     lowered = unknown[0].lower()
-    close = near(lowered, known)
-    meant = _OF_KAFKA.get(lowered) or (asked([known[close[0]]]) if close else None)
+    meant = _OF_KAFKA.get(lowered) or about_nearest(lowered, STREAM_OPTIONS)
     raise InvalidRequestError(
         "delta's streams have no such option, and would pass over it; leave it out, or take one of those known"
         + (f"; {meant}" if meant else ""),
