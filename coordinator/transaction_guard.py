@@ -17,9 +17,12 @@ from txntable.coordinator.transaction import TransactionMetadata
 _NEWER_PRODUCER = "a newer producer has the transactional id, or an admin has fenced it"
 ABORTED_OVER_ITS_HEAD = (
     "the transaction was aborted over this producer's head: its timeout had passed, or an admin aborted it; no newer"
-    " producer has the id"
+    " producer had the id by then"
 )
-"""What is said to a producer whose transaction was aborted by somebody else, while the id stayed with it."""
+"""What is said to a producer whose transaction was aborted by somebody else, while the id stayed with it.
+
+The producer remembers it, and says it again when one may have taken the id since: so it speaks of what was.
+"""
 _COMMITTED = "the transaction is committed already, by another holder of the producer's identity or of its token"
 _NEVER_GIVEN = (
     "the transaction log has never given out this epoch: the warehouse was restored from an older copy, or is another"
@@ -72,9 +75,8 @@ def refused(
     """
     ended = row.ended(epoch) if epoch < row.producer_epoch else None
     what = _by_whom(row, epoch, ended)
-    remedy = "abort the transaction" if kind.txn_requires_abort else "close this producer"
     return kind(
-        f"{what}: {remedy}",
+        f"{what}: {_remedy(kind, what)}",
         transactional_id=row.transactional_id,
         producer_id=row.producer_id,
         epoch=epoch,
@@ -82,6 +84,13 @@ def refused(
         transaction=None if ended is None else ended.name,
         transaction_timeout_ms=row.timeout_ms if what is ABORTED_OVER_ITS_HEAD else None,
     )
+
+
+def _remedy(kind: type[InvalidProducerEpochError | ProducerFencedError], what: str) -> str:
+    if not kind.txn_requires_abort:
+        return "close this producer"
+    # The abort of who has lost the id is refused as fenced; who still has it goes on after it.
+    return "abort the transaction" if what is ABORTED_OVER_ITS_HEAD else "abort the transaction and close this producer"
 
 
 def _by_whom(row: TransactionMetadata, epoch: int, ended: Ended | None) -> str:

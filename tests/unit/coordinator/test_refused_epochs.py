@@ -89,13 +89,19 @@ def test_epoch_that_was_never_given_out_is_a_sign_of_a_restore(a_row: ARow) -> N
 
 
 @pytest.mark.parametrize(
-    ("kind", "remedy"),
-    [(InvalidProducerEpochError, "abort the transaction"), (ProducerFencedError, "close this producer")],
+    ("kind", "epoch", "remedy"),
+    [
+        (InvalidProducerEpochError, 4, "abort the transaction"),
+        (InvalidProducerEpochError, 3, "abort the transaction and close this producer"),
+        (ProducerFencedError, 4, "close this producer"),
+        (ProducerFencedError, 3, "close this producer"),
+    ],
+    ids=["timed out, data", "fenced, data", "timed out, offsets", "fenced, offsets"],
 )
-def test_remedy_is_that_of_the_kind_of_the_error(
-    a_row: ARow, kind: type[InvalidProducerEpochError | ProducerFencedError], remedy: str
+def test_remedy_is_that_of_the_kind_of_the_error_and_of_who_still_has_the_id(
+    a_row: ARow, kind: type[InvalidProducerEpochError | ProducerFencedError], epoch: int, remedy: str
 ) -> None:
-    error = refused(kind, a_row(S.COMPLETE_ABORT), 4)
+    error = refused(kind, a_row(S.COMPLETE_ABORT), epoch)
 
     assert error.message.endswith(f": {remedy}")
-    assert (error.facts["epoch"], error.facts["current"]) == (4, 5)
+    assert (error.facts["epoch"], error.facts["current"]) == (epoch, 5)

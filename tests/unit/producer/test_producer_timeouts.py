@@ -130,6 +130,22 @@ def test_late_producer_is_told_that_its_timeout_had_passed_and_not_that_another_
     assert refused.value.facts["transaction_timeout_ms"] == TIMEOUT_MS
 
 
+@pytest.mark.parametrize("call", ["flush", "commit"])
+def test_refusal_that_a_late_producer_remembers_stays_true_when_another_takes_the_id(site: Site, call: str) -> None:
+    producer = timed_out(site)
+    if call == "flush":
+        producer.send("u", row=row("late"))
+    with pytest.raises((InvalidProducerEpochError, InvalidTxnStateError)):
+        (producer.flush if call == "flush" else producer.commit_transaction)()
+    started(site.open())
+
+    with pytest.raises((InvalidProducerEpochError, InvalidTxnStateError)) as again:
+        producer.commit_transaction()
+
+    assert "no newer producer had the id by then" in again.value.message
+    assert "no newer producer has" not in again.value.message
+
+
 def test_late_producer_whose_send_was_refused_aborts_and_goes_on(site: Site) -> None:
     producer = timed_out(site)
     epoch = producer.producer_epoch
