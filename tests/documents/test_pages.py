@@ -30,6 +30,14 @@ def test_code_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_path:
     assert run >= len(list(code_of(page))) - sum(block.title is not None for block in blocks_of(page))
 
 
+def test_who_reads_on_begins_each_tutorial_with_a_warehouse_that_is_not_there_yet() -> None:
+    pages = [ROOT / "README.md", *(page for page in PAGES if page.parent.name == "tutorial")]
+    made = [url for page in pages for block in code_of(page) for url in re.findall(r'create\("(.+?)"', block.text)]
+
+    assert len(made) == len(pages)
+    assert len(set(made)) == len(made)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_commands_of_a_document_exist_and_take_their_arguments(document: Path) -> None:
     lines = [line for block in blocks_of(document) if block.language in SHELLS for line in lines_of(block.text)]

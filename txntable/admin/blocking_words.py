@@ -12,7 +12,7 @@ from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.records import TopicPartition
 
-WAITS_FOR = {
+_WAITS_FOR = {
     TransactionState.ONGOING: "its producer, or its timeout",
     TransactionState.PREPARED: "the holder of its token",
     TransactionState.PREPARE_COMMIT: "completion: it is decided",
@@ -67,10 +67,22 @@ def waits_for(one: BlockingTransaction) -> str:
         return _LOST
     if one.state is None:
         return _NOTHING_ENDS_IT
-    if one.has_timed_out:
+    return state_waits_for(one.state, None if one.timeout_ms is None else one.timeout_ms - one.duration_ms)
+
+
+def state_waits_for(state: TransactionState, left_ms: int | None) -> str:
+    """Return what ends a transaction that is under way.
+
+    Parameters
+    ----------
+    state : TransactionState
+        Where it stands: under way.
+    left_ms : int, optional
+        Until its timeout, negative when that has passed; ``None``: none will end it.
+    """
+    if left_ms is not None and left_ms < 0:
         return _TIMED_OUT
-    left = "" if one.timeout_ms is None else f" in {duration_text(one.timeout_ms - one.duration_ms)}"
-    return WAITS_FOR[one.state] + left
+    return _WAITS_FOR[state] + ("" if left_ms is None else f" in {duration_text(left_ms)}")
 
 
 def when_to_end(one: BlockingTransaction) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from txntable.admin.admin import Admin
 from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction
-from txntable.admin.blocking_words import WAITS_FOR, counted, duration_text
+from txntable.admin.blocking_words import counted, duration_text, state_waits_for
 from txntable.admin.transaction_listing import HangingTransaction, TransactionDescription
 from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, on_warehouse
@@ -129,7 +129,7 @@ def _facts(found: TransactionDescription, held: BlockingTransaction | None) -> d
         "topic_partitions": [f"{topic}-{partition}" for topic, partition in found.topic_partitions],
         "groups": list(found.groups),
         "current_transaction_start_position": found.started_position,
-        "waits_for": WAITS_FOR.get(found.state),
+        "waits_for": _waits_for(found),
         "held_back_partitions": [] if held is None else [_held(each) for each in held.partitions],
         "held_back_records": 0 if held is None else held.committed_records,
         "held_back_groups": [] if held is None else list(held.groups),
@@ -140,6 +140,13 @@ def _facts(found: TransactionDescription, held: BlockingTransaction | None) -> d
         "last_position": None if decision is None else decision.position,
         "coordinator_epoch": found.coordinator_epoch,
     }
+
+
+def _waits_for(found: TransactionDescription) -> str | None:
+    if not (found.state.is_open or found.state.is_decided):
+        return None
+    times_out = found.state is TransactionState.ONGOING and found.duration_ms is not None
+    return state_waits_for(found.state, found.timeout_ms - (found.duration_ms or 0) if times_out else None)
 
 
 def _for_people(facts: Mapping[str, object], found: TransactionDescription) -> Iterator[tuple[str, object]]:

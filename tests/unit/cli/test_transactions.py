@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.site import Site
 from tests.unit.admin.administering import lose_id, replace_row, row_of
 from tests.unit.cli.conftest import Call
-from txntable.admin.blocking_words import WAITS_FOR
+from txntable.admin.blocking_words import state_waits_for
 from txntable.cli import transactions
 from txntable.cli.connection import Connection
 from txntable.coordinator.transaction_state import TransactionState
@@ -170,9 +170,22 @@ def test_describe_names_the_partitions_of_an_open_transaction(call: Call, produc
     assert described["topic_partitions"] == ["orders-0"]
     assert described["current_transaction_start_time_ms"] > 0
     assert described["transaction_duration_ms"] >= 0
-    assert described["waits_for"] == "its producer, or its timeout"
+    assert re.fullmatch(r"its producer, or its timeout in \d+s", described["waits_for"])
     assert (described["held_back_partitions"], described["held_back_records"]) == (["orders-0"], 0)
     assert (described["token"], described["last_outcome"], described["coordinator_epoch"]) == (None, None, 0)
+
+
+def test_describe_says_as_status_does_when_the_timeout_has_passed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site()
+    open_transaction(site.create())
+    site.advance_ms(51_000)
+    monkeypatch.setattr(Connection, "open", lambda connection: site.open())
+
+    described = answer(call, "describe", "etl")
+    (blocking,) = json.loads(call("status", "--output", "json").stdout)["transactions"]
+
+    assert described["waits_for"] == blocking["waits_for"]
+    assert "its timeout has passed" in described["waits_for"]
 
 
 def test_describe_tells_people_since_when_and_for_how_long_a_transaction_is_open(
@@ -198,7 +211,7 @@ def test_describe_shows_the_token_of_what_is_prepared(call: Call, warehouse: War
 def test_describe_says_what_every_state_under_way_waits_for() -> None:
     under_way = {state for state in TransactionState if state.is_open or state.is_decided}
 
-    assert set(WAITS_FOR) == under_way
+    assert all(state_waits_for(state, None) for state in under_way)
 
 
 def test_describe_fails_when_there_is_no_such_id(call: Call) -> None:
