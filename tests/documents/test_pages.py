@@ -32,7 +32,7 @@ def test_code_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_path:
 
 def test_who_reads_on_begins_each_tutorial_with_a_warehouse_that_is_not_there_yet() -> None:
     pages = [ROOT / "README.md", *(page for page in PAGES if page.parent.name == "tutorial")]
-    made = [url for page in pages for block in code_of(page) for url in re.findall(r'create\("(.+?)"', block.text)]
+    made = [url for page in pages for block in blocks_of(page) for url in re.findall(r'create\("(.+?)"', block.text)]
 
     assert len(made) == len(pages)
     assert len(set(made)) == len(made)
