@@ -78,7 +78,8 @@ __all__ += errors.__all__
 
 def __getattr__(name: str) -> object:
     if name not in _ORIGINS:
-        raise told_of_module(__name__, name, import_module("txntable.format.kafka_call_names").MODULE)
+        calls, kinds = (import_module(f"txntable.format.kafka_{what}_names") for what in ("call", "error"))
+        raise told_of_module(__name__, name, {**kinds.ERRORS, **calls.MODULE})
     found = getattr(import_module(f"txntable.{_ORIGINS[name]}"), name)
     globals()[name] = found
     return found

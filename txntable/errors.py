@@ -4,6 +4,9 @@ Owns those of warehouses, stores and the machine; those of state machines and ca
 :mod:`txntable.coordinator.errors`'.  Each says what to do.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from txntable.coordinator.errors import (
     AbortableError,
     BatchAlreadyCommittedError,
@@ -56,6 +59,7 @@ from txntable.coordinator.errors import (
     UnsupportedAssignorError,
     UnsupportedFormatError,
 )
+from txntable.runtime.other_names import told_of_module
 
 __all__ = [
     "AbortableError",
@@ -175,3 +179,10 @@ class MissingDependencyError(TxnTableError):
     """Something that must be installed is not; the message says how to get it."""
 
     code = "MISSING_DEPENDENCY"
+
+
+if not TYPE_CHECKING:
+    # To type checkers any name would be there.
+
+    def __getattr__(name: str) -> object:
+        raise told_of_module(__name__, name, import_module("txntable.format.kafka_error_names").ERRORS)

@@ -10,10 +10,12 @@ import pytest
 
 import txntable
 from tests.unit.reading import TOPIC, site_with_topic
+from txntable import errors
 from txntable.admin.admin import Admin
 from txntable.compat import confluent
 from txntable.compat.confluent import admin as confluent_admin
 from txntable.consumer.consumer import Consumer
+from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.format.kafka_call_names import (
     ADMIN,
     ADMIN_ARGUMENTS,
@@ -21,8 +23,12 @@ from txntable.format.kafka_call_names import (
     CONSUMER_ARGUMENTS,
     PRODUCER,
     PRODUCER_ARGUMENTS,
+    RECORD,
+    RECORD_METADATA,
 )
-from txntable.format.records import TopicPartition
+from txntable.format.kafka_error_names import ERRORS
+from txntable.format.records import RecordMetadata, TopicPartition
+from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.producer.producer import Producer
 from txntable.runtime.other_names import BY_PLACE
 from txntable.warehouse.warehouse import Warehouse
@@ -105,6 +111,8 @@ def test_type_error_of_something_inside_of_a_call_is_not_told_as_an_argument() -
         (Admin, ADMIN, ADMIN_ARGUMENTS),
         (Consumer, CONSUMER, CONSUMER_ARGUMENTS),
         (Producer, PRODUCER, PRODUCER_ARGUMENTS),
+        (RecordMetadata, RECORD_METADATA, {}),
+        (ConsumerRecord, RECORD, {}),
     ],
 )
 def test_names_that_are_told_of_are_none_of_ours(
@@ -132,6 +140,11 @@ def test_names_that_are_told_of_are_none_of_ours(
     [
         (txntable, "KafkaConsumer", r"call Warehouse\.consumer\(\)"),
         (txntable, "AdminClient", r"call Warehouse\.admin\(\)$"),
+        (txntable, "KafkaException", r"it is txntable\.TxnTableError$"),
+        (txntable, "ProducerFencedException", r"it is txntable\.ProducerFencedError$"),
+        (errors, "KafkaTimeoutError", r"StoreUnavailableError is raised"),
+        (errors, "NoBrokersAvailable", r"it is txntable\.StoreUnavailableError$"),
+        (errors, "Nonsense", "module 'txntable.errors' has no attribute 'Nonsense'$"),
         (txntable, "Nonsense", "module 'txntable' has no attribute 'Nonsense'$"),
         (confluent, "SerializingProducer", "give bytes"),
         (confluent, "version", "importlib"),
@@ -142,5 +155,63 @@ def test_names_that_are_told_of_are_none_of_ours(
 def test_name_of_a_module_of_kafkas_clients_is_told_with_what_is_called_here(
     module: object, name: str, said: str
 ) -> None:
+    assert not hasattr(module, name)
     with pytest.raises(AttributeError, match=said):
         getattr(module, name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("from txntable import KafkaConsumer", r"'KafkaConsumer' from 'txntable': call Warehouse\.consumer\(\)"),
+        ("from txntable.errors import KafkaTimeoutError", r"'txntable\.errors': txntable\.StoreUnavailableError"),
+        ("from txntable.compat.confluent import SerializingProducer", "'txntable.compat.confluent': give bytes"),
+        ("from txntable.compat.confluent.admin import ConfigResource", r"Warehouse\.admin\(\)"),
+        ("from txntable import Nonsense", r"cannot import name 'Nonsense' from 'txntable' \("),
+        ("from txntable.errors import Nonsense", r"cannot import name 'Nonsense' from 'txntable.errors' \("),
+    ],
+)
+def test_import_of_a_name_of_kafkas_clients_is_told_with_what_is_called_here(statement: str, said: str) -> None:
+    with pytest.raises(ImportError, match=said):
+        exec(statement, {})
+
+
+@pytest.mark.parametrize("stem", ["KafkaTimeout", "ProducerFenced", "NoOffsetForPartition", "TopicAuthorizationFailed"])
+def test_error_is_told_of_in_pythons_and_in_javas_spelling(stem: str) -> None:
+    assert ERRORS[f"{stem}Error"] == ERRORS[f"{stem}Exception"]
+
+
+def test_errors_that_are_told_of_are_ours() -> None:
+    called = {said.removeprefix("it is txntable.") for said in ERRORS.values() if said.startswith("it is ")}
+
+    assert called <= set(errors.__all__)
+    assert [
+        name for name in errors.__all__ if ERRORS.get(name, f"it is txntable.{name}") != f"it is txntable.{name}"
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (lambda: RecordMetadata(TOPIC).get(timeout=10), "after flush or commit_transaction$"),  # type: ignore[attr-defined]
+        (lambda: RecordMetadata(TOPIC).add_errback(print), r"give send\(on_delivery=\)$"),  # type: ignore[attr-defined]
+        (lambda: a_record().timestamp_type, r"message\.timestamp\.type$"),  # type: ignore[attr-defined]
+        (lambda: a_record().never_heard_of, "no attribute 'never_heard_of'$"),  # type: ignore[attr-defined]
+    ],
+)
+def test_attribute_of_kafka_pythons_futures_and_records_is_told_with_what_is_there(
+    read: Callable[[], object], said: str
+) -> None:
+    with pytest.raises(AttributeError, match=said):
+        read()
+
+
+def test_epoch_of_a_leader_in_an_offset_is_told_to_be_left_out() -> None:
+    with pytest.raises(TypeError, match="leave out the leader's epoch"):
+        OffsetAndMetadata(3, "", -1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="leave out the leader's epoch"):
+        OffsetAndMetadata(3, leader_epoch=-1)  # type: ignore[call-arg]
+
+
+def a_record() -> ConsumerRecord:
+    return ConsumerRecord(TOPIC, 0, 0, 0, None, None, [], {}, None)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from txntable.format.conform import TIMESTAMP_COLUMN
+from txntable.format.kafka_call_names import answering_record
 from txntable.format.records import TopicPartition
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.segments.segment_reader import COMMIT_COLUMN, OFFSET_COLUMN, RECORD_COLUMNS
@@ -26,6 +27,7 @@ class OffsetAndTimestamp(NamedTuple):
     timestamp_ms: int
 
 
+@answering_record
 @dataclass(frozen=True, slots=True)
 class ConsumerRecord:
     """One record.

@@ -69,7 +69,10 @@ class GroupSession:
     def subscribe(self, topics: Sequence[str], pattern: str | None, listener: ConsumerRebalanceListener | None) -> None:
         """Read these topics, or those whose names match, instead of what was subscribed to."""
         if not isinstance(listener, ConsumerRebalanceListener | None):
-            raise InvalidRequestError("the listener must be a ConsumerRebalanceListener", listener=shown(listener))
+            raise InvalidRequestError(
+                "the listener must be a txntable.ConsumerRebalanceListener: or give on_assign=, on_revoke=, on_lost=",
+                listener=shown(listener),
+            )
         if isinstance(topics, str) or not isinstance(topics, Iterable):
             raise InvalidRequestError("topics must be a list of names", topics=shown(topics))
         names, compiled = list(topics), _compiled(pattern)

@@ -180,13 +180,41 @@ MODULE: Mapping[str, str] = {
     "SerializingProducer": "call Warehouse.producer(); bytes, or columns, are what is sent",
     **dict.fromkeys(("Admin", "AdminClient", "KafkaAdminClient"), "call Warehouse.admin()"),
     **dict.fromkeys(("NewTopic", "NewPartitions"), "Warehouse.admin() takes names and numbers"),
-    "KafkaError": "every error is a txntable.TxnTableError",
-    "KafkaException": "every error is a txntable.TxnTableError",
     "ConsumerGroupMetadata": "Consumer.group_metadata() returns it",
 }
 """Name in a module of Kafka's clients -> what to do."""
 
-# Decorators of the clients.
+_DELIVERED = "offset and partition are there after flush or commit_transaction"
+_CALLED_BACK = "give send(on_delivery=)"
+
+RECORD_METADATA: Mapping[str, str] = {
+    **dict.fromkeys(("get", "result", "value", "succeeded", "done", "is_done"), _DELIVERED),
+    **dict.fromkeys(("failed", "exception"), "error says why, after flush or commit_transaction"),
+    **dict.fromkeys(("add_callback", "add_errback", "add_both", "chain", "add_done_callback"), _CALLED_BACK),
+    "topic_partition": "topic and partition are there after flush or commit_transaction",
+}
+"""Attribute of what send returns, which is no future -> what to do."""
+
+_NOT_KEPT = "it is not kept with a record"
+
+RECORD: Mapping[str, str] = {
+    "timestamp_type": f"{_NOT_KEPT}: it is the topic's message.timestamp.type",
+    **dict.fromkeys(("checksum", "leader_epoch", "delivery_count"), _NOT_KEPT),
+    **dict.fromkeys(("serialized_key_size", "serialized_value_size", "serialized_header_size"), "take len"),
+    "topic_partition": "take TopicPartition(record.topic, record.partition)",
+    "error": "what goes wrong is raised by poll",
+}
+"""Attribute of a record that was read -> what to do."""
+
+OFFSET_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "__init__": dict.fromkeys(("leader_epoch", BY_PLACE), "leave out the leader's epoch: there are no leaders"),
+}
+"""The same of offsets and their metadata."""
+
+# Decorators of the clients, and of what they return.
 answering_producer = answering(PRODUCER, PRODUCER_ARGUMENTS)
 answering_consumer = answering(CONSUMER, CONSUMER_ARGUMENTS)
 answering_admin = answering(ADMIN, ADMIN_ARGUMENTS)
+answering_record_metadata = answering(RECORD_METADATA)
+answering_record = answering(RECORD)
+answering_offset = answering({"leader_epoch": "there are no leaders"}, OFFSET_ARGUMENTS)

@@ -82,7 +82,7 @@ HARMLESS: Mapping[str, Harmless] = {
     "connections_max_idle_ms": _BROKERS,
     "debug": _LOGS,
     "enable_auto_offset_store": Harmless("what poll has returned is what is committed", ("true",)),
-    "enable_partition_eof": Harmless("compare position with end_offsets", ("false",)),
+    "enable_partition_eof": Harmless("compare position with get_watermark_offsets", ("false",)),
     "fetch_error_backoff_ms": _BROKERS,
     "fetch_max_wait_ms": Harmless("poll says how long it waits"),
     "fetch_min_bytes": Harmless("poll returns as soon as there is something", ("1",)),

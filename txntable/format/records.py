@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError
+from txntable.format.kafka_call_names import answering_record_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ class SendOptions:
             )
 
 
+@answering_record_metadata
 class RecordMetadata:
     """Where the records of one ``send`` are; known once the producer has flushed.
 

@@ -15,10 +15,12 @@ from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.offset_request import MAX_METADATA_BYTES, CommitRequest, NewOffset, OffsetTransaction
 from txntable.coordinator.row_json import check_number, check_text
 from txntable.errors import InvalidRequestError, OffsetMetadataTooLargeError, UnknownTopicOrPartitionError
+from txntable.format.kafka_call_names import answering_offset
 from txntable.format.records import TopicPartition, checked_partitions
 from txntable.format.topic import TopicSettings
 
 
+@answering_offset
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
     """A committed offset, as Kafka's clients have it.

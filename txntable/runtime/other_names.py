@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from opcode import opmap
+from types import FrameType, FunctionType
 from typing import Any, NoReturn, TypeVar
 
 ClassT = TypeVar("ClassT", bound=type)
@@ -17,6 +19,7 @@ BY_PLACE = "*"
 """In the place of an argument: too many are given by their places."""
 _UNEXPECTED = re.compile(r"(?:\w+\.)?(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 _TOO_MANY = re.compile(r"(?:\w+\.)?(\w+)\(\) takes .* positional arguments? but \d+ (?:was|were) given")
+_IMPORT_FROM = opmap["IMPORT_FROM"]
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -45,11 +48,22 @@ def answering(
     return decorate
 
 
-def told_of_module(module: str, name: str, names: Mapping[str, str]) -> AttributeError:
-    """Return the error about a name that a module has not."""
+def told_of_module(module: str, name: str, names: Mapping[str, str]) -> AttributeError | ImportError:
+    """Return the error about a name that a module has not, for the module's ``__getattr__`` to raise.
+
+    An import statement drops what an ``AttributeError`` says: it is told by its own error.
+    """
     said = names.get(name)
-    missing = f"module {module!r} has no attribute {name!r}"
-    return AttributeError(missing if said is None else f"{missing}: {said}")
+    if said is None:
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    if _is_import(sys._getframe(2)):  # noqa: SLF001  the only way to see who asks
+        return ImportError(f"cannot import name {name!r} from {module!r}: {said}", name=module)
+    return AttributeError(f"module {module!r} has no attribute {name!r}: {said}")
+
+
+def _is_import(asker: FrameType) -> bool:
+    # Of a package Python's own import system asks first.
+    return asker.f_code.co_name == "_handle_fromlist" or asker.f_code.co_code[asker.f_lasti] == _IMPORT_FROM
 
 
 def _told(known: type, name: str, names: Mapping[str, str]) -> str:
