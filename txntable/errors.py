@@ -59,7 +59,6 @@ from txntable.coordinator.errors import (
     UnsupportedAssignorError,
     UnsupportedFormatError,
 )
-from txntable.runtime.other_names import told_of_module
 
 __all__ = [
     "AbortableError",
@@ -185,4 +184,5 @@ if not TYPE_CHECKING:
     # To type checkers any name would be there.
 
     def __getattr__(name: str) -> object:
+        told_of_module = import_module("txntable.runtime.other_names").told_of_module
         raise told_of_module(__name__, name, import_module("txntable.format.kafka_error_names").ERRORS)

@@ -185,6 +185,19 @@ def test_librdkafkas_words_for_where_to_start_are_known(
     assert len(values(consumer)) == read
 
 
+@pytest.mark.parametrize("word", ["error", "none"])
+def test_consumer_that_may_not_choose_where_to_start_says_so_with_librdkafkas_number(
+    filled: Warehouse, reading: dict[str, Any], word: str
+) -> None:
+    consumer = Consumer({**reading, "auto.offset.reset": word})
+    consumer.assign([FIRST])
+
+    with pytest.raises(KafkaException) as caught:
+        consumer.poll(1.0)
+
+    assert caught.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET == -140
+
+
 # -- configurations -----------------------------------------------------------------------------
 
 

@@ -85,6 +85,7 @@ def test_loop_that_aborts_and_goes_back_to_what_is_committed_loses_and_doubles_n
 def test_second_producer_fences_the_first_which_learns_it_from_its_error(
     warehouse: Warehouse, writing: dict[str, Any]
 ) -> None:
+    """Bug: the number was the brokers', and a program that asks for librdkafka's did not see that it was fenced."""
     first, second = Producer(writing), Producer(writing)
     first.init_transactions()
     first.begin_transaction()
@@ -96,9 +97,9 @@ def test_second_producer_fences_the_first_which_learns_it_from_its_error(
 
     error = caught.value.args[0]
     assert isinstance(error, KafkaError)
-    assert error.code() == KafkaError.PRODUCER_FENCED == 90
+    assert error.code() == KafkaError._FENCED == -144
     assert (error.fatal(), error.retriable(), error.txn_requires_abort()) == (True, False, False)
-    assert error.name() == "PRODUCER_FENCED"
+    assert error.name() == "_FENCED"
     assert "a newer producer" in error.str()
     second.begin_transaction()
     second.produce("paid", "second")

@@ -21,6 +21,9 @@ _RENAMED: Mapping[str, str] = {
     "TRANSACTION_ABORTED": "TRANSACTION_ABORTABLE",
     "TRANSACTION_OUTCOME_UNKNOWN": "_FATAL",
     "ILLEGAL_STATE": "_STATE",
+    # What librdkafka says in the place of the brokers' own: programs ask for these.
+    "PRODUCER_FENCED": "_FENCED",
+    "OFFSET_OUT_OF_RANGE": "_AUTO_OFFSET_RESET",
     "STORE_UNAVAILABLE": "_TRANSPORT",
     "COMMIT_STATE_UNKNOWN": "_TIMED_OUT",
     "WAREHOUSE_NOT_FOUND": "_RESOLVE",
