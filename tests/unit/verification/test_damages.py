@@ -317,5 +317,50 @@ def test_work_that_is_owed_of_what_is_said_to_be_complete_is_found(site: Site, w
     }
 
 
+def test_end_of_a_public_table_that_is_gone_is_found_once_and_published_again(site: Site, warehouse: Warehouse) -> None:
+    entries = [meta.path for meta in site.objects.below("topics/u/_delta_log") if meta.path.endswith(".json")]
+    for path in sorted(entries)[-3:]:
+        site.objects.delete(path)
+
+    (found,) = damages(site)
+    site.open().coordinator().run_once()
+
+    assert (found.kind, found.path) == (DamageKind.PUBLICATION, "topics/u")
+    assert "restore the whole warehouse" not in found.remedy
+    assert damages(site) == []
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda site: site.objects.delete(commit_path("topics/u", 0)),
+        lambda site: site.objects.delete(commit_path("topics/u", 2)),
+        lambda site: site.objects.put(commit_path("topics/u", 2), b"{"),
+    ],
+    ids=["beginning", "missing", "unreadable"],
+)
+def test_log_of_a_public_table_is_made_again_as_the_remedy_of_a_damaged_entry_says(
+    site: Site, warehouse: Warehouse, spoil: Callable[[Site], None]
+) -> None:
+    spoil(site)
+    told = damages(site)
+    delete_all(site, "topics/u/_delta_log")
+    gone = damages(site)
+    site.open().coordinator().run_once()
+
+    assert all("delete that log whole" in one.remedy for one in told if one.path.startswith("topics/u/_delta_log/"))
+    assert {one.kind for one in gone} == {DamageKind.PUBLICATION}
+    assert damages(site) == []
+
+
+@pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT, U])
+def test_no_log_that_nothing_is_made_from_is_to_be_deleted_by_a_remedy(
+    site: Site, warehouse: Warehouse, root: str
+) -> None:
+    site.objects.delete(commit_path(root, 2))
+
+    assert not any("delete that log whole" in one.remedy for one in damages(site))
+
+
 def test_transaction_state_of_the_fixture_is_complete(warehouse: Warehouse) -> None:
     assert row_of(warehouse).state is TransactionState.COMPLETE_COMMIT
