@@ -67,7 +67,10 @@ _RESTORE_PUBLIC = (
     " then "
 ) + _MAKE_AGAIN
 _IN_PUBLIC_LOG = re.compile(rf"{TOPICS_FOLDER}/[^/]+/_delta_log/")
-_OF_AN_ENTRY = (DamageKind.LOG_BEGINNING, DamageKind.ENTRY_MISSING, DamageKind.ENTRY_UNREADABLE, DamageKind.CHAIN)
+_OF_AN_ENTRY = (
+    *(DamageKind.LOG_BEGINNING, DamageKind.ENTRY_MISSING, DamageKind.ENTRY_UNREADABLE, DamageKind.CHAIN),
+    *(DamageKind.GUARD, DamageKind.ROW, DamageKind.NUMBER),
+)
 _RESTORE_ALL = (
     "stop every writer and restore the whole warehouse from the newest backup that verifies; then run `txntable"
     " warehouse fence-all --execute`"

@@ -33,7 +33,7 @@ from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET, next_offset
 from txntable.producer.producer import Producer
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.transaction_rows import ID_KIND, id_columns
-from txntable.verification.damage import DamageKind
+from txntable.verification.damage import Damage, DamageKind
 from txntable.warehouse.warehouse import Warehouse
 
 # -- any log ----------------------------------------------------------------------------------
@@ -351,6 +351,14 @@ def test_log_of_a_public_table_is_made_again_as_the_remedy_of_a_damaged_entry_sa
     assert all("delete that log whole" in one.remedy for one in told if one.path.startswith("topics/u/_delta_log/"))
     assert {one.kind for one in gone} == {DamageKind.PUBLICATION}
     assert damages(site) == []
+
+
+@pytest.mark.parametrize("kind", [DamageKind.ROW, DamageKind.NUMBER, DamageKind.GUARD, DamageKind.CHAIN])
+def test_remedy_of_an_entry_is_milder_in_a_public_table_than_in_a_log_that_it_is_made_from(kind: DamageKind) -> None:
+    public, segments = (Damage(kind, commit_path(root, 2), "") for root in ("topics/_segments", U))
+
+    assert "delete that log whole" in public.remedy
+    assert "delete that log whole" not in segments.remedy
 
 
 @pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT, U])
