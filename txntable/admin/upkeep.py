@@ -89,7 +89,7 @@ class UpkeepLimits:
     vacuum_grace_ms : int
         Time since removed files could have been deleted.
     lag_records : int
-        Lag of one group in one partition; 0: not checked.
+        Lag of one group in one partition, up to the last stable offset; 0: not checked.
     clock_ahead_ms : int
         How far a log's newest times may be in the future of the machine that checks.
 

@@ -26,7 +26,7 @@ from txntable.log.chain import verify_chain
 from txntable.log.checkpoint import interval
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, LogFile, log_files, plan_cleanup, readable_entries
 from txntable.log.delta_log import DeltaLog
-from txntable.partition.offsets import next_offset
+from txntable.partition.stable_offset import last_stable_offset
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 
@@ -207,11 +207,12 @@ class UpkeepCheck:
         self._offsets.refresh()
         for group in self._offsets.names():
             for (name, partition), row in sorted(self._offsets.offsets(group).items()):
-                table, settings = self._topic_log(name).segments.table, self._topic_log(name).segments.fold.settings
-                committed = row.committed
+                segments, committed = self._topic_log(name).segments, row.committed
+                settings = segments.fold.settings
                 if settings is None or committed is None or committed.topic_id not in ("", settings.topic_id):
                     continue
-                lag = next_offset(table.numbers, settings.topic_id, partition) - committed.offset
+                end = last_stable_offset(segments.fold, segments.table, settings.topic_id, partition)
+                lag = end - committed.offset
                 if lag > self._limits.lag_records:
                     where = f"group {group}, partition {name}-{partition}"
                     yield Finding(Duty.CONSUME, where, lag, self._limits.lag_records, "offsets")

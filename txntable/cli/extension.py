@@ -84,7 +84,7 @@ def _saying_what_is_said_here() -> Iterator[None]:
         yield
     except _UsageError as error:
         plain, meant = _without_suggestion(error)
-        said = instead_of(getattr(error, "option_name", None), plain)
+        said = instead_of(getattr(error, "option_name", None), plain, _commands_at(error.ctx))
         if said is not None:
             # What else is spelt like it was not meant.
             error.message = f"{plain.removesuffix('.')}; {said}"
@@ -92,6 +92,13 @@ def _saying_what_is_said_here() -> Iterator[None]:
             error.message = f"{plain.removesuffix('.')} ({asked(meant)})"
         error.possibilities = None
         raise
+
+
+def _commands_at(context: Any) -> set[str]:
+    """Return the commands of the noun that the arguments name; a command that has no noun has none beside it."""
+    commands = (found.command for found in (context, getattr(context, "parent", None)) if found is not None)
+    nouns = (command for command in commands if not isinstance(command, ExtensibleGroup))
+    return {name for noun in nouns for name in getattr(noun, "commands", ())}
 
 
 def _without_suggestion(error: Any) -> tuple[str, list[str]]:

@@ -7,7 +7,7 @@ warehouses.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 _URL = "there is no broker: --warehouse or TXNTABLE_WAREHOUSE says where the warehouse is"
 _FILE = "options of the store are given by --storage-option, and settings by options of their own"
@@ -15,6 +15,7 @@ _SETTINGS = "settings of a topic are altered by `txntable topics alter TOPIC --c
 _NO_REPLICAS = "leave it out: the object store keeps the copies, and there are no brokers"
 _BYTES = "leave it out: bytes are printed as text, and --format json has any bytes"
 _ONE_TOPIC = "name one topic: there are no patterns, and `txntable topics list` has all names"
+_DRY_RUN = "leave it out: what changes or deletes what is there is a dry run until --execute"
 _ENDS = "leave it out: a line that cannot be read ends the command, with what to do"
 
 INSTEAD: Mapping[str, str] = {
@@ -27,10 +28,6 @@ INSTEAD: Mapping[str, str] = {
         _FILE,
     ),
     **dict.fromkeys(("--topic", "--group", "--time", "--transactional-id"), "the command comes before its options"),
-    **{
-        f"--{verb}": f"it is a command here: `{verb}`, without the dashes"
-        for verb in ("list", "create", "delete", "describe", "alter", "reset-offsets", "delete-offsets", "abort")
-    },
     **dict.fromkeys(("--entity-name", "--entity-type", "--add-config", "--topic-config", "--topics"), _SETTINGS),
     "--config": "settings of a warehouse are given by --set NAME=VALUE, those of a topic by `txntable topics alter`",
     "--delete-config": "settings of a warehouse go back by --unset NAME, those of a topic by `txntable topics alter`",
@@ -52,6 +49,7 @@ INSTEAD: Mapping[str, str] = {
     "--sync": "a flush waits until its records are there",
     **dict.fromkeys(("--request-required-acks", "--acks"), "every write is durable when it is acknowledged"),
     "--help-all": "--help says everything",
+    "--dry-run": _DRY_RUN,
 }
 """Option -> what to say or to do."""
 _FENCE = "say `txntable transactions fence ID`, which aborts what is open, too"
@@ -62,11 +60,13 @@ _COMMANDS: Mapping[str, str] = {
     "configs": "settings are altered by `topics alter` and `warehouse alter`",
     "delete-records": "say `txntable topics delete-records`",
     "get-offsets": "say `txntable offsets list`",
+    "optimize": "say `txntable compact`",
+    "purge": "say `txntable erase --purge`",
 }
 _PLACE = re.compile(r"Got unexpected extra argument.*[(' ]\S*/\S*\)")
 
 
-def instead_of(option: str | None, message: str) -> str | None:
+def instead_of(option: str | None, message: str, commands: Container[str] = ()) -> str | None:
     """Return what is said here in place of what a tool of Kafka's takes; ``None``: nothing is known of it.
 
     Parameters
@@ -75,8 +75,13 @@ def instead_of(option: str | None, message: str) -> str | None:
         The option that there is not.
     message : str
         What was wrong with the arguments, where it was no option.
+    commands : container of str, optional
+        The commands that can stand where the option stood.
     """
     if option is not None:
+        verb = option.removeprefix("--")
+        if verb in commands:
+            return f"it is a command here: `{verb}`, without the dashes"
         return INSTEAD.get(option)
     if _PLACE.match(message):
         return "where the warehouse is says --warehouse or TXNTABLE_WAREHOUSE"

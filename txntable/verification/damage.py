@@ -6,9 +6,12 @@ Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+
+from txntable.format.layout import TOPICS_FOLDER
 
 Progress = Callable[[str], None]
 """Takes what is being done, in words for people; who shows it decides how often."""
@@ -37,6 +40,7 @@ class DamageKind(Enum):
     CARRIED = "carried segment not appended"
     INCOMPLETE = "complete, and work is owed"
     HANGING = "hanging transaction"
+    PUBLICATION = "end of a public table missing"
     PROJECTION = "public table differs"
     PROJECTION_OR_LOG = "public table or its source differs"
     COMMITTED_OFFSET = "offset without decision"
@@ -53,6 +57,19 @@ class DamageKind(Enum):
 _RESTORE_LOG = (
     "stop every writer, restore this object from the newest backup that has it, and verify again; where the log as a"
     " whole comes from a backup, run `txntable warehouse fence-all --execute` before anybody writes"
+)
+_MAKE_AGAIN = (
+    "delete that log whole while nobody reads or writes: whoever uses the topic next, or `txntable transactions run"
+    " --once`, makes it again, without its history, and streams over it begin anew"
+)
+_RESTORE_PUBLIC = (
+    "restore this object from a backup. Without one no record is lost where nothing is said of the topic's `_segments`:"
+    " then "
+) + _MAKE_AGAIN
+_IN_PUBLIC_LOG = re.compile(rf"{TOPICS_FOLDER}/[^/]+/_delta_log/")
+_OF_AN_ENTRY = (
+    *(DamageKind.LOG_BEGINNING, DamageKind.ENTRY_MISSING, DamageKind.ENTRY_UNREADABLE, DamageKind.CHAIN),
+    *(DamageKind.GUARD, DamageKind.ROW, DamageKind.NUMBER),
 )
 _RESTORE_ALL = (
     "stop every writer and restore the whole warehouse from the newest backup that verifies; then run `txntable"
@@ -92,8 +109,9 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.INCOMPLETE: _RESTORE_ALL,
     DamageKind.HANGING: "see it with `txntable transactions find-hanging`, and end it with the command that `txntable"
     " status` shows",
-    DamageKind.PROJECTION: "restore the log of the public table; or delete that log whole while nobody reads or writes:"
-    " whoever uses the topic next makes it again, without its history, and streams over it begin anew",
+    DamageKind.PUBLICATION: "no record is lost. Restore the newest entries of this log from a backup; or run `txntable"
+    " transactions run --once`, which publishes again, and let streams over the table begin anew",
+    DamageKind.PROJECTION: "restore the log of the public table; or " + _MAKE_AGAIN,
     DamageKind.PROJECTION_OR_LOG: "the log that the public table is made from is damaged: repair that first, and verify"
     " again. Do not delete the public table: it may be the one that is right",
     DamageKind.COMMITTED_OFFSET: "set the group's offsets with `txntable groups reset-offsets`",
@@ -133,7 +151,8 @@ class Damage:
     @property
     def remedy(self) -> str:
         """What to do about it."""
-        return REMEDIES[self.kind]
+        is_made_again = self.kind in _OF_AN_ENTRY and _IN_PUBLIC_LOG.match(self.path)
+        return _RESTORE_PUBLIC if is_made_again else REMEDIES[self.kind]
 
 
 @dataclass(frozen=True, slots=True)

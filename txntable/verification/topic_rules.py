@@ -155,12 +155,21 @@ def decisions_against_markers(
 def owed_though_complete(
     name: str, topic_id: str, through: tuple[int, int], complete: Iterable[RecordedDecision]
 ) -> Iterator[Damage]:
-    """Judge whether S and P have come as far as T says: `through` is the `decided_through` of S, and of P."""
-    for one in complete:
-        for table, reached in zip((segments_root(name), public_root(name)), through, strict=True):
-            if topic_id in one.topics and one.position > reached:
+    """Judge whether S and P have come as far as T says: `through` is the `decided_through` of S, and of P.
+
+    What S has and P lacks is made again from S; what S lacks is lost.
+    """
+    segments, public = through
+    owed = [one for one in complete if topic_id in one.topics and one.position > min(through)]
+    for one in owed:
+        for table, reached in ((segments_root(name), segments), (public_root(name), public)):
+            if one.position > max(segments, reached):
                 problem = f"{one.transactional_id} is complete at {one.position}, and the table at {reached}"
                 yield Damage(DamageKind.INCOMPLETE, table, problem)
+    newest = max((one.position for one in owed if one.position <= segments), default=None)
+    if newest is not None:
+        problem = f"it shows what was decided up to {public}, and once showed it up to {newest} at least"
+        yield Damage(DamageKind.PUBLICATION, public_root(name), problem)
 
 
 def open_against_rows(

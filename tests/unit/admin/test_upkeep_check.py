@@ -13,7 +13,7 @@ from tests.doubles.read_only_store import ReadOnlyStore
 from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.admin.administering import decide_only, lose_id, opened, prepare
-from tests.unit.producer.producing import row, store_of
+from tests.unit.producer.producing import row, started, store_of
 from txntable.admin.upkeep import REMEDIES, Duty, Finding, UpkeepLimits, limits_from_text
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
@@ -273,6 +273,21 @@ def test_group_that_lags_is_found_when_lag_is_limited(site: Site, warehouse: War
     assert watch.findings(lag_records=4) == []
     (found,) = watch.findings(lag_records=3)
     assert (found.duty, found.where, found.found) == (Duty.CONSUME, "group g, partition u-0", 4)
+
+
+def test_group_that_an_open_transaction_holds_back_lags_by_what_it_could_have_read_as_its_description_says(
+    site: Site, warehouse: Warehouse, watch: Watch
+) -> None:
+    send_many(warehouse, "u", 5)
+    holding = started(warehouse, "holds")
+    holding.begin_transaction()
+    holding.send("u", row=row("open"), partition=0)
+    holding.flush()
+    send_many(warehouse, "u", 5)
+    warehouse.admin().alter_consumer_group_offsets("g", {TopicPartition("u", 0): 1})
+
+    assert [found.found for found in watch.findings(lag_records=3)] == [4]
+    assert [group.lag for group in warehouse.admin().list_lags().groups] == [4]
 
 
 def test_damage_in_one_topic_is_told_and_does_not_hide_what_is_late_in_another(

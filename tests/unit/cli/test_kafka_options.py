@@ -14,6 +14,7 @@ from txntable.cli.kafka_options import instead_of
         (("topics", "list", "--bootstrap-server", "x"), "TXNTABLE_WAREHOUSE"),
         (("--bootstrap-server", "x", "topics", "list"), "TXNTABLE_WAREHOUSE"),
         (("topics", "--list"), "a command here: `list`"),
+        (("topics", "create", "t", "--list"), "a command here: `list`"),
         (("groups", "--describe", "--group", "g"), "a command here: `describe`"),
         (("topics", "alter", "t", "--add-config", "a=b"), "--config NAME=VALUE"),
         (("offsets", "--topic", "t"), "the command comes before its options"),
@@ -28,6 +29,9 @@ from txntable.cli.kafka_options import instead_of
         (("consume", "t", "--formatter", "kafka.tools.DefaultMessageFormatter"), "--format json"),
         (("offsets", "list", "--topic-partitions", "t:0"), "name topics"),
         (("version",), "say --version"),
+        (("vacuum", "--dry-run"), "a dry run until --execute"),
+        (("optimize",), "`txntable compact`"),
+        (("purge",), "`txntable erase --purge`"),
     ],
 )
 def test_option_of_kafkas_tools_is_answered_with_what_is_said_here(
@@ -37,6 +41,16 @@ def test_option_of_kafkas_tools_is_answered_with_what_is_said_here(
 
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.replace("\u2502", " ").split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("init", "--create"), ("compact", "--delete"), ("snapshot", "--list"), ("--list",), ("topics", "--abort")],
+)
+def test_option_is_called_no_command_where_there_is_no_such_command(call: Call, arguments: tuple[str, ...]) -> None:
+    result = call(*arguments)
+
+    assert (result.exit_code, "command here" in result.stderr) == (2, False)
 
 
 def test_option_that_is_spelt_wrongly_is_still_answered_with_what_is_near(call: Call) -> None:

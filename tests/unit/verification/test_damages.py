@@ -33,7 +33,7 @@ from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET, next_offset
 from txntable.producer.producer import Producer
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.transaction_rows import ID_KIND, id_columns
-from txntable.verification.damage import DamageKind
+from txntable.verification.damage import Damage, DamageKind
 from txntable.warehouse.warehouse import Warehouse
 
 # -- any log ----------------------------------------------------------------------------------
@@ -315,6 +315,59 @@ def test_work_that_is_owed_of_what_is_said_to_be_complete_is_found(site: Site, w
         (DamageKind.INCOMPLETE, U),
         (DamageKind.INCOMPLETE, "topics/u"),
     }
+
+
+def test_end_of_a_public_table_that_is_gone_is_found_once_and_published_again(site: Site, warehouse: Warehouse) -> None:
+    entries = [meta.path for meta in site.objects.below("topics/u/_delta_log") if meta.path.endswith(".json")]
+    for path in sorted(entries)[-3:]:
+        site.objects.delete(path)
+
+    (found,) = damages(site)
+    site.open().coordinator().run_once()
+
+    assert (found.kind, found.path) == (DamageKind.PUBLICATION, "topics/u")
+    assert "restore the whole warehouse" not in found.remedy
+    assert damages(site) == []
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda site: site.objects.delete(commit_path("topics/u", 0)),
+        lambda site: site.objects.delete(commit_path("topics/u", 2)),
+        lambda site: site.objects.put(commit_path("topics/u", 2), b"{"),
+    ],
+    ids=["beginning", "missing", "unreadable"],
+)
+def test_log_of_a_public_table_is_made_again_as_the_remedy_of_a_damaged_entry_says(
+    site: Site, warehouse: Warehouse, spoil: Callable[[Site], None]
+) -> None:
+    spoil(site)
+    told = damages(site)
+    delete_all(site, "topics/u/_delta_log")
+    gone = damages(site)
+    site.open().coordinator().run_once()
+
+    assert all("delete that log whole" in one.remedy for one in told if one.path.startswith("topics/u/_delta_log/"))
+    assert {one.kind for one in gone} == {DamageKind.PUBLICATION}
+    assert damages(site) == []
+
+
+@pytest.mark.parametrize("kind", [DamageKind.ROW, DamageKind.NUMBER, DamageKind.GUARD, DamageKind.CHAIN])
+def test_remedy_of_an_entry_is_milder_in_a_public_table_than_in_a_log_that_it_is_made_from(kind: DamageKind) -> None:
+    public, segments = (Damage(kind, commit_path(root, 2), "") for root in ("topics/_segments", U))
+
+    assert "delete that log whole" in public.remedy
+    assert "delete that log whole" not in segments.remedy
+
+
+@pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT, U])
+def test_no_log_that_nothing_is_made_from_is_to_be_deleted_by_a_remedy(
+    site: Site, warehouse: Warehouse, root: str
+) -> None:
+    site.objects.delete(commit_path(root, 2))
+
+    assert not any("delete that log whole" in one.remedy for one in damages(site))
 
 
 def test_transaction_state_of_the_fixture_is_complete(warehouse: Warehouse) -> None:
