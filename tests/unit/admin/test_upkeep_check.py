@@ -13,8 +13,8 @@ from tests.doubles.read_only_store import ReadOnlyStore
 from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.simulation.test_erasure_crashes import erase_in
-from tests.unit.admin.administering import decide_only, lose_id, opened, prepare, started
-from tests.unit.producer.producing import row, store_of
+from tests.unit.admin.administering import decide_only, lose_id, opened, prepare
+from tests.unit.producer.producing import row, started, store_of
 from txntable.admin.upkeep import REMEDIES, Duty, Finding, UpkeepLimits, limits_from_text
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
