@@ -126,6 +126,18 @@ def test_make_help_lists_the_targets_that_people_are_told_of() -> None:
     assert {"demo", "test", "lint", "bench"} <= set(re.findall(r"^ *make (\w+)", answer, re.MULTILINE))
 
 
+def test_contributing_tells_of_every_target_and_how_many_minutes_it_takes() -> None:
+    answer = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = set(re.findall(r"^ *make ([a-z0-9-]+)", answer, re.MULTILINE)) - {"help"}
+    rows = re.findall(
+        r"^\| (`make [^|]*) \| ([^|]+) \| [^|]+ \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+    )
+    told = {target for commands, _ in rows for target in re.findall(r"`make ([a-z0-9-]+)", commands)}
+
+    assert told == targets
+    assert all(re.match(r"\d|not timed|hours", minutes) for _, minutes in rows)
+
+
 def test_every_entry_point_can_be_loaded() -> None:
     declared = [
         entry_point
