@@ -37,6 +37,12 @@ RELEASE  := .venv-release
 RUNTIME  := build/runtime
 LICENCES := 0BSD;Apache-2.0;Apache Software License;BSD License;BSD-2-Clause;BSD-3-Clause;ISC License;MIT;PSF-2.0
 
+# What builds a conda package, the channel that its host environment comes from, who builds images, and what they stand on.
+CONDA_PACKAGES := py-rattler-build==0.73.0
+CHANNEL        ?= conda-forge
+CONTAINER      ?= docker
+BASE           ?= docker.io/library/python:3.13-slim
+
 # The tests of the pure packages count branches, and are run in that way only.
 PURE := tests/unit/coordinator tests/unit/partition
 
@@ -55,7 +61,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help soak demo test nightly matrix lane lanes test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java clean
+.PHONY: help soak demo test nightly matrix lane lanes test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java conda image clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +120,18 @@ dist: $(READY) $(RELEASE)/.ready ## Build wheel and archive of the sources into 
 	$(RELEASE)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --mc-type library \
 	    --output-file dist/txntable.cdx.json $(RUNTIME)/bin/python
 	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+
+conda: dist build/conda/.ready ## Build the conda package of infra/conda into dist/conda; what builds it comes from CHANNEL=conda-forge
+	build/conda/bin/python -c "from rattler_build import Stage0Recipe as R, ToolConfiguration as T, VariantConfig as V; \
+	    [one.run_build(T(test_strategy='native'), 'dist/conda', ['$(CHANNEL)']) \
+	    for one in R.from_file('infra/conda/recipe.yaml').render(V({}))]"
+	@find dist/conda -name 'txntable-*.conda'
+
+image: dist ## Build an image with the command line by CONTAINER=docker (or podman), on BASE, an image with Python
+	rm -rf build/image && mkdir -p build/image
+	cp dist/txntable-*.whl requirements-wheel.lock infra/container/Containerfile build/image
+	$(CONTAINER) build --build-arg BASE=$(BASE) --file build/image/Containerfile --tag txntable build/image
+	$(CONTAINER) run --rm txntable --help
 
 bench: java $(READY) ## Measure what it costs, each figure as a ratio within one run
 	$(BIN)/python -m benchmarks
@@ -206,6 +224,7 @@ build/schedulers/airflow/.ready: PACKAGES = $(AIRFLOW_PACKAGES)
 build/schedulers/dagster/.ready: PACKAGES = $(DAGSTER_PACKAGES)
 build/schedulers/dbt/.ready: PACKAGES = $(DBT_PACKAGES)
 build/terraform/.ready: PACKAGES = $(TERRAFORM_PACKAGES)
+build/conda/.ready: PACKAGES = $(CONDA_PACKAGES)
 build/schedulers/%/.ready build/%/.ready: Makefile pyproject.toml
 	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
 	@echo "installing $(PACKAGES) into $(@D)"

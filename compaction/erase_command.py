@@ -30,7 +30,8 @@ def erase(
         typer.Option(
             "--where",
             metavar="COLUMN=VALUE",
-            help="Which records. Repeat it: of one column any of the values, of several columns all.",
+            help="Which records; a column inside of structs is user.id. Repeat it: of one column any of the values, of "
+            "several columns all.",
         ),
     ],
     topic: Annotated[

@@ -60,7 +60,8 @@ def erase(
     warehouse : Warehouse
         Open for writing; to look only, any.
     where : Mapping[str, object]
-        By column: a value, or a list of values; of the column's type, or texts as on the command line.
+        By column, inside of structs ``user.id``: a value, or a list of values; of the column's type, or texts as on
+        the command line.
     topics : sequence of str, optional
         Default: all that have the columns.
     extent : Extent
@@ -141,7 +142,7 @@ class _Erasure:
                 raise UnknownTopicOrPartitionError("there never was such a topic; check its name", topic=name)
             if settings is None:
                 continue
-            if named is None and not set(self._sought.where) <= set(settings.schema.names):
+            if named is None and not self._sought.is_of(settings.schema):
                 self._skipped.append(name)
                 continue
             self._sought.check(settings)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from txntable.compaction.column_paths import texts_in
 from txntable.compaction.erased_history import (
     KnownFiles,
     Tells,
@@ -23,7 +24,7 @@ from txntable.compaction.erased_history import (
     tells_in_transactions,
 )
 from txntable.compaction.erasure_report import FoundTrace, Proof, Trace
-from txntable.compaction.object_records import batches_of, is_text
+from txntable.compaction.object_records import batches_of
 from txntable.compaction.sought_records import SoughtRecords
 from txntable.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, segments_root
@@ -119,7 +120,7 @@ class ErasureProof:
         others: Counter[str] = Counter()
         sought = 0
         try:
-            for batch in batches_of(self._store, meta, self._sought.where):
+            for batch in batches_of(self._store, meta, self._sought):
                 self._counts["records"] += batch.num_rows
                 here = int(pc.sum(self._sought.chosen(batch)).as_py() or 0)
                 sought += here if is_sought else 0
@@ -140,9 +141,10 @@ class ErasureProof:
         found: Counter[str] = Counter()
         texts = pa.array(self._texts, pa.large_binary())
         for field, column in zip(batch.schema, batch.columns, strict=True):
-            if is_text(field.type) and field.name not in but:
-                here = pc.is_in(column.cast(pa.large_binary()), value_set=texts)
-                found[field.name] = int(pc.sum(here).as_py() or 0)
+            for name, values in texts_in(field.name, column):
+                if name not in but:
+                    here = pc.is_in(values.cast(pa.large_binary()), value_set=texts)
+                    found[name] += int(pc.sum(here).as_py() or 0)
         return found
 
     def _search(self, meta: ObjectMeta) -> None:

@@ -6,13 +6,14 @@ Must not know of topics or logs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from txntable.compaction.column_paths import has_texts
 from txntable.compaction.sought_records import SoughtRecords
 from txntable.errors import DamagedDataError
 from txntable.format.parquet_bounds import batch_rows, chunks_of
@@ -22,8 +23,8 @@ from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
 from txntable.storage.object_store import ObjectMeta, ObjectStore
 
 
-def batches_of(store: ObjectStore, meta: ObjectMeta, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a Parquet file, with those of the columns that it has, and with those that are texts.
+def batches_of(store: ObjectStore, meta: ObjectMeta, sought: SoughtRecords) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a Parquet file, with the sought columns that it has, and with those that hold texts.
 
     Parameters
     ----------
@@ -31,8 +32,8 @@ def batches_of(store: ObjectStore, meta: ObjectMeta, columns: Collection[str]) -
         The warehouse's.
     meta : ObjectMeta
         The file.
-    columns : collection of str
-        Names of columns.
+    sought : SoughtRecords
+        Names the columns.
 
     Raises
     ------
@@ -48,7 +49,8 @@ def batches_of(store: ObjectStore, meta: ObjectMeta, columns: Collection[str]) -
                 lend_to_arrow(meta.path)
             file = pq.ParquetFile(pa.BufferReader(place.read()) if small else place, pre_buffer=False)
             schema = file.schema_arrow
-            wanted = [field.name for field in schema if field.name in columns or is_text(_plain(field.type))]
+            columns = sought.columns_of(schema)
+            wanted = [field.name for field in schema if field.name in columns or has_texts(field.type)]
             leaves = leaves_of(schema, wanted)
             for group in range(file.metadata.num_row_groups):
                 chunks = chunks_of(file.metadata, group, leaves)
@@ -64,25 +66,11 @@ def batches_of(store: ObjectStore, meta: ObjectMeta, columns: Collection[str]) -
 
 def count_in(store: ObjectStore, meta: ObjectMeta, sought: SoughtRecords) -> int:
     """Return how many sought records a Parquet file holds; raises as :func:`batches_of`."""
-    batches = batches_of(store, meta, sought.where)
+    batches = batches_of(store, meta, sought)
     return sum(int(pc.sum(sought.chosen(batch)).as_py() or 0) for batch in batches)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch whose columns are plain: other software may have said that they are dictionaries."""
     columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return whether a column holds texts or bytes."""
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_large_binary(kind)
-    )

@@ -1,7 +1,8 @@
 """Which records are to be erased, and what may tell of them (PROTOCOL.md §5.10).
 
-Owns the condition: values of columns, any of those of one column, all of the columns.  A record without one of the
-columns, or with a null there, is never sought.  Invariant: where statistics leave it open, a file may hold one.  Pure.
+Owns the condition: values of columns, any of those of one column, all of the columns; a column may be inside of
+structs.  A record without one of the columns, or with a null there, is never sought.  Invariant: where statistics leave
+it open, a file may hold one.  Pure.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.cli.column_value import BytesForm, parse_json, value_reader
+from txntable.compaction.column_paths import array_at, field_at, names_in, path_of
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.key import is_key_type
@@ -34,7 +36,8 @@ class SoughtRecords:
     Attributes
     ----------
     where : Mapping[str, tuple]
-        By column, as they were given: values of its type, or texts as on the command line.
+        By column (:mod:`~txntable.compaction.column_paths`), as they were given: values of its type, or texts as on
+        the command line.
     """
 
     where: Mapping[str, tuple[object, ...]]
@@ -50,18 +53,20 @@ class SoughtRecords:
             A value is none of its column's.
         """
         for name, values in self.where.items():
-            if name not in settings.schema.names:
+            path = path_of(settings.schema, name)
+            if path is None:
+                known = list(names_in(settings.schema))
                 raise SchemaMismatchError(
-                    "the topic has no such column; name some of those it has"
-                    + column_hint([name], settings.schema.names),
+                    "the topic has no such column; name some of those it has" + column_hint([name], known),
                     topic=settings.name,
                     column=name,
-                    known=",".join(settings.schema.names),
+                    known=",".join(known),
                 )
-            field = settings.schema.field(name)
+            field = field_at(settings.schema, path)
             if not is_key_type(field.type):
                 raise SchemaMismatchError(
-                    "records are erased by columns whose types a key may have; name another one",
+                    "records are erased by columns whose types a key may have; name another one, or only topics where"
+                    " it has one",
                     topic=settings.name,
                     column=name,
                     found=str(field.type),
@@ -69,21 +74,30 @@ class SoughtRecords:
             for value in values:
                 if _typed(value, field) is None:
                     raise InvalidRequestError(
-                        "this is no value of the column; give one of its type",
+                        "this is no value of the column; give one of its type, or name only topics where it is one",
                         topic=settings.name,
                         column=name,
                         expected=str(field.type),
                     )
 
+    def is_of(self, schema: pa.Schema) -> bool:
+        """Return whether a schema has all of the columns."""
+        return all(path_of(schema, name) is not None for name in self.where)
+
+    def columns_of(self, schema: pa.Schema) -> frozenset[str]:
+        """Return which columns of a schema are read to tell which records are sought."""
+        paths = (path_of(schema, name) for name in self.where)
+        return frozenset(path[0] for path in paths if path is not None)
+
     def chosen(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return for each record of a batch, of whatever schema, whether it is sought."""
         found = pa.array([True]).take(pa.nulls(batch.num_rows, pa.int8()).fill_null(0))
         for name, values in self.where.items():
-            index = batch.schema.get_field_index(name)
-            typed = [] if index < 0 else _all_typed(values, batch.schema.field(index))
-            if not typed:
+            path = path_of(batch.schema, name)
+            typed = [] if path is None else _all_typed(values, field_at(batch.schema, path))
+            if path is None or not typed:
                 return pc.and_(found, False)
-            column = batch.column(index)
+            column = array_at(batch, path)
             found = pc.and_(found, pc.is_in(column, value_set=pa.array(typed, column.type)))
         return found
 
@@ -99,9 +113,12 @@ class SoughtRecords:
         """
         low, high = _sides(stats)
         for name, values in self.where.items():
-            index = schema.get_field_index(name)
-            typed = [] if index < 0 else _all_typed(values, schema.field(index))
-            if typed and all(_is_outside(value, low.get(name), high.get(name)) for value in typed):
+            path = path_of(schema, name)
+            typed = [] if path is None else _all_typed(values, field_at(schema, path))
+            if path is None or not typed:
+                continue
+            least, most = _bound(low, path), _bound(high, path)
+            if all(_is_outside(value, least, most) for value in typed):
                 return False
         return True
 
@@ -179,6 +196,12 @@ def _sides(stats: str | None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     except (ValueError, RecursionError, AttributeError):
         return {}, {}
     return (low if isinstance(low, dict) else {}), (high if isinstance(high, dict) else {})
+
+
+def _bound(side: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        side = side.get(name) if isinstance(side, dict) else None
+    return side
 
 
 def _is_outside(value: Any, low: Any, high: Any) -> bool:

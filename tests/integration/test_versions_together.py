@@ -22,7 +22,7 @@ from tests.golden.warehouses import copy_of
 from tests.golden.warehouses import expected as golden
 from txntable.infra.package import PROJECT
 
-FIRST = "9429b944b596311f6ea0b9598d8259f7d4870ca3"
+FIRST = "d2416a32e1bf7ee1a833a79f1d73ee9df61c0625"
 """The oldest commit whose clients share a warehouse with today's: format 1 as 0.1.0 has it."""
 PROGRAM = Path(__file__).parent / "version_steps.py"
 

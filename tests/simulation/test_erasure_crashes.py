@@ -62,10 +62,17 @@ class _Everybody:
         self._site.advance_ms(int(milliseconds))
 
 
+def wait_with_all(site: Site, warehouse: Warehouse) -> Warehouse:
+    """Return a process of which each wait lets time pass for everybody."""
+    object.__setattr__(warehouse.context, "environment", _Everybody(warehouse, site))
+    return warehouse
+
+
 def erase_in(site: Site, warehouse: Warehouse, *values: str, topics: list[str] | None = None) -> ErasureReport:
     """Erase; while it waits the time passes for everybody."""
-    object.__setattr__(warehouse.context, "environment", _Everybody(warehouse, site))
-    return erase(warehouse, {"account": list(values or (SOUGHT,))}, topics=topics, extent=Extent.PURGE)
+    return erase(
+        wait_with_all(site, warehouse), {"account": list(values or (SOUGHT,))}, topics=topics, extent=Extent.PURGE
+    )
 
 
 def objects_with(site: Site, value: str) -> list[str]:

@@ -126,6 +126,43 @@ def test_make_help_lists_the_targets_that_people_are_told_of() -> None:
     assert {"demo", "test", "lint", "bench"} <= set(re.findall(r"^ *make (\w+)", answer, re.MULTILINE))
 
 
+def test_contributing_tells_of_every_target_and_how_many_minutes_it_takes() -> None:
+    answer = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = set(re.findall(r"^ *make ([a-z0-9-]+)", answer, re.MULTILINE)) - {"help"}
+    rows = re.findall(
+        r"^\| (`make [^|]*) \| ([^|]+) \| [^|]+ \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+    )
+    told = {target for commands, _ in rows for target in re.findall(r"`make ([a-z0-9-]+)", commands)}
+
+    assert told == targets
+    assert all(re.match(r"\d|not timed|hours", minutes) for _, minutes in rows)
+
+
+def test_picture_of_the_rooms_is_the_order_that_lint_holds() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (one["layers"] for one in contracts if "every module is in a room" in one["name"])
+    (picture,) = re.findall(r"```text title=\"rooms\"\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+
+    assert [line[24:].split() for line in picture.splitlines()] == [layer.split(" : ") for layer in layers]
+
+
+# What keys look like; each begins in two parts, or it would be found here.
+SECRETS = re.compile(
+    r"(?:AK|AS)IA[0-9A-Z]{16}|-----BEGI"
+    r"N [A-Z ]*PRIVATE KEY|gh[pousr]_[A-Za-z0-9]{36}|xox[abp]-[0-9]"
+    r"|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30}"
+)
+
+
+def test_no_file_holds_a_key() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    texts = ((path, path.read_bytes().decode(errors="replace")) for path in paths if path.is_file())
+
+    assert [(path.name, found[0][:8]) for path, text in texts if (found := SECRETS.search(text))] == []
+    assert SECRETS.search("AKIA" + "Q" * 16)
+
+
 def test_every_entry_point_can_be_loaded() -> None:
     declared = [
         entry_point

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from txntable.admin.upkeep import Duty, Finding
-from txntable.format.layout import commit_path
 from txntable.format.partition_values import partition_column, whole_numbers
 from txntable.format.topic import TopicSettings
 from txntable.format.topic_config import config_value
 from txntable.format.topic_policy import config_number, is_compacted
 from txntable.log.actions import Action, Txn
+from txntable.log.entry_time import written_by_ms
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
 from txntable.partition.offsets import HIGH_WATERMARK, REFLECTS
@@ -31,15 +31,15 @@ _PER_CENT = 100
 def behind_since_ms(topic: TopicLog) -> int | None:
     """Return since when the public table lacks what the partition logs have to show; ``None``: it lacks nothing.
 
-    By the partition logs' oldest entry that the public table does not reflect, ms since 1970; 0 where that is cleaned
-    up already.  Data of an open transaction, which moves nothing but the high watermark, is not to be shown.
+    By the partition logs' oldest entry that the public table does not reflect, ms since 1970; where that is gone
+    already, by the oldest one that is there.  Data of an open transaction, which moves nothing but the high watermark,
+    is not to be shown.
     """
     segments, public = topic.segments.table, topic.public.table
     actions = project(topic.segments.fold, segments, public, segments.timestamp_ms)
     if not any(_shows(action, public) for action in actions):
         return None
-    entry = topic.context.store.head(commit_path(topic.segments.root, public.number(REFLECTS, -1) + 1))
-    return 0 if entry is None else entry.last_modified_ms
+    return written_by_ms(topic.context.store, topic.segments.root, public.number(REFLECTS, -1) + 1)
 
 
 def _shows(action: Action, public: TableState) -> bool:

@@ -20,12 +20,13 @@ from txntable.admin.upkeep import Duty, Finding, UpkeepLimits
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
-from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
+from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, topic_names
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.chain import verify_chain
 from txntable.log.checkpoint import interval
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, LogFile, log_files, plan_cleanup, readable_entries
 from txntable.log.delta_log import DeltaLog
+from txntable.log.entry_time import written_by_ms
 from txntable.partition.stable_offset import last_stable_offset
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
@@ -122,9 +123,10 @@ class UpkeepCheck:
             yield from self._late(Duty.TIME_OUT, where, age_ms - row.timeout_ms, limits.timeout_grace_ms)
 
     def _age_ms(self, position: int | None) -> int:
-        """Return how long ago an entry of T was written; one that is gone is older than the retention."""
-        entry = None if position is None else self._context.store.head(commit_path(TRANSACTION_LOG_ROOT, position))
-        return self._settings.vacuum_retention_ms if entry is None else self._now_ms - entry.last_modified_ms
+        """Return how long ago an entry of T was written at least."""
+        if position is None:
+            return self._settings.vacuum_retention_ms
+        return self._now_ms - written_by_ms(self._context.store, TRANSACTION_LOG_ROOT, position)
 
     def _of_lease(self) -> Iterator[Finding]:
         lease, metadata = self._transactions.lease(), self._transactions.log.table.metadata

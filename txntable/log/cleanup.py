@@ -11,7 +11,7 @@ above the guard makes sure that no view that is still believed can meet a delete
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -100,11 +100,15 @@ def _tail(files: list[LogFile]) -> LogTail:
 
 def log_files(store: ObjectStore, root: str) -> list[LogFile]:
     """Return the entries and checkpoints in the folder of the log at `root`; one LIST."""
-    return [
-        LogFile(int(match[1]), match[2] != "json", meta)
-        for meta in store.list(log_folder(root))
-        if (match := _ENTRY.fullmatch(meta.path.rsplit("/", 1)[1]))
-    ]
+    return list(log_files_of(root, store.list(log_folder(root))))
+
+
+def log_files_of(root: str, listed: Iterable[ObjectMeta]) -> Iterator[LogFile]:
+    """Yield the entries and checkpoints of what was listed of the folder of the log at `root`."""
+    folder = f"{log_folder(root)}/"
+    for meta in listed:
+        if match := _ENTRY.fullmatch(meta.path.removeprefix(folder)):
+            yield LogFile(int(match[1]), match[2] != "json", meta)
 
 
 def readable_entries(files: Iterable[LogFile]) -> list[int]:

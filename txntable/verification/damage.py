@@ -29,6 +29,7 @@ class DamageKind(Enum):
     CHECKPOINT = "checkpoint differs"
     FOREIGN_CHECKPOINT = "checkpoint of other software"
     CHECKPOINT_MISSING = "checkpoint missing"
+    FOREIGN_LOG_FILE = "log file of other software"
     GUARD = "table not guarded"
     ROW = "row contradicts itself"
     NUMBER = "number went back"
@@ -94,6 +95,9 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.FOREIGN_CHECKPOINT: "delete this checkpoint, and `_last_checkpoint` beside it if it names this version,"
     " and see that what made it may no longer write here: our readers pass it over, and other engines begin with it;"
     " the entries have everything that it can have",
+    DamageKind.FOREIGN_LOG_FILE: "delete this file, and see that what made it may no longer write here: our readers"
+    " pass it over, and other engines read it in place of entries, or compare with it what they read; the entries have"
+    " everything that it can have",
     DamageKind.CHECKPOINT_MISSING: "delete this `_last_checkpoint`: our readers do without the checkpoint, but other"
     " engines refuse a table whose `_last_checkpoint` leads nowhere; the next checkpoint writes another",
     DamageKind.GUARD: _RESTORE_ALL,

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError, UnsupportedFormatError
-from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path
+from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
 from txntable.log.actions import Commit, Txn, decode_commit, decode_commit_info
 from txntable.log.actions import Protocol as Guard
 from txntable.log.checkpoint import decode_checkpoint, decode_hint
-from txntable.log.cleanup import LogFile, log_files, readable_entries
+from txntable.log.cleanup import log_files, log_files_of, readable_entries
 from txntable.log.damage import reading
 from txntable.log.fold import Fold, take
 from txntable.log.stepping_over import is_void
 from txntable.log.table_state import TableState
-from txntable.storage.object_store import ObjectStore
+from txntable.storage.object_store import ObjectMeta, ObjectStore
 from txntable.verification.damage import Damage, DamageKind, Progress
+from txntable.verification.foreign_files import foreign_files
 
 F = TypeVar("F", bound=Fold)
 F_contra = TypeVar("F_contra", bound=Fold, contravariant=True)
@@ -124,15 +125,19 @@ class LogReplay(Generic[F]):
             These credentials may not read.
         """
         for _ in range(_MOST_BEGINNINGS):
-            if not self.is_whole or self._advance(log_files(self._store, self.root), progress):
+            if not self.is_whole or self._advance(list(self._store.list(log_folder(self.root))), progress):
                 return
             self._forget()
         raise StoreUnavailableError("the log is cleaned up faster than it can be read; try again", log=self.root)
 
-    def _advance(self, files: list[LogFile], progress: Progress) -> bool:
+    def _advance(self, listed: list[ObjectMeta], progress: Progress) -> bool:
         """Read what is listed; ``False``: it was cleaned up meanwhile."""
+        files = list(log_files_of(self.root, listed))
         versions = readable_entries(files)
         checkpoints = {file.version for file in files if file.is_checkpoint}
+        foreign = list(foreign_files(log_folder(self.root), (meta.path for meta in listed)))
+        for file in foreign:
+            self._find_once(file.kind, file.path, file.problem)
         if self.table.version is None and versions and not self._begin(versions, checkpoints):
             return True
         last = max(versions, default=-1)
@@ -147,7 +152,9 @@ class LogReplay(Generic[F]):
                 if version in checkpoints:
                     self._check_checkpoint(version)
             progress(f"{self.root}: entry {self.table.next_version:,} of {last + 1:,}")
-        self._check_hint(checkpoints)
+        # A hint to a checkpoint of others is told of with that.
+        elsewhere = {file.version for file in foreign if file.kind is DamageKind.FOREIGN_CHECKPOINT}
+        self._check_hint({*checkpoints, *(version for version in elsewhere if version is not None)})
         return True
 
     def _check_hint(self, checkpoints: set[int]) -> None:

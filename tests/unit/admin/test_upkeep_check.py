@@ -12,6 +12,7 @@ from tests.doubles.memory_store import MemoryStore
 from tests.doubles.read_only_store import ReadOnlyStore
 from tests.doubles.stepping_store import ProcessKilled, SteppingStore
 from tests.simulation.site import TWO_COLUMNS, Site
+from tests.simulation.test_erasure_crashes import erase_in
 from tests.unit.admin.administering import decide_only, lose_id, opened, prepare
 from tests.unit.producer.producing import row, started, store_of
 from txntable.admin.upkeep import REMEDIES, Duty, Finding, UpkeepLimits, limits_from_text
@@ -168,6 +169,23 @@ def test_last_claim_of_the_lease_is_looked_at_only_when_its_age_is_limited(
     assert watch.duties(coordinator_age_ms=60 * MINUTE_MS) == {Duty.COORDINATE}
     site.open().coordinator().run_once()
     assert watch.duties(coordinator_age_ms=60 * MINUTE_MS) == set()
+
+
+def test_lease_whose_claim_an_erasure_took_with_the_history_is_late_only_when_that_is_old(
+    site: Site, warehouse: Warehouse, watch: Watch
+) -> None:
+    warehouse.admin().create_topic("people", schema=TWO_COLUMNS)
+    with started(site.open()).transaction() as transaction:
+        transaction.send("people", row={"account": "ann", "amount": 1})
+    site.open().coordinator().run_once()
+    lease = site.open().transactions.lease()
+    assert lease is not None
+    assert erase_in(site, site.open(), "ann").is_proved
+    assert watch.store.head(commit_path(TRANSACTION_LOG_ROOT, lease.position)) is None
+
+    assert watch.duties(coordinator_age_ms=60 * MINUTE_MS) == set()
+    site.advance_ms(60 * MINUTE_MS + 1)
+    assert watch.duties(coordinator_age_ms=60 * MINUTE_MS) == {Duty.COORDINATE}
 
 
 def test_tail_without_checkpoints_is_found_when_it_is_three_times_as_long_as_it_may_be(
