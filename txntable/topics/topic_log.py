@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
-from txntable.format.layout import check_topic_name, marker_path, public_root, segments_root
+from txntable.format.layout import check_topic_name, commit_path, marker_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add, OperationDetails
 from txntable.log.constant_file import CONSTANT_FILE
@@ -360,6 +360,19 @@ class TopicLog:
         with self.segments.lock:
             self.segments.refresh()
             return self.publish()
+
+    def shows_everything(self) -> bool:
+        """Return whether the public table, just read, reflects the partition logs to their end, without reading these.
+
+        Two requests: the entry that it reflects is there, and none above it.
+        """
+        with self.public.lock:
+            reflected = self.public.ensure_fresh().numbers.get(REFLECTS)
+        if reflected is None:
+            return False
+        root = self.segments.root
+        above, newest = self.context.store.get_above([commit_path(root, reflected + 1)], commit_path(root, reflected))
+        return newest is not None and above == [None]
 
     def publish(self) -> bool:
         """Do the same for who has just read the partition logs."""
