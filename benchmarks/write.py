@@ -1,8 +1,8 @@
 """A transactional Spark write beside ``df.write.parquet`` of the same TPC-H lineitem, decision included.
 
 Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``; appends to standing
-tables of Delta, and of Iceberg where it has a jar for this Spark, stand beside them.  Rounds alternate; the ratio is the
-median of pairs.  At scale 1 two more stand beside: segments that tasks in Python made, and the floor, which is Spark's
+tables of Delta, and of Iceberg where it has a jar for this Spark, stand beside them.  Rounds alternate; the ratio is
+the median of pairs.  At scale 1 two more stand beside: segments that tasks in Python made, and the floor, which is Spark's
 own write of the rows with two columns more, as every segment has them.
 """
 
