@@ -2,8 +2,8 @@
 
 Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``; appends to standing
 tables of Delta, and of Iceberg where it has a jar for this Spark, stand beside them.  Rounds alternate; the ratio is
-the median of pairs.  At scale 1 two more stand beside: segments that tasks in Python made, and the floor, which is Spark's
-own write of the rows with two columns more, as every segment has them.
+the median of pairs.  At scale 1 two more stand beside: segments that tasks in Python made, and the floor, which is
+Spark's own write of the rows with two columns more, as every segment has them.
 """
 
 from __future__ import annotations
