@@ -31,7 +31,7 @@ def are_distinct(paths: pa.ChunkedArray) -> bool:
 
 
 def _hashes(paths: pa.StringArray) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Return a hash of each path, of at least eight bytes: word by word, of which the last may overlap the one before."""
+    """Return a hash of each path of at least eight bytes: word by word; the last may overlap the one before."""
     _, ends, texts = paths.buffers()
     bounds = np.frombuffer(ends, np.int32)[paths.offset : paths.offset + len(paths) + 1].astype(np.int64)
     starts, lasts = bounds[:-1], bounds[1:] - _WORD
