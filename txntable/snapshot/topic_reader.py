@@ -126,11 +126,9 @@ class TopicReader:
         as that, and who reads what is committed needs nothing else of them.
         """
         segments, public = self.topic.segments, self.topic.public
-        if not segments.is_read:
-            public.refresh()
-            if self.topic.shows_everything():
-                self._bring_through(self.settings().topic_id)
-                return
+        if not segments.is_read and self.topic.public_shows_everything():
+            self._bring_through(self.settings().topic_id)
+            return
         refresh_together(segments, public)
         with segments.lock:
             # After T: what it says is decided has all its segments there.
