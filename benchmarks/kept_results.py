@@ -1,7 +1,7 @@
 """Results that are kept: the figures of a benchmark's last run that is worth quoting, a file for each.
 
 Owns the files in ``benchmarks/results``.  What ran on a version of Spark is kept by that version, so that one machine's
-runs on several stand side by side.
+runs on several stand side by side; so is what ran at another scale than 1.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from benchmarks.lineitem import SCALE
 from benchmarks.measurement import Figure
 
 FOLDER = Path(__file__).parent / "results"
@@ -68,7 +69,8 @@ def keep(benchmark: str, figures: Sequence[Figure], day: date, load: float) -> P
     """
     versions = {name: importlib.metadata.version(name) for name in _TOLD if _is_used(name)}
     spark = f"-spark{'.'.join(versions['pyspark'].split('.')[:2])}" if "pyspark" in versions else ""
-    path = FOLDER / f"{benchmark}{spark}.json"
+    scale = "" if SCALE == "1" else f"-scale{SCALE}"
+    path = FOLDER / f"{benchmark}{spark}{scale}.json"
     written = {
         "day": day.isoformat(),
         "cores": len(os.sched_getaffinity(0)),

@@ -1,9 +1,9 @@
 """A transactional Spark write beside ``df.write.parquet`` of the same TPC-H lineitem, decision included.
 
 Unkeyed into one topic, and keyed into 8 partitions beside ``df.repartition(8, key).write.parquet``; appends to standing
-tables of Delta, and of Iceberg where it has a jar for this Spark, stand beside them.  Spark's own writer makes the
-segments where it can; tasks in Python stand beside it.  Rounds alternate; the ratio is the median of pairs.  The floor
-is Spark's own write of the rows with two columns more, as every segment has them.
+tables of Delta, and of Iceberg where it has a jar for this Spark, stand beside them.  Rounds alternate; the ratio is
+the median of pairs.  At scale 1 two more stand beside: segments that tasks in Python made, and the floor, which is
+Spark's own write of the rows with two columns more, as every segment has them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ICEBERG = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
 _PEERS = "peers"
 _names = itertools.count()
 
+_AT_SCALE_1 = ("floor", "unkeyed, Python", "hash, Python")
 # Each figure: its name, ours, the peer.
 _RATIOS = (
     ("unkeyed transactional write ÷ df.write.parquet", "unkeyed", "parquet"),
@@ -56,11 +57,13 @@ def measure(folder: Path) -> list[Figure]:
         warehouse.admin().create_topic("unkeyed", partitions=8, schema=schema)
         warehouse.admin().create_topic("keyed", partitions=8, schema=schema, key=[KEY])
         variants = {**_ours(warehouse, frame), **_peers(frame, folder)}
+        if SCALE != "1":
+            variants = {name: variant for name, variant in variants.items() if name not in _AT_SCALE_1}
         wall, cpu = alternate_costs(ROUNDS, *variants.values(), clean=lambda: _clean(folder))
         return [
             *_figures(dict(zip(variants, wall, strict=True)), "wall"),
             *_figures(dict(zip(variants, cpu, strict=True)), "cpu"),
-            *_sizes(warehouse, frame, folder),
+            *_sizes(warehouse, frame, folder, sum(name.startswith("unkeyed") for name in variants)),
         ]
     finally:
         spark.stop()
@@ -135,12 +138,12 @@ def _clean(folder: Path) -> None:
     shutil.rmtree(folder / _PEERS, ignore_errors=True)
 
 
-def _sizes(warehouse: Warehouse, frame: Any, folder: Path) -> list[Figure]:
+def _sizes(warehouse: Warehouse, frame: Any, folder: Path, writers: int) -> list[Figure]:
     described = {topic.settings.name: topic for topic in warehouse.admin().describe_topics()}
-    ours = sum(partition.bytes for partition in described["unkeyed"].partitions) / (2 * (ROUNDS + 1))
+    ours = sum(partition.bytes for partition in described["unkeyed"].partitions) / (writers * (ROUNDS + 1))
     path = folder / "size"
     frame.write.parquet(str(path))
     theirs = sum(file.stat().st_size for file in path.glob("*.parquet"))
     return [
-        Figure("bytes of our segments, of both writers ÷ bytes of Spark's files", ours / theirs, "×", f"scale {SCALE}")
+        Figure("bytes of our segments, of all writers ÷ bytes of Spark's files", ours / theirs, "×", f"scale {SCALE}")
     ]

@@ -266,3 +266,12 @@ def test_pages_that_are_cut_or_none_at_all_are_no_pages(cut: int) -> None:
 def test_no_bytes_are_read_for_ever_as_pages(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         assert len(list(pages_of(data))) <= len(data)
+
+
+def test_index_page_that_would_end_before_its_header_is_no_page() -> None:
+    """A size of minus the header's own seven bytes: whoever goes on behind it is at the same page again."""
+    index = b"\x15\x02\x15\x00\x15\x0d\x00"
+
+    with pytest.raises(ValueError, match="size below zero"):
+        list(pages_of(index))
+    assert list(pages_of(b"\x15\x02\x15\x00\x15\x00\x00")) == []

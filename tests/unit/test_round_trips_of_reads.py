@@ -57,7 +57,7 @@ def test_read_of_small_segments_makes_fifteen_round_trips_at_most(site: Site, le
 
 
 def test_second_read_makes_seven_round_trips(site: Site) -> None:
-    """T, then S and P at once, then five times 32 segments."""
+    """T, then P and the end of S at once, then five times 32 segments."""
     warehouse, store = opened(site)
     warehouse.read_arrow("raw").read_all()
     store.expect(SEGMENTS)

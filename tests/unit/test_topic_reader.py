@@ -15,6 +15,7 @@ from tests.unit.producer.producing import store_of
 from tests.unit.reading import (
     TOPIC,
     abort,
+    accounts_in,
     commit,
     leave_open,
     plain,
@@ -26,6 +27,7 @@ from tests.unit.reading import (
 )
 from txntable.errors import CommitStateUnknownError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
+from txntable.format.layout import commit_path, segments_root
 from txntable.log import table_state
 from txntable.log.actions import Action, Add, Txn
 from txntable.log.outcome import Committed
@@ -67,6 +69,54 @@ def append_without_publishing(warehouse: Warehouse, account: str) -> None:
 
 
 # -- bringing up --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [COMMITTED, IsolationLevel.SNAPSHOT])
+def test_reader_of_committed_records_asks_two_entries_of_the_partition_logs(level: IsolationLevel) -> None:
+    site, warehouse = site_with_topic(partitions=1)
+    commit(transactional(warehouse), "a")
+    warehouse.coordinator().run_once()
+    reading = site.open()
+
+    found = accounts_in(reading.read_arrow(TOPIC, isolation_level=level))
+
+    newest = warehouse.topic_log(TOPIC).segments.refresh().version
+    assert newest is not None
+    root = segments_root(TOPIC)
+    (asked,) = [step for step in store_of(reading).steps if step.path.startswith(f"{root}/_delta_log")]
+    # The entry below is the one that is looked at beside.
+    assert (asked.path, asked.looks_beside) == (commit_path(root, newest + 1), True)
+    assert found == ["a"]
+
+
+def test_reader_without_the_partition_logs_ends_a_transaction_that_is_overdue() -> None:
+    """The public table says that something holds readers back."""
+    site, warehouse = site_with_topic(partitions=1)
+    leave_open(warehouse, "open")
+    plain(warehouse, "behind")
+    reading = site.open()
+    site.advance_ms(warehouse.producer("any").config.transaction_timeout_ms + 10_000)
+    reader = reading.topic_reader(TOPIC)
+
+    reader.catch_up()
+
+    assert accounts(reader, reader.view(COMMITTED)) == ["behind"]
+
+
+def test_public_table_ahead_of_partition_logs_that_lost_their_end_is_read_beside_them() -> None:
+    """As after a restore of one of the two: who reads opens both, and says what verification would."""
+    site, warehouse = site_with_topic(partitions=1)
+    plain(warehouse, "a")
+    log = warehouse.topic_log(TOPIC)
+    newest = log.segments.refresh().version
+    assert newest is not None
+    site.objects.delete(commit_path(segments_root(TOPIC), newest))
+    reader = site.open().topic_reader(TOPIC)
+
+    reader.catch_up()
+
+    assert reader.topic.segments.is_read
+    assert reader.topic.segments.ensure_fresh().version == newest - 1
 
 
 @pytest.mark.parametrize("bring", ["catch_up", "follow"])

@@ -78,12 +78,8 @@ def pages_of(chunk: bytes | memoryview) -> Iterator[Page]:
             header = reader.struct(0)
             body = header.get(_DATA) or header.get(_DATA_V2) or header.get(_DICTIONARY)
             uncompressed, compressed = header[_UNCOMPRESSED], header[_COMPRESSED]
-            if body is None:
-                # An index: nobody decodes it.
-                at = reader.at + compressed
-                continue
-            encoding = Encoding(body[_ENCODING_V2 if _DATA_V2 in header else _ENCODING])
-            values = body[_NUM_VALUES]
+            values = 0 if body is None else body[_NUM_VALUES]
+            encoding = None if body is None else Encoding(body[_ENCODING_V2 if _DATA_V2 in header else _ENCODING])
         except (LookupError, TypeError) as error:
             raise ValueError("a page has no header") from error
         end = reader.at + compressed
@@ -91,8 +87,10 @@ def pages_of(chunk: bytes | memoryview) -> Iterator[Page]:
             raise ValueError("a page has a size below zero")
         if end > len(chunk):
             raise ValueError("a page ends behind its column")
-        yield Page(_DICTIONARY in header, encoding, values, uncompressed, reader.at, end)
         at = end
+        # Without one it is an index: nobody decodes it.
+        if encoding is not None:
+            yield Page(_DICTIONARY in header, encoding, values, uncompressed, reader.at, end)
 
 
 class _Compact:

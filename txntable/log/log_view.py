@@ -192,6 +192,11 @@ class LogView(OfOneProcess, Generic[F]):
                 self._reopen()
             return self.table
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the view can be trusted as it is, so that its tail is all that :meth:`refresh` reads."""
+        return not self._is_stale()
+
     def _is_stale(self) -> bool:
         return self._shown_at is None or self._environment.since_ms(self._shown_at) >= self.context.guard_ms
 

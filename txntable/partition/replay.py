@@ -106,13 +106,18 @@ def _undecided(data: pa.Table, markers: dict[tuple[int, int], Marker]) -> list[t
     """Return the transactional batches without a marker, and whose they are, in offset order."""
     if data.num_rows == 0:
         return []
-    pairs = np.stack([_numbers(data, "_producer_id"), _numbers(data, "_producer_epoch")], axis=1)
-    half = np.flatnonzero((pairs[:, 0] < 0) != (pairs[:, 1] < 0))
+    ids, epochs = _numbers(data, "_producer_id"), _numbers(data, "_producer_epoch")
+    half = np.flatnonzero((ids < 0) != (epochs < 0))
     if len(half):
         raise half_a_producer(data["path"][int(half[0])].as_py())
-    distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    waiting = np.array([pid >= 0 and (int(pid), int(epoch)) not in markers for pid, epoch in distinct])
-    batches = _batches(data, np.flatnonzero(waiting[inverse.reshape(-1)]))
+    # By hashing: to sort them costs more than linearly, and most logs have few producers with many batches.
+    producers, terms = pa.array(ids).dictionary_encode(), pa.array(epochs).dictionary_encode()
+    codes = producers.indices.to_numpy().astype(np.int64) * len(terms.dictionary) + terms.indices.to_numpy()
+    pairs = pa.array(codes).dictionary_encode()
+    named = (divmod(code, len(terms.dictionary)) for code in pairs.dictionary.to_pylist())
+    distinct = [(producers.dictionary[one].as_py(), terms.dictionary[other].as_py()) for one, other in named]
+    waiting = np.array([pair[0] >= 0 and pair not in markers for pair in distinct])
+    batches = _batches(data, np.flatnonzero(waiting[pairs.indices.to_numpy()]))
     batches.sort(key=lambda batch: (batch.partition, batch.base_offset))
     return [
         (batch.producer, batch)

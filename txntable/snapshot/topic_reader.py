@@ -31,7 +31,15 @@ from txntable.log.log_view import refresh_together
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import live_settings
-from txntable.partition.offsets import DECIDED_THROUGH, REFLECTS, decided_through, per_topic
+from txntable.partition.offsets import (
+    DECIDED_THROUGH,
+    HIGH_WATERMARK,
+    LAST_STABLE,
+    REFLECTS,
+    decided_through,
+    per_partition,
+    per_topic,
+)
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
 from txntable.segments.record_filter import RecordFilter
@@ -93,12 +101,34 @@ class TopicReader:
         """
         self._transactions.refresh()
         self.catch_up_to_known()
+        if not self.topic.segments.is_read:
+            if not self._holds_back():
+                return
+            self.topic.segments.refresh()
         with suppress(StorePermissionError):
             self._completer.abort_timed_out_in(self.topic, self.settings().topic_id)
 
+    def _holds_back(self) -> bool:
+        """Return whether an open transaction holds readers back, by the public table."""
+        settings = self.settings()
+        with self.topic.public.lock:
+            public = self.topic.public.ensure_fresh()
+        ends = (
+            [public.number(per_partition(name, settings.topic_id, partition)) for name in (LAST_STABLE, HIGH_WATERMARK)]
+            for partition in range(settings.partitions)
+        )
+        return any(stable < highest for stable, highest in ends)
+
     def catch_up_to_known(self) -> None:
-        """Do the same as far as T is known: for who has just read it, and pinned a position."""
+        """Do the same as far as T is known: for who has just read it, and pinned a position.
+
+        Who has not read the partition logs yet goes without where the public table shows all of them: they are as large
+        as that, and who reads what is committed needs nothing else of them.
+        """
         segments, public = self.topic.segments, self.topic.public
+        if not segments.is_read and self.topic.public_shows_everything():
+            self._bring_through(self.settings().topic_id)
+            return
         refresh_together(segments, public)
         with segments.lock:
             # After T: what it says is decided has all its segments there.
@@ -150,6 +180,8 @@ class TopicReader:
         through = owed[-1].position
         try:
             if decided_through(self.topic.public.ensure_fresh().numbers, topic_id) < through:
+                # After T, of which the markers are written.
+                self.topic.segments.ensure_fresh()
                 self._completer.bring_through(self.topic, topic_id)
             self._brought_through = through
         except StorePermissionError:
