@@ -98,6 +98,18 @@ def _light_reads() -> Iterator[Line]:
             yield Line("light_reads", f"read_arrow ÷ {peer}, {case}, wall", f"{words} ÷ {peer}, time", goal)
 
 
+def _spark_reads() -> Iterator[Line]:
+    for part in ("0 % aborted data", "50 % aborted data", "10,000 aborted transactions"):
+        yield Line("scan-spark4.2", f"snapshot scan ÷ plain Parquet scan, {part}", f"an aggregate, {part}")
+    for case, words in (("everything", "three columns"), ("a thirtieth of the rows", "three columns, few rows")):
+        figure = f"snapshot scan ÷ plain Parquet, {case}, wall"
+        yield Line("format_reads-spark4.2", figure, words, 1.1)
+        figure = f'format("txntable") ÷ plain Parquet, {case}, wall'
+        yield Line("format_reads-spark4.2", figure, f'format("txntable"), {words}', 1.1)
+        figure = f'format("txntable") ÷ a source that does nothing, {case}, wall'
+        yield Line("format_reads-spark4.2", figure, f'format("txntable") ÷ a source that does nothing, {words}')
+
+
 def _record_rates() -> Iterator[Line]:
     for seconds in ("0.1", "1", "30"):
         for peer, words, goal in (
@@ -151,6 +163,7 @@ SECTIONS: dict[str, Sequence[Line]] = {
         ),
     ),
     "reads": tuple(_light_reads()),
+    "scans": tuple(_spark_reads()),
     "planning": (
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, first look", "first look ÷ Delta", 1.05),
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, again", "again ÷ Delta", 1.0),
