@@ -139,3 +139,8 @@ def only(site: Site) -> tuple[DamageKind, str]:
     (found,) = damages(site)
     assert found.remedy
     return found.kind, found.path
+
+
+def other_number(state: TableState) -> TableState:
+    """The state with a number that no entry has."""
+    return replace(state, numbers={**state.numbers, next(iter(state.numbers)): 10**6})
