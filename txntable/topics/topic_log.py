@@ -14,11 +14,11 @@ from txntable.errors import CommitStateUnknownError, StorePermissionError, Unkno
 from txntable.format.layout import check_topic_name, commit_path, marker_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add, OperationDetails
-from txntable.log.asking import Asking
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog
 from txntable.log.fairness import Fairness
-from txntable.log.log_view import LogContext, moments, refresh_together
+from txntable.log.log_view import LogContext, moments
+from txntable.log.looking_beside import refresh_beside
 from txntable.log.outcome import CommitOutcome, Committed, Unknown
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings
@@ -31,7 +31,6 @@ from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
 from txntable.partition.projection_details import projection_details
 from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
-from txntable.storage.object_store import StoredObject
 from txntable.storage.side_by_side import side_by_side
 
 Verify = Callable[[DeltaLog[PartitionLogs]], None]
@@ -67,8 +66,6 @@ class TopicLog:
         self.public.stand_beside(self.segments)
         self.completing = context.environment.lock()
         self._fairness = Fairness(context.environment)
-        # The entry of the partition logs that was their end when the public table was seen to reflect it.
-        self._reflects_all_of: int | None = None
 
     def settings(self) -> TopicSettings:
         """Return the settings of the topic as it is now.
@@ -368,26 +365,19 @@ class TopicLog:
     def public_shows_everything(self) -> bool:
         """Read the public table, and return whether it reflects the partition logs to their end, without reading these.
 
-        The entry that it reflects is there, and none above it: two requests at the first time, one beside the public
-        table's own from then on.
+        Whether an entry is above the one that it reflects is asked beside what is read of it last.
         """
         with self.public.lock:
-            known, above = self._reflects_all_of, None
-            if known is None:
-                self.public.refresh()
-            else:
-                above = refresh_together(self.public, beside=_entry(self.segments.root, known + 1))
-            reflected = self.public.ensure_fresh().numbers.get(REFLECTS)
-            if reflected is None or reflected != known:
-                self._reflects_all_of = reflected if reflected is not None and self._is_end(reflected) else None
-                return self._reflects_all_of is not None
-            return above is None
+            seen = refresh_beside(self.public, self._above_what_is_reflected)
+            above = self._above_what_is_reflected(self.public.table)
+        if above is None:
+            return False
+        is_there = seen[1] if seen is not None and seen[0] == above else self.context.store.head(above) is not None
+        return not is_there
 
-    def _is_end(self, version: int) -> bool:
-        """Return whether an entry of the partition logs is there, and none above it."""
-        root = self.segments.root
-        (above,), found = self.context.store.get_above([commit_path(root, version + 1)], commit_path(root, version))
-        return above is None and found is not None
+    def _above_what_is_reflected(self, public: TableState) -> str | None:
+        reflected = public.numbers.get(REFLECTS)
+        return None if reflected is None else commit_path(self.segments.root, reflected + 1)
 
     def publish(self) -> bool:
         """Do the same for who has just read the partition logs."""
@@ -406,11 +396,6 @@ class TopicLog:
                     raise
                 return False
             return True
-
-
-def _entry(root: str, version: int) -> Asking[StoredObject | None]:
-    (found,) = yield [commit_path(root, version)]
-    return found
 
 
 def known(outcome: CommitOutcome, log: str) -> CommitOutcome:
