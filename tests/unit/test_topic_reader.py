@@ -72,7 +72,7 @@ def append_without_publishing(warehouse: Warehouse, account: str) -> None:
 
 
 @pytest.mark.parametrize("level", [COMMITTED, IsolationLevel.SNAPSHOT])
-def test_reader_of_committed_records_asks_for_no_more_of_the_partition_logs_than_their_end(level: IsolationLevel) -> None:
+def test_reader_of_committed_records_asks_for_the_end_of_the_partition_logs_alone(level: IsolationLevel) -> None:
     site, warehouse = site_with_topic(partitions=1)
     commit(transactional(warehouse), "a")
     warehouse.coordinator().run_once()
