@@ -72,8 +72,10 @@ def consume(url: str, prefetch: bool, records: int) -> Seen:
             break
         for found in polled.values():
             seen += [(each.partition, each.offset, each.row["account"], each.row["amount"]) for each in found]
+    # A producer may still abort its last transaction.
+    ends = consumer.end_offsets(list(consumer.assignment()))
     assert consumer.poll() == {}
-    assert {p: consumer.position(p) for p in consumer.assignment()} == consumer.end_offsets(list(consumer.assignment()))
+    assert all((consumer.position(partition) or 0) >= end for partition, end in ends.items())
     consumer.close()
     return seen
 

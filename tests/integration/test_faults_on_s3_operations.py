@@ -323,13 +323,14 @@ def test_nothing_is_lost_or_doubled_when_a_request_goes_wrong(site: FaultySite, 
         failed += outcome.error is not None
         case.check(before, after, where)
         assert len(outcome.requests) <= MOST_TIMES * len(well.requests) + AND, where
-    assert failed or name in {"vacuum", "coordinator"}, "some fault has to reach the caller"
+    # A reader asks last for what should not be there, and any other answer lets it read more.
+    assert failed or name in {"vacuum", "coordinator", "read"}, "some fault has to reach the caller"
 
 
 def with_checkpoint_to_be_listed() -> Site:
     """The hint is lost, and the beginning of the log cleaned up: only a listing tells where it begins."""
     made = with_transfer()
-    log = made.open().topic_log("debit").segments
+    log = made.open().topic_log("debit").public
     log.write_checkpoint()
     made.objects.delete(last_checkpoint_path(log.root))
     made.objects.delete(commit_path(log.root, 0))
@@ -356,5 +357,5 @@ def test_reading_succeeds_or_names_the_object_when_one_is_not_found_that_was_lis
 
     assert outcome.error is None
     assert any(path in request.path for request in outcome.requests)
-    assert all("_segments" in str(error.facts) for error in errors)
+    assert all("topics/debit" in str(error.facts) or path in str(error.facts) for error in errors)
     check_same(before, after, path)
