@@ -84,9 +84,9 @@ def test_reader_of_committed_records_asks_for_the_end_of_the_partition_logs_alon
     assert newest is not None
     root = segments_root(TOPIC)
     asked = [step.path for step in store_of(reading).steps if step.path.startswith(f"{root}/_delta_log")]
-    # Beside each look at the public table, for what is above the entry that it reflects so far.
-    assert asked[-1] == commit_path(root, newest + 1)
-    assert set(asked) <= {commit_path(root, newest), commit_path(root, newest + 1)}
+    # Beside each look at the public table, the entry that it reflects so far and the one above.
+    assert asked[-2:] == [commit_path(root, newest + 1), commit_path(root, newest)]
+    assert set(asked) <= {commit_path(root, version) for version in range(newest + 2)}
     assert found == ["a"]
 
 
@@ -102,6 +102,39 @@ def test_reader_without_the_partition_logs_ends_a_transaction_that_is_overdue() 
     reader.catch_up()
 
     assert accounts(reader, reader.view(COMMITTED)) == ["behind"]
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_what_was_appended_long_ago_and_never_published_is_published_though_its_entries_are_cleaned_up(
+    clean: bool,
+) -> None:
+    """No entry is above the one that the public table reflects then: nor is that one."""
+    site, warehouse = site_with_topic(partitions=1)
+    plain(warehouse, "a")
+    for account in ("b", "c"):
+        append_without_publishing(warehouse, account)
+    log = warehouse.topic_log(TOPIC).segments
+    newest = log.write_checkpoint()
+    for version in range(newest if clean else 0):
+        site.objects.delete(commit_path(log.root, version))
+
+    assert accounts_in(site.open().read_arrow(TOPIC)) == ["a", "b", "c"]
+
+
+def test_entry_that_was_seen_to_be_the_end_is_asked_for_again_once_it_may_be_cleaned_up() -> None:
+    site, warehouse = site_with_topic(partitions=1)
+    plain(warehouse, "a")
+    reading = site.open()
+    topic, store = reading.topic_log(TOPIC), store_of(reading)
+    newest = commit_path(segments_root(TOPIC), warehouse.topic_log(TOPIC).segments.refresh().next_version - 1)
+    asked = []
+    for wait_ms in (0, 1, topic.context.guard_ms):
+        site.advance_ms(wait_ms)
+        store.steps.clear()
+        assert topic.public_shows_everything()
+        asked.append(newest in {step.path for step in store.steps})
+
+    assert asked == [True, False, True]
 
 
 def test_reader_that_has_not_read_the_partition_logs_sees_what_is_appended_later() -> None:

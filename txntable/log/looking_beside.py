@@ -1,12 +1,13 @@
-"""Following a log, and looking for an object that its state names in the same round trips (PROTOCOL.md §4.3).
+"""Following a log, and looking for objects that its state names in the same round trips (PROTOCOL.md §4.3).
 
-Must not know what the object means.
+Must not know what the objects mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from txntable.log.asking import Asking, answer
@@ -14,20 +15,36 @@ from txntable.log.log_view import LogView
 from txntable.log.table_state import TableState
 
 
-def refresh_beside(view: LogView[Any], place: Callable[[TableState], str | None]) -> tuple[str, bool] | None:
-    """Bring a view to its tail, and look whether an object is there that its state names, in no round trip of its own.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which of some objects were there.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        The objects that were asked for.
+    there : tuple of bool
+        Of each.
+    """
+
+    paths: tuple[str, ...]
+    there: tuple[bool, ...]
+
+
+def refresh_beside(view: LogView[Any], places: Callable[[TableState], tuple[str, ...]]) -> Look:
+    """Bring a view to its tail, and look whether objects that its state names are there, at the same time.
 
     Parameters
     ----------
     view : LogView
         The view.
-    place : callable
-        Of a state of the table, the object; ``None``: there is none to look for.
+    places : callable
+        Of a state of the table, the objects to look for.
 
     Returns
     -------
-    (str, bool) or None
-        The object that was looked for last, which an earlier state may have named, and whether it was there.
+    Look
+        Of the objects that the state names now, asked for since the call began.
 
     Raises
     ------
@@ -36,17 +53,22 @@ def refresh_beside(view: LogView[Any], place: Callable[[TableState], str | None]
     """
     with view.lock:
         view._check_lost()  # noqa: SLF001
-        return answer(view.context.store, _looking_beside(view, place))
+        seen = answer(view.context.store, _looking(view, places))
+        wanted = places(view.table)
+        if seen.paths == wanted:
+            return seen
+        # What was read last told of others.
+        return Look(wanted, tuple(view.context.store.head(path) is not None for path in wanted))
 
 
-def _looking_beside(view: LogView[Any], place: Callable[[TableState], str | None]) -> Asking[tuple[str, bool] | None]:
-    reading, seen = view._refreshing(), None  # noqa: SLF001
+def _looking(view: LogView[Any], places: Callable[[TableState], tuple[str, ...]]) -> Asking[Look]:
+    reading, seen = view._refreshing(), Look((), ())  # noqa: SLF001
     with closing(reading):
         asked = next(reading, None)
         while asked is not None:
-            path = place(view.table)
-            found = yield [*asked, *(() if path is None else (path,))]
-            seen = seen if path is None else (path, found[-1] is not None)
+            paths = places(view.table)
+            found = yield [*asked, *paths]
+            seen = Look(paths, tuple(each is not None for each in found[len(asked) :]))
             try:
                 asked = reading.send(found[: len(asked)])
             except StopIteration:

@@ -180,8 +180,6 @@ class TopicReader:
         through = owed[-1].position
         try:
             if decided_through(self.topic.public.ensure_fresh().numbers, topic_id) < through:
-                # After T, of which the markers are written.
-                self.topic.segments.ensure_fresh()
                 self._completer.bring_through(self.topic, topic_id)
             self._brought_through = through
         except StorePermissionError:

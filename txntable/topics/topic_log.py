@@ -31,6 +31,7 @@ from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, project
 from txntable.partition.projection_details import projection_details
 from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
+from txntable.runtime.environment import Instant
 from txntable.storage.side_by_side import side_by_side
 
 Verify = Callable[[DeltaLog[PartitionLogs]], None]
@@ -66,6 +67,8 @@ class TopicLog:
         self.public.stand_beside(self.segments)
         self.completing = context.environment.lock()
         self._fairness = Fairness(context.environment)
+        # The entry of the partition logs that was seen to be their end, and when that was asked.
+        self._end_seen: tuple[int, Instant] | None = None
 
     def settings(self) -> TopicSettings:
         """Return the settings of the topic as it is now.
@@ -365,19 +368,31 @@ class TopicLog:
     def public_shows_everything(self) -> bool:
         """Read the public table, and return whether it reflects the partition logs to their end, without reading these.
 
-        Whether an entry is above the one that it reflects is asked beside what is read of it last.
+        The entry that it reflects is there, and none above it: without the first, a cleanup may have taken both.
         """
         with self.public.lock:
-            seen = refresh_beside(self.public, self._above_what_is_reflected)
-            above = self._above_what_is_reflected(self.public.table)
-        if above is None:
-            return False
-        is_there = seen[1] if seen is not None and seen[0] == above else self.context.store.head(above) is not None
-        return not is_there
+            asked_at = self.context.environment.instant()
+            look = refresh_beside(self.public, self._end_of_segments)
+            is_end = look.there[:1] == (False,) and all(look.there[1:])
+            self._end_seen = (self.public.table.number(REFLECTS), asked_at) if is_end else None
+        return is_end
 
-    def _above_what_is_reflected(self, public: TableState) -> str | None:
+    def _end_of_segments(self, public: TableState) -> tuple[str, ...]:
+        """Return the entry above the one that the public table reflects, and that one unless it was just seen there.
+
+        No cleanup takes in so short a time what was written since.  The entry itself may be large.
+        """
         reflected = public.numbers.get(REFLECTS)
-        return None if reflected is None else commit_path(self.segments.root, reflected + 1)
+        if reflected is None:
+            return ()
+        above, newest = (commit_path(self.segments.root, version) for version in (reflected + 1, reflected))
+        seen = self._end_seen
+        is_known = (
+            seen is not None
+            and seen[0] == reflected
+            and self.context.environment.since_ms(seen[1]) < self.context.guard_ms
+        )
+        return (above,) if is_known else (above, newest)
 
     def publish(self) -> bool:
         """Do the same for who has just read the partition logs."""
