@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.site import TWO_COLUMNS, Site
+from tests.unit.producer.producing import store_of
+from txntable.errors import CommitStateUnknownError
+from txntable.partition.topic_view import TopicView
 from txntable.producer.producer import Producer
+from txntable.snapshot.topic_reader import TopicReader
 from txntable.warehouse.warehouse import Warehouse, open_on
 
 TOPIC = "u"
@@ -86,3 +92,21 @@ def places(records: pa.RecordBatchReader) -> list[tuple[int, int, str]]:
 def segments_of(site: Site, topic: str = TOPIC) -> list[str]:
     """The paths of a topic's segments, sorted."""
     return sorted(path for path in site.objects.snapshot() if path.startswith(f"topics/{topic}/_segments/p"))
+
+
+def append_without_publishing(warehouse: Warehouse, account: str) -> None:
+    """A plain writer that dies between its append and the projection."""
+    store_of(warehouse).plan = (
+        on(Operation.PUT_IF_ABSENT, f"topics/{TOPIC}/_delta_log", Fault.FAIL_BEFORE, occurrence=None),
+    )
+    producer = warehouse.producer()
+    send(producer, account)
+    with pytest.raises(CommitStateUnknownError):
+        producer.flush()
+    store_of(warehouse).plan = ()
+
+
+def accounts(reader: TopicReader, view: TopicView) -> list[str]:
+    """The accounts that a view shows."""
+    found: list[str] = reader.batches(view, ["account"], ({}, {})).read_all()["account"].to_pylist()
+    return found
