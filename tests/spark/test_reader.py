@@ -1,4 +1,4 @@
-"""DataFrames of a topic at every isolation level, by Delta's own reader and by ``format("txntable")``."""
+"""DataFrames of a topic at every isolation level: by a list, by Delta's own reader and by ``format("txntable")``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, published
 from txntable.errors import InvalidRequestError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from txntable.spark.scan import listed_segments
 from txntable.spark.scan.reader import spark_url
 from txntable.warehouse.warehouse import Warehouse
 
@@ -44,9 +45,17 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     return made
 
 
-@pytest.fixture(params=["delta", "txntable"])
+@pytest.fixture
+def by_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table is small enough for a list of its segments: Delta reads its log."""
+    monkeypatch.setattr(listed_segments, "MOST_SEGMENTS", -1)
+
+
+@pytest.fixture(params=["listed", "delta", "txntable"])
 def read(request: Any, spark: Any, warehouse: Warehouse) -> Read:
-    """Both ways to a DataFrame, called alike."""
+    """All ways to a DataFrame, called alike."""
+    if request.param == "delta":
+        request.getfixturevalue("by_log")
 
     def by_format(level: str = "snapshot", **options: Any) -> Any:
         reader = spark.read.format("txntable").option("warehouse", warehouse.url).option("topic", "t")
@@ -55,10 +64,10 @@ def read(request: Any, spark: Any, warehouse: Warehouse) -> Read:
             reader = reader.option(word, json.dumps(value) if isinstance(value, dict) else value)
         return reader.option("isolationLevel", level).load()
 
-    def by_delta(level: str = "snapshot", **options: Any) -> Any:
+    def by_scan(level: str = "snapshot", **options: Any) -> Any:
         return warehouse.read(spark, "t", isolation_level=level, **options)
 
-    return by_delta if request.param == "delta" else by_format
+    return by_format if request.param == "txntable" else by_scan
 
 
 def places(frame: Any) -> set[Place]:
@@ -185,6 +194,7 @@ FILES: dict[str, tuple[dict, str, int]] = {
 }
 
 
+@pytest.mark.usefixtures("by_log")
 @pytest.mark.parametrize("name", FILES)
 def test_files_are_left_out_by_bounds_and_predicates(spark: Any, warehouse: Warehouse, name: str) -> None:
     options, predicate, files = FILES[name]
@@ -192,6 +202,42 @@ def test_files_are_left_out_by_bounds_and_predicates(spark: Any, warehouse: Ware
     found = warehouse.read(spark, "t", **options).where(predicate)
 
     assert len(found.inputFiles()) == files
+
+
+# Statistics of columns leave out row groups there, when a file is open.
+LISTED = FILES | {"a column's statistics": ({}, "amount = 2", 7), "a time": (*FILES["a time"][:2], 7)}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_listed_files_are_left_out_by_bounds_and_partitions(spark: Any, warehouse: Warehouse, name: str) -> None:
+    options, predicate, files = LISTED[name]
+
+    found = warehouse.read(spark, "t", **options).where(predicate)
+
+    assert opened_files(found) == files
+    assert places(found) <= appended()
+
+
+def opened_files(frame: Any) -> int:
+    """Return how many files Spark chose to open."""
+    (scan,) = list_of(frame._jdf.queryExecution().sparkPlan().collectLeaves())
+    return scan.selectedPartitions().totalNumberOfFiles()
+
+
+def list_of(sequence: Any) -> list[Any]:
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+def test_few_segments_are_read_by_one_job(spark: Any, warehouse: Warehouse, request: Any) -> None:
+    found = warehouse.read(spark, "t").where("amount = 2")
+    spark.sparkContext.setJobGroup(request.node.name, "a test")
+    try:
+        rows = found.collect()
+        jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(request.node.name)
+    finally:
+        spark.sparkContext.setJobGroup("", "")
+
+    assert (len(rows), len(jobs)) == (6, 1)
 
 
 def test_read_stays_as_it_was_when_more_is_committed(spark: Any, read: Read, warehouse: Warehouse) -> None:
@@ -234,18 +280,23 @@ EVERY_TYPE: dict[str, tuple[pa.DataType, object]] = {
 }
 
 
-def test_every_type_is_read_alike_by_both_ways(spark: Any, warehouse: Warehouse) -> None:
+def test_every_type_is_read_alike_by_all_ways(
+    spark: Any, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schema = pa.schema([pa.field(name, kind) for name, (kind, _) in EVERY_TYPE.items()])
     warehouse.admin().create_topic("typed", schema=schema)
     with warehouse.producer() as plain:
         plain.send("typed", row={name: value for name, (_, value) in EVERY_TYPE.items()})
         plain.send("typed", row={})
 
+    listed = warehouse.read(spark, "typed")
+    monkeypatch.setattr(listed_segments, "MOST_SEGMENTS", -1)
     by_delta = warehouse.read(spark, "typed")
     by_format = spark.read.format("txntable").options(warehouse=warehouse.url, topic="typed").load()
 
-    assert by_format.schema == by_delta.schema
-    assert by_format.orderBy("_offset").collect() == by_delta.orderBy("_offset").collect()
+    assert by_format.schema == by_delta.schema == listed.schema
+    rows = by_delta.orderBy("_offset").collect()
+    assert by_format.orderBy("_offset").collect() == rows == listed.orderBy("_offset").collect()
     assert by_format.count() == 2
 
 

@@ -12,7 +12,6 @@ from txntable.segments.segment import SegmentPlan
 from txntable.spark.writing.distribution import DistributionMode
 from txntable.spark.writing.spark_file_settings import hadoop_settings, records_per_file, write_options
 from txntable.spark.writing.writer_choice import (
-    KNOWN_VERSIONS,
     SMALLEST_BYTES,
     SWITCH,
     Question,
@@ -28,12 +27,11 @@ from txntable.storage.object_store import StoreSpec
 INNER = pa.struct([pa.field("x", pa.int32())])
 REQUIRED_INSIDE = pa.struct([pa.field("x", pa.int32(), nullable=False)])
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("legs", pa.list_(INNER))])
-VERSIONS = min(KNOWN_VERSIONS)
 LOCAL, S3 = StoreSpec("/data/warehouse"), StoreSpec("s3://lake/w", {"region": "eu-west-1"})
 
 
 def facts(**other: Any) -> SessionFacts:
-    return SessionFacts(**{"is_classic": True, "versions": VERSIONS, **other})
+    return SessionFacts(**{"is_classic": True, "is_known": True, **other})
 
 
 def asked(schema: pa.Schema = SCHEMA, **other: Any) -> Question:
@@ -64,8 +62,7 @@ def test_sparks_writer_takes_what_it_writes_as_tasks_in_python_do(question: Ques
     [
         (asked(session=SessionFacts(is_classic=False)), "the session's jvm cannot be called"),
         (asked(session=facts(wish=Wish.NEVER)), f"{SWITCH} is never"),
-        (asked(session=facts(versions=("4.3.0", VERSIONS[1]))), "another version of spark or delta than is known"),
-        (asked(session=facts(versions=(VERSIONS[0], ""))), "another version of spark or delta than is known"),
+        (asked(session=facts(is_known=False)), "another version of spark or delta than is known"),
         (asked(session=facts(has_classes=False)), "a class of spark or delta is missing"),
         (asked(session=facts(encrypts=True)), "parquet files are to be encrypted"),
         (asked(session=facts(in_micro_batch=True)), "a micro-batch"),

@@ -1,14 +1,16 @@
 """Scans of a topic's two tables with Spark's own Delta reader (PROTOCOL.md §10).
 
 Owns which columns a DataFrame of a topic has, and that a scan shows what its view shows: a pinned
-version, whole files left out by their partition columns.  Nothing here runs per row in Python, and
-nothing asks the JVM for more than a version and a filter: it works over Spark Connect.
+version, whole files left out by their partition columns.  Nothing here runs per row in Python.  Delta's scan asks for
+no more than a version and a filter, and so works over Spark Connect; few files are scanned without it
+(:mod:`txntable.spark.scan.listed_segments`).
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from txntable.format.isolation import IsolationLevel
 from txntable.partition.topic_view import TopicView
@@ -50,16 +52,28 @@ def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mappi
         The topic's columns, then ``_partition``, ``_offset``, ``_timestamp`` and ``_commit`` (the position of
         the decision, 0 for records without a transaction; null at the level ``read_uncommitted``).
     """
-    table = (
-        spark.read.format("delta").option("versionAsOf", view.version).load(spark_url(f"{warehouse_url}/{view.root}"))
-    )
-    uncommitted = view.level is IsolationLevel.READ_UNCOMMITTED
-    conditions = ["_control IS NULL"] if uncommitted else []
-    if view.position is not None:
-        conditions.append(f"_commit <= {view.position:d}")
-    for condition in (*conditions, *range_predicates(view.columns, ranges)):
-        table = table.where(condition)
-    return record_columns(table, _UNKNOWN_COMMIT if uncommitted else _PUBLIC_COMMIT)
+    url = spark_url(f"{warehouse_url}/{view.root}")
+    # Imported where it runs: who asks for no DataFrame does without Spark.
+    listed: Any = importlib.import_module("txntable.spark.scan.listed_segments")
+    table: DataFrame | None = listed.listed_table(spark, url, view, ranges)
+    conditions = range_predicates(view.columns, ranges)
+    if table is None:
+        table = spark.read.format("delta").option("versionAsOf", view.version).load(url)
+        conditions += _view_predicates(view)
+    if conditions:
+        table = table.where(" AND ".join(conditions))
+    return record_columns(table, _UNKNOWN_COMMIT if _is_uncommitted(view) else _PUBLIC_COMMIT)
+
+
+def _view_predicates(view: TopicView) -> list[str]:
+    """Return the conditions, in SQL, that leave the files which a view shows of its table's version."""
+    if _is_uncommitted(view):
+        return ["_control IS NULL"]
+    return [] if view.position is None else [f"_commit <= {view.position:d}"]
+
+
+def _is_uncommitted(view: TopicView) -> bool:
+    return view.level is IsolationLevel.READ_UNCOMMITTED
 
 
 def stream(spark: SparkSession, table_url: str, options: Mapping[str, str]) -> DataFrame:

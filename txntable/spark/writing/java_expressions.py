@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from txntable.spark.writing.spark_session_facts import java_class
+from txntable.spark.classic_session import java_class
 
 _STATIC = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
 _INVOKE = "org.apache.spark.sql.catalyst.expressions.objects.Invoke"

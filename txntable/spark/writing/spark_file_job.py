@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 
 from txntable.runtime.environment import SystemEnvironment
+from txntable.spark.classic_session import java_class, java_object
 from txntable.spark.writing.spark_file_settings import PARQUET_PREFIX, SESSION_SETTINGS
 from txntable.spark.writing.spark_session_facts import (
     COMMIT_PROTOCOL,
@@ -28,8 +29,6 @@ from txntable.spark.writing.spark_session_facts import (
     FILE_FORMAT_WRITER,
     OUTPUT,
     PARQUET,
-    java_class,
-    java_object,
 )
 
 if TYPE_CHECKING:

@@ -25,8 +25,6 @@ from txntable.storage.storage_options import says_encryption
 
 SWITCH = "spark.txntable.sparkWriter"
 """A setting of the session, one of :class:`Wish`."""
-KNOWN_VERSIONS = frozenset({("4.1.4", "4.4.0"), ("4.2.0", "4.4.0")})
-"""Of Spark and of Delta, with which the whole of this was tested."""
 KNOWN_SCHEMES = frozenset({"", "s3"})
 """Of warehouses; the empty one is a local folder."""
 SMALLEST_BYTES = 8 * 1024 * 1024
@@ -82,8 +80,8 @@ class SessionFacts:
         Whether its JVM can be called: not over Spark Connect, and calls of a thread keep to one thread of the JVM.
     wish : Wish
         What the user has set.
-    versions : tuple of str
-        Of Spark and of Delta, empty where there is none.
+    is_known : bool
+        Whether Spark and Delta are of versions that were tested.
     has_classes : bool
         Whether all that is called is there.
     encrypts : bool
@@ -94,7 +92,7 @@ class SessionFacts:
 
     is_classic: bool
     wish: Wish = Wish.AUTO
-    versions: tuple[str, str] = ("", "")
+    is_known: bool = False
     has_classes: bool = True
     encrypts: bool = False
     in_micro_batch: bool = False
@@ -151,7 +149,7 @@ _Rule = tuple[Callable[[Question], object], str]
 _RULES: tuple[_Rule, ...] = (
     (lambda asked: not asked.session.is_classic, "the session's jvm cannot be called"),
     (lambda asked: asked.session.wish is Wish.NEVER, f"{SWITCH} is never"),
-    (lambda asked: asked.session.versions not in KNOWN_VERSIONS, "another version of spark or delta than is known"),
+    (lambda asked: not asked.session.is_known, "another version of spark or delta than is known"),
     (lambda asked: not asked.session.has_classes, "a class of spark or delta is missing"),
     (lambda asked: asked.session.encrypts, "parquet files are to be encrypted"),
     (lambda asked: asked.session.in_micro_batch and asked.session.wish is Wish.AUTO, "a micro-batch"),
