@@ -1,7 +1,7 @@
 """The DataFrame of a consumer's bounded read: the offsets that it pinned, and no others.
 
-Owns who reads them.  A few small segments are read by the driver, at once, and are rows of Spark's plan: asking Delta
-for its snapshot of the table costs more than a whole step over them.  Everything else is Delta's scan, on executors.
+Owns who reads them.  A few small segments are read by the driver, at once, and are rows of Spark's plan: a scan costs
+more than a whole step over them.  Everything else is a scan, on executors.
 """
 
 from __future__ import annotations
