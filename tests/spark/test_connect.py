@@ -18,6 +18,7 @@ ONLY_CLASSIC = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "rdd", "sparkCo
 # They make classic sessions, or ask which one it is before.
 CLASSIC = {
     *("session.py", "worker_python.py"),
+    *("classic_session.py", "listed_segments.py"),
     *("java_expressions.py", "spark_file_job.py", "spark_session_facts.py"),
     # The mirror's command makes its session.
     "spark_kafka.py",
