@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_damage_above_a_damaged_entry_is_found_from_the_next_checkpoint_on(
     site: Site, warehouse: Warehouse, root: str, spoil: Callable[[Site, str], None]
 ) -> None:
     topic = warehouse.topic_log("u")
-    logs = {TRANSACTION_LOG_ROOT: warehouse.transactions.log, OFFSET_LOG_ROOT: warehouse.offsets.log}
+    logs: dict[str, Any] = {TRANSACTION_LOG_ROOT: warehouse.transactions.log, OFFSET_LOG_ROOT: warehouse.offsets.log}
     log = {**logs, U: topic.segments, "topics/u": topic.public}[root]
     log.refresh()
     version = log.write_checkpoint()
