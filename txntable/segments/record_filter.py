@@ -19,8 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from txntable.segments.statistics import cut_upwards
-
 
 class Operator(Enum):
     """How a column is compared with a test's values."""
@@ -32,9 +30,6 @@ class Operator(Enum):
     AT_LEAST = ">="
     ONE_OF = "in"
     NULL = "is null"
-    BEGINS = "begins"
-    ENDS = "ends"
-    CONTAINS = "contains"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +42,12 @@ class ColumnBounds:
         No value is below, none above; null: nothing is known.
     may_be_null, may_have_values : pyarrow.BooleanArray
         Whether a null may be there, or anything else.
-    without_nan : bool
-        Whether bounds that are known say that there is no NaN; a footer passes over it.
     """
 
     low: pa.Array
     high: pa.Array
     may_be_null: pa.BooleanArray
     may_have_values: pa.BooleanArray
-    without_nan: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +64,12 @@ class ColumnTest:
         Of the column's type; one, any number for ``ONE_OF``, none for ``NULL``; never a null or NaN.
     negated : bool
         Whether the records of which it is false are wanted instead.
-    nan_is_highest : bool
-        Whether NaN is above all numbers, as in Spark; else every comparison with it is false, as in Arrow.
     """
 
     column: str
     operator: Operator
     values: pa.Array
     negated: bool = False
-    nan_is_highest: bool = False
 
     def of_record(self) -> pc.Expression:
         """Return what is true of the records that are wanted."""
@@ -100,12 +89,6 @@ class ColumnTest:
                 return reduce(or_, (field == value for value in self.values), pc.scalar(False))
             case Operator.ONE_OF:
                 return field.isin(self.values)
-            case Operator.BEGINS:
-                return pc.starts_with(field, pattern=self.values[0].as_py())
-            case Operator.ENDS:
-                return pc.ends_with(field, pattern=self.values[0].as_py())
-            case Operator.CONTAINS:
-                return pc.match_substring(field, pattern=self.values[0].as_py())
             case _:
                 return self._ordered(field, pc.scalar(self.values[0]))
 
@@ -118,14 +101,9 @@ class ColumnTest:
             case Operator.AT_MOST:
                 return field <= value
             case Operator.ABOVE:
-                found = field > value
+                return field > value
             case _:
-                found = field >= value
-        return found | pc.is_nan(field) if self._counts_nan else found
-
-    @property
-    def _counts_nan(self) -> bool:
-        return self.nan_is_highest and pa.types.is_floating(self.values.type)
+                return field >= value
 
     def of_bounds(self, bounds: ColumnBounds) -> pa.BooleanArray:
         """Return for each set of records whether one may be wanted."""
@@ -139,9 +117,9 @@ class ColumnTest:
         reaches_low = reaches_high
         least, most = self._range()
         if most is not None:
-            comparison = pc.less if self.operator in (Operator.BELOW, Operator.BEGINS) else pc.less_equal
+            comparison = pc.less if self.operator is Operator.BELOW else pc.less_equal
             reaches_low = pc.fill_null(comparison(bounds.low, most), True)
-        if least is not None and (bounds.without_nan or not self._counts_nan or most is not None):
+        if least is not None:
             comparison = pc.greater if self.operator is Operator.ABOVE else pc.greater_equal
             reaches_high = pc.fill_null(comparison(bounds.high, least), True)
         return pc.and_(reaches_low, reaches_high)
@@ -158,9 +136,6 @@ class ColumnTest:
             case Operator.ONE_OF if len(self.values):
                 extremes = pc.min_max(self.values)
                 return extremes["min"], extremes["max"]
-            case Operator.BEGINS:
-                following = cut_upwards(self.values[0].as_py())
-                return self.values[0], None if following is None else pa.scalar(following, self.values.type)
             case _:
                 return None, None
 

@@ -61,7 +61,7 @@ def _may_hold(columns: SegmentColumns, wanted: RecordFilter, schema: pa.Schema) 
 
 def _numbers(low: np.ndarray[Any, Any], high: np.ndarray[Any, Any], kind: pa.DataType) -> ColumnBounds:
     yes, no = (pa.repeat(pa.scalar(value), len(low)) for value in (True, False))
-    return ColumnBounds(pa.array(low).cast(kind), pa.array(high).cast(kind), no, yes, without_nan=True)
+    return ColumnBounds(pa.array(low).cast(kind), pa.array(high).cast(kind), no, yes)
 
 
 def _statistics(text: str | None) -> Mapping[str, Any]:
@@ -81,7 +81,6 @@ def _logged(statistics: Sequence[Mapping[str, Any]], name: str, kind: pa.DataTyp
         pa.array(highs, kind),
         pa.array([count != 0 for count in nulls], pa.bool_()),
         pa.array([count is None or count != total for count, total in zip(nulls, records, strict=True)], pa.bool_()),
-        without_nan=True,
     )
 
 
@@ -135,9 +134,7 @@ def row_groups(footer: pq.FileMetaData, groups: Sequence[int], wanted: RecordFil
 def _of_footer(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> ColumnBounds:
     found = [_chunk_bounds(chunk, kind) for chunk in chunks]
     lows, highs, nulls, values = ([each[part] for each in found] for part in range(4))
-    return ColumnBounds(
-        pa.array(lows, kind), pa.array(highs, kind), pa.array(nulls), pa.array(values), without_nan=False
-    )
+    return ColumnBounds(pa.array(lows, kind), pa.array(highs, kind), pa.array(nulls), pa.array(values))
 
 
 def _chunk_bounds(chunk: pq.ColumnChunkMetaData, kind: pa.DataType) -> tuple[Any, Any, bool, bool]:

@@ -63,8 +63,6 @@ SETTINGS = {
     # Delta spreads a table's file list over 50 tasks otherwise, more than most topics have files.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Without it Spark pushes no predicates to format("txntable").
-    "spark.sql.python.filterPushdown.enabled": "true",
     # Spark's own does not know how Azure, Google and our storage options call their keys.
     "spark.redaction.regex": f"(?i){_SECRET_NAMES}|service[._]account",
     "spark.ui.enabled": "false",

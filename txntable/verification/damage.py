@@ -73,8 +73,9 @@ _OF_AN_ENTRY = (
     *(DamageKind.GUARD, DamageKind.ROW, DamageKind.NUMBER),
 )
 _RESTORE_ALL = (
-    "stop every writer and restore the whole warehouse from the newest backup that verifies; then run `txntable"
-    " warehouse fence-all --execute`"
+    "compare this object with the newest backup that has it. Where it differs, restore it alone, and verify again."
+    " Where it is the same, stop every writer and restore the whole warehouse from the newest backup that verifies;"
+    " then run `txntable warehouse fence-all --execute`"
 )
 _RESTORE_FILE = (
     "restore this file from a backup: the row's digest tells the right one; without a backup its records are lost, and"

@@ -9,6 +9,8 @@ that begins at the newest checkpoint.  Must not know of more than one log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from enum import Enum, auto
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableError, UnsupportedFormatError
@@ -34,7 +36,19 @@ _WINDOW = 64
 # A log that is cleaned up while it is read is read again from its new beginning.
 _MOST_BEGINNINGS = 5
 _FOREIGN = "it names no entry that it is of, as each of ours does: other software wrote it"
+_NOT_JUDGED = "no entry above it was judged: there is no checkpoint to go on from"
 _DAMAGED = (DamagedDataError, UnsupportedFormatError)
+
+
+class _Outcome(Enum):
+    """What reading some entries came to."""
+
+    READ = auto()
+    ENDED = auto()
+    """Where the log ends, though more was listed."""
+    STOPPED = auto()
+    """At an entry that is damaged, or missing."""
+    CLEANED_UP = auto()
 
 
 class LogRules(Protocol[F_contra]):
@@ -142,20 +156,41 @@ class LogReplay(Generic[F]):
             return True
         last = max(versions, default=-1)
         while self.table.next_version <= last:
-            window = range(self.table.next_version, min(self.table.next_version + _WINDOW, last + 1))
-            found = self._store.get_many([commit_path(self.root, version) for version in window])
-            for version, entry in zip(window, found, strict=True):
-                if entry is None:
-                    return self._miss(version, versions)
-                if not self._read(version, entry.data):
-                    return True
-                if version in checkpoints:
-                    self._check_checkpoint(version)
+            version = self.table.next_version
+            outcome = self._read_window(range(version, min(version + _WINDOW, last + 1)), versions, checkpoints)
+            if outcome is _Outcome.CLEANED_UP:
+                return False
+            if outcome is _Outcome.ENDED or (outcome is _Outcome.STOPPED and not self._go_on(checkpoints)):
+                return True
             progress(f"{self.root}: entry {self.table.next_version:,} of {last + 1:,}")
         # A hint to a checkpoint of others is told of with that.
         elsewhere = {file.version for file in foreign if file.kind is DamageKind.FOREIGN_CHECKPOINT}
         self._check_hint({*checkpoints, *(version for version in elsewhere if version is not None)})
         return True
+
+    def _read_window(self, window: range, versions: list[int], checkpoints: set[int]) -> _Outcome:
+        found = self._store.get_many([commit_path(self.root, version) for version in window])
+        for version, entry in zip(window, found, strict=True):
+            if entry is None:
+                return self._miss(version, versions)
+            if not self._read(version, entry.data):
+                return _Outcome.STOPPED
+            if version in checkpoints:
+                self._check_checkpoint(version)
+        return _Outcome.READ
+
+    def _go_on(self, checkpoints: set[int]) -> bool:
+        """Begin again above a damaged entry, at a checkpoint, as a reader does who has not seen the entry.
+
+        ``False``: there is none that can be read, and so nothing above the entry is judged.
+        """
+        before, stopped_at = self.fold, self.table.next_version
+        self.fold = self._make_fold()
+        if any(self._start_from(version) for version in sorted(checkpoints) if version >= stopped_at):
+            return True
+        self.fold = before
+        self.damages[-1] = replace(self.damages[-1], problem=f"{self.damages[-1].problem}; {_NOT_JUDGED}")
+        return False
 
     def _check_hint(self, checkpoints: set[int]) -> None:
         """Find a hint that leads nowhere, which other engines do not forgive."""
@@ -211,21 +246,28 @@ class LogReplay(Generic[F]):
         self._note_all(version, self.rules.stand(self.table, self.fold))
         return True
 
-    def _miss(self, version: int, versions: list[int]) -> bool:
+    def _miss(self, version: int, versions: list[int]) -> _Outcome:
         now = readable_entries(log_files(self._store, self.root))
         if now and now[0] > version:
-            return False
+            return _Outcome.CLEANED_UP
         above = [one for one in versions if one > version]
         for one in above:
             entry = self._store.get(commit_path(self.root, one))
             if entry is None:
                 continue
             # What another incarnation has left above the tail is no part of the log (PROTOCOL.md §4.6).
-            if decode_commit_info(entry.data, commit_path(self.root, one)).log == self.table.log:
+            if self._log_of(one, entry.data) in (self.table.log, None):
                 self._find(DamageKind.ENTRY_MISSING, commit_path(self.root, version), f"entry {one} above it is there")
                 self.is_whole = False
-                break
-        return True
+                return _Outcome.STOPPED
+        return _Outcome.ENDED
+
+    def _log_of(self, version: int, data: bytes) -> str | None:
+        """Return the incarnation that an entry is of; ``None``: it cannot be read."""
+        try:
+            return decode_commit_info(data, commit_path(self.root, version)).log
+        except _DAMAGED:
+            return None
 
     def _read(self, version: int, data: bytes) -> bool:
         """Fold an entry; ``False``: it is damaged, and nothing above it can be judged."""

@@ -107,7 +107,8 @@ class TopicVerification:
                 problem = "the topic has a public table and no segment log"
                 self.damages.append(Damage(DamageKind.LOG_MISSING, self.segments.root, problem))
             return
-        if self.public.is_whole and self.public.table.number(REFLECTS) > table.next_version - 1:
+        both_whole = self.public.is_whole and self.segments.is_whole
+        if both_whole and self.public.table.number(REFLECTS) > table.next_version - 1:
             shown = self.public.table.number(REFLECTS)
             problem = f"it ends at version {table.next_version - 1}, and the public table shows version {shown} of it"
             self.damages.append(Damage(DamageKind.LOG_END, self.segments.root, problem))

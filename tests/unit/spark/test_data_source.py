@@ -1,17 +1,17 @@
-"""``format("txntable")`` without Spark's processes: options, pinning, tasks, pushed predicates."""
+"""``format("txntable")`` without Spark's processes: options, pinning, tasks, filters."""
 
 from __future__ import annotations
 
 import datetime as dt
-import math
+import json
 import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import datasource as predicates
 from pyspark.sql.types import StructType
 
 from tests.simulation.site import TWO_COLUMNS
@@ -19,24 +19,22 @@ from txntable.errors import InvalidRequestError, SchemaMismatchError, UnknownTop
 from txntable.format.isolation import IsolationLevel
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_reader import RECORD_COLUMNS
-from txntable.spark.datasource.data_source import DataSourceTopicReader, TxnTableSource
+from txntable.spark.datasource.data_source import TxnTableSource
 from txntable.spark.datasource.pinned_read import balanced, pin
-from txntable.spark.datasource.pushed_filters import column_test, narrowed
+from txntable.spark.datasource.read_filters import read_filters
 from txntable.spark.datasource.read_options import read_options
-from txntable.spark.scan.offset_bounds import OffsetBounds
 from txntable.warehouse.warehouse import Warehouse
 
 WHERE = {"warehouse": "/wh", "topic": "t"}
 SCHEMA = pa.schema(
     [
         *TWO_COLUMNS,
-        pa.field("ratio", pa.float64()),
-        pa.field("raw", pa.binary()),
-        pa.field("s", pa.struct([pa.field("a", pa.int64())])),
+        pa.field("day", pa.date32()),
+        pa.field("local", pa.timestamp("us")),
+        pa.field("price", pa.decimal128(9, 2)),
         *RECORD_COLUMNS,
     ]
 )
-RANGES = {0: OffsetBounds(0, 10), 1: OffsetBounds(5, 20), 2: OffsetBounds(0, 0)}
 
 
 @pytest.fixture
@@ -179,34 +177,6 @@ def test_tasks_are_runs_of_about_as_many_bytes(sizes: list[int], tasks: list[lis
     assert [[segment.base_offset for segment in task] for task in balanced(planned, 100 * mebi)] == tasks
 
 
-@pytest.mark.parametrize(
-    ("predicate", "expected"),
-    [
-        (predicates.EqualTo(("_partition",), 1), {1: (5, 20)}),
-        (predicates.In(("_partition",), (0, 1)), {0: (0, 10), 1: (5, 20)}),
-        (predicates.GreaterThan(("_partition",), 0), {1: (5, 20), 2: (0, 0)}),
-        (predicates.EqualTo(("_offset",), 7), {0: (7, 8), 1: (7, 8), 2: (7, 0)}),
-        (predicates.In(("_offset",), (3, 7)), {0: (3, 8), 1: (5, 8), 2: (3, 0)}),
-        (predicates.GreaterThan(("_offset",), 6), {0: (7, 10), 1: (7, 20), 2: (7, 0)}),
-        (predicates.GreaterThanOrEqual(("_offset",), 6), {0: (6, 10), 1: (6, 20), 2: (6, 0)}),
-        (predicates.LessThan(("_offset",), 6), {0: (0, 6), 1: (5, 6), 2: (0, 0)}),
-        (predicates.LessThanOrEqual(("_offset",), 6), {0: (0, 7), 1: (5, 7), 2: (0, 0)}),
-        (predicates.EqualTo(("amount",), 7), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
-        (predicates.EqualTo(("account",), "x"), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
-        (predicates.IsNotNull(("_offset",)), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
-        (predicates.In(("_offset",), ()), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
-        (predicates.Not(predicates.EqualTo(("_offset",), 7)), {0: (0, 10), 1: (5, 20), 2: (0, 0)}),
-    ],
-)
-def test_predicates_narrow_what_is_read(predicate: Any, expected: dict[int, tuple[int, int]]) -> None:
-    test = column_test(predicate, SCHEMA)
-    assert test is not None
-
-    found = narrowed(RANGES, test)
-
-    assert {partition: (wanted.start, wanted.end) for partition, wanted in found.items()} == expected
-
-
 def rows(reader: Any) -> list[tuple[int, int, int]]:
     batches = (batch for task in reader.partitions() for batch in reader.read(task))
     found = (batch.select(["_partition", "_offset", "amount"]).to_pylist() for batch in batches)
@@ -217,47 +187,41 @@ def segments(reader: Any) -> list[tuple[int, int]]:
     return [(each.partition, each.base_offset) for task in reader.partitions() for each in task.segments]
 
 
-def pushing(warehouse: Warehouse, *pushed: predicates.Filter, **options: str) -> tuple[Any, list[predicates.Filter]]:
-    source = TxnTableSource(asked(warehouse, **options))
-    reader = source.reader(source.schema())
-    return reader, list(reader.pushFilters(list(pushed)))
+def filtering(warehouse: Warehouse, filters: list[Any], **options: str) -> Any:
+    source = TxnTableSource(asked(warehouse, filters=json.dumps(filters), **options))
+    return source.reader(source.schema())
 
 
-def test_pushed_predicates_leave_out_segments_by_offsets_and_are_not_given_back(warehouse: Warehouse) -> None:
-    reader, given_back = pushing(
-        warehouse, predicates.EqualTo(("_partition",), 1), predicates.GreaterThan(("_offset",), 1)
-    )
+def test_filters_leave_out_segments_by_offsets(warehouse: Warehouse) -> None:
+    reader = filtering(warehouse, [["_partition", "=", 1], ["_offset", ">", 1]])
 
-    assert given_back == []
     assert segments(reader) == [(1, 2), (1, 4)]
     assert rows(pickle.loads(pickle.dumps(reader))) == [(1, 2, 1), (1, 4, 2)]
 
 
 @pytest.mark.parametrize(
-    ("predicate", "left"),
+    ("filters", "left"),
     [
-        (predicates.EqualTo(("amount",), 1), [(0, 2), (1, 2)]),
-        (predicates.GreaterThan(("amount",), 1), [(0, 4), (1, 4)]),
-        (predicates.In(("amount",), (0, 0)), [(0, 0), (1, 0)]),
-        (predicates.EqualTo(("account",), "bob"), []),
-        (predicates.StringStartsWith(("account",), "b"), []),
-        (predicates.IsNull(("amount",)), []),
-        (predicates.Not(predicates.IsNull(("amount",))), [(0, 0), (0, 2), (0, 4), (1, 0), (1, 2), (1, 4)]),
-        (predicates.LessThan(("_timestamp",), dt.datetime(2000, 1, 1, tzinfo=dt.UTC)), []),
-        (predicates.EqualTo(("_commit",), 0), []),
+        ([["amount", "=", 1]], [(0, 2), (1, 2)]),
+        ([["amount", ">", 1]], [(0, 4), (1, 4)]),
+        ([["amount", "in", [0, 0]]], [(0, 0), (1, 0)]),
+        ([["account", "=", "bob"]], []),
+        ([[["amount", "=", 1], ["_partition", "=", 0]], [["amount", "=", 2]]], [(0, 2), (0, 4), (1, 4)]),
+        ([["_timestamp", "<", "2000-01-01T00:00:00Z"]], []),
+        ([["_commit", "=", 0]], []),
     ],
 )
 def test_segments_are_left_out_by_the_logs_statistics(
-    warehouse: Warehouse, predicate: predicates.Filter, left: list[tuple[int, int]]
+    warehouse: Warehouse, filters: list[Any], left: list[tuple[int, int]]
 ) -> None:
-    reader, given_back = pushing(warehouse, predicate)
+    reader = filtering(warehouse, filters)
 
-    assert (given_back, segments(reader)) == ([], left)
+    assert segments(reader) == left
     assert [(partition, offset) for partition, offset, _ in rows(reader)] == left
 
 
-def test_predicate_on_a_column_that_is_compared_and_read_alone_leaves_its_rows(warehouse: Warehouse) -> None:
-    reader, _ = pushing(warehouse, predicates.EqualTo(("amount",), 1), columns="amount")
+def test_filter_on_a_column_that_is_compared_and_read_alone_leaves_its_rows(warehouse: Warehouse) -> None:
+    reader = filtering(warehouse, [["amount", "=", 1]], columns="amount")
 
     assert [batch.to_pydict() for task in reader.partitions() for batch in reader.read(task)] == [
         {"amount": [1]},
@@ -266,30 +230,46 @@ def test_predicate_on_a_column_that_is_compared_and_read_alone_leaves_its_rows(w
 
 
 @pytest.mark.parametrize(
-    "predicate",
+    ("column", "text", "value"),
     [
-        predicates.EqualTo(("s", "a"), 7),
-        predicates.EqualTo(("nothing",), 7),
-        predicates.EqualTo(("amount",), None),
-        predicates.EqualTo(("amount",), 2**80),
-        predicates.EqualTo(("amount",), "7"),
-        predicates.In(("amount",), (1, None)),
-        predicates.Not(predicates.In(("amount",), (1, None))),
-        predicates.Not(predicates.EqualNullSafe(("amount",), 7)),
-        predicates.Not(predicates.Not(predicates.EqualTo(("amount",), 7))),
-        predicates.EqualTo(("ratio",), math.nan),
-        predicates.LessThan(("ratio",), math.nan),
-        predicates.In(("ratio",), (0.0,)),
-        predicates.EqualTo(("raw",), b"b"),
-        predicates.StringContains(("amount",), "7"),
+        ("day", "2026-11-20", dt.date(2026, 11, 20)),
+        ("local", "2026-11-20T12:00:00.5", dt.datetime(2026, 11, 20, 12, 0, 0, 500_000)),  # noqa: DTZ001  as its column
+        ("_timestamp", "2026-11-20T12:00:00+01:00", dt.datetime(2026, 11, 20, 11, tzinfo=dt.UTC)),
+        ("price", "1.50", Decimal("1.50")),
+        ("account", "2026-11-20", "2026-11-20"),
     ],
 )
-def test_predicate_is_given_back_when_our_answer_may_be_another(predicate: predicates.Filter) -> None:
-    assert column_test(predicate, SCHEMA) is None
+def test_text_in_json_is_a_value_of_the_columns_type(column: str, text: str, value: object) -> None:
+    ((test,),) = read_filters(json.dumps([[column, "=", text]]), SCHEMA).alternatives
+
+    assert test.values.to_pylist() == [value]
 
 
-def test_pushing_looks_to_spark_as_if_it_were_its_own() -> None:
-    # Spark refuses another one where its session pushes nothing.
-    reader: Any = DataSourceTopicReader.__new__(DataSourceTopicReader)
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            '"amount > 1"',
+            "{}",
+            "[",
+            "[]",
+            "[1]",
+            "[[]]",
+            "[[[]]]",
+            '[["amount"]]',
+            '[["amount", ">"]]',
+            '["amount", ">", 1]',
+        ),
+        *('[["amount", "like", 1]]', '[["amount", "=", null]]', '[["amount", "=", "7"]]', '[["amount", "=", 1.5]]'),
+        *('[["amount", "in", 1]]', '[["day", "=", "yesterday"]]', '[["_timestamp", "=", "2026-11-20T12:00:00"]]'),
+        *('[["amount", "=", 1], [["amount", "=", 2]]]', '[["amount", "=", 1, 2]]', '[[["amount", "=", 1], 5]]'),
+    ],
+)
+def test_filters_are_refused_when_they_say_nothing_certain(text: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        read_filters(text, SCHEMA)
 
-    assert reader.pushFilters.__func__ is predicates.DataSourceReader.pushFilters
+
+def test_filter_of_a_column_that_is_not_there_is_refused_when_it_is_loaded(warehouse: Warehouse) -> None:
+    with pytest.raises(SchemaMismatchError, match="no such column"):
+        filtering(warehouse, [["nothing", "=", 1]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.doubles.fault_plan import Fault, Operation, on
 from tests.simulation.site import Site
 from tests.unit.admin.administering import decide_only, lose_id, opened, replace_row, row_of
 from tests.unit.producer.producing import row, started, store_of
-from tests.unit.verification.stored import U, damages, kinds, only, other_number, write
+from tests.unit.verification.stored import U, damages, fill, kinds, only, other_number, write
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.layout import (
     OFFSET_LOG_ROOT,
@@ -32,6 +33,8 @@ from txntable.topics.topic_log import TopicLog
 from txntable.transactions.transaction_rows import ID_KIND, id_columns
 from txntable.verification.damage import Damage, DamageKind
 from txntable.warehouse.warehouse import Warehouse
+
+NOT_JUDGED = "no entry above it was judged"
 
 # -- any log ----------------------------------------------------------------------------------
 
@@ -68,11 +71,42 @@ def test_entry_that_is_gone_is_found(site: Site, warehouse: Warehouse, root: str
 
 @pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT, U, "topics/u"])
 def test_entry_that_cannot_be_read_is_found(site: Site, warehouse: Warehouse, root: str) -> None:
-    found = site.objects.get(commit_path(root, 1))
-    assert found is not None
-    site.objects.put(commit_path(root, 1), found.data[:-2])
+    cut(site, commit_path(root, 1))
 
     assert (DamageKind.ENTRY_UNREADABLE, commit_path(root, 1)) in {(one.kind, one.path) for one in damages(site)}
+
+
+def cut(site: Site, path: str) -> None:
+    found = site.objects.get(path)
+    assert found is not None
+    site.objects.put(path, found.data[:-2])
+
+
+@pytest.mark.parametrize("spoil", [cut, lambda site, path: site.objects.delete(path)], ids=["cut", "gone"])
+@pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT, U, "topics/u"])
+def test_damage_above_a_damaged_entry_is_found_from_the_next_checkpoint_on(
+    site: Site, warehouse: Warehouse, root: str, spoil: Callable[[Site, str], None]
+) -> None:
+    topic = warehouse.topic_log("u")
+    logs: dict[str, Any] = {TRANSACTION_LOG_ROOT: warehouse.transactions.log, OFFSET_LOG_ROOT: warehouse.offsets.log}
+    log = {**logs, U: topic.segments, "topics/u": topic.public}[root]
+    log.refresh()
+    version = log.write_checkpoint()
+    fill(site)
+    for damaged in (1, version + 2):
+        spoil(site, commit_path(root, damaged))
+
+    found = {one.path: one.problem for one in damages(site)}
+
+    assert sorted(found) == [commit_path(root, 1), commit_path(root, version + 2)]
+    assert [NOT_JUDGED in found[path] for path in sorted(found)] == [False, True]
+
+
+def test_entry_below_one_that_cannot_be_read_is_told_as_gone(site: Site, warehouse: Warehouse) -> None:
+    site.objects.delete(commit_path(U, 1))
+    site.objects.put(commit_path(U, 2), b"{")
+
+    assert (DamageKind.ENTRY_MISSING, commit_path(U, 1)) in {(one.kind, one.path) for one in damages(site)}
 
 
 @pytest.mark.parametrize("root", [TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT, U, "topics/u"])

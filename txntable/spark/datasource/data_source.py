@@ -1,14 +1,15 @@
 """``format("txntable")``: a topic read and written where Delta is not at hand, and from SQL.
 
-Owns Spark's side of reading: columns, tasks, pushed predicates.  It needs no Delta in the session and no registration
+Owns Spark's side of reading: columns and tasks.  It needs no Delta in the session and no registration
 (``pyspark_txntable``).  :meth:`txntable.Warehouse.read` reads faster: natively, and only the columns that are
-used; here ``option("columns", …)`` names them.
+used; here the options ``columns`` and ``filters`` say what is wanted.  Predicates are not pushed: Spark 4.1 and 4.2
+keep a reader that has taken some with the DataFrame, and would ask it in the DataFrame's next query, too.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
-    Filter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
@@ -29,7 +29,6 @@ from txntable.segments.segment_columns import PlannedSegment
 from txntable.spark.datasource.data_sink import topic_writer
 from txntable.spark.datasource.pinned_read import PinnedRead, pin
 from txntable.spark.datasource.plain_errors import without_traceback
-from txntable.spark.datasource.pushed_filters import column_test
 from txntable.spark.datasource.read_options import read_options
 from txntable.spark.datasource.stream_sink import stream_committer, stream_writer
 from txntable.spark.datasource.write_options import write_options
@@ -164,18 +163,6 @@ class DataSourceTopicReader(DataSourceReader):
     def __init__(self, pinned: PinnedRead) -> None:
         self._pinned = pinned
 
-    @property
-    def pushFilters(self) -> _Pushing:  # noqa: N802  Spark's name
-        """Take the predicates that we answer as Spark does, and give back the others to be tested."""
-        return _Pushing(self)
-
-    def take(self, filters: Sequence[Filter]) -> list[Filter]:
-        """Read only what passes these predicates; return those that Spark is to test itself."""
-        schema = self._pinned.schema()
-        tests = [(filter_, column_test(filter_, schema)) for filter_ in filters]
-        self._pinned = self._pinned.where([test for _, test in tests if test is not None])
-        return [filter_ for filter_, test in tests if test is None]
-
     @without_traceback
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks; none where no record can pass."""
@@ -184,19 +171,3 @@ class DataSourceTopicReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task; Spark asks for an empty one where there is none."""
         return self._pinned.read(partition.segments if isinstance(partition, TopicTask) else ())
-
-
-class _Pushing:
-    """What Spark calls to push predicates, and takes for its own where its session does not let it push any.
-
-    Spark refuses a reader with a method ``pushFilters`` of its own unless ``spark.sql.python.filterPushdown.enabled``
-    is set, and looks for it at ``__func__``.  Ours reads rightly without.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: DataSourceTopicReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        return self._reader.take(filters)

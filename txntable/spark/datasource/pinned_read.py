@@ -6,9 +6,8 @@ after one another; both speak of the same records.  Needs no Spark; travels to e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -16,11 +15,11 @@ from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
 from txntable.format.topic import TopicSettings
 from txntable.partition.topic_view import TopicView
-from txntable.segments.record_filter import ColumnTest, RecordFilter
+from txntable.segments.record_filter import RecordFilter
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_pruning import pruned
 from txntable.segments.segment_reader import SegmentReader, record_schema
-from txntable.spark.datasource.pushed_filters import narrowed
+from txntable.spark.datasource.read_filters import read_filters
 from txntable.spark.datasource.read_options import ReadOptions
 from txntable.spark.scan.offset_bounds import OffsetBounds, offset_bounds
 from txntable.spark.writing.store_cache import opened
@@ -56,8 +55,8 @@ class PinnedRead:
         Which columns; ``None``: all.
     bytes_per_task : int
         How much one task reads.
-    tests : tuple of ColumnTest
-        Which records are read: those that pass all of them.
+    filter : RecordFilter or None
+        Which records are read; ``None``: all.
     """
 
     store: StoreSpec
@@ -68,12 +67,7 @@ class PinnedRead:
     ranges: Mapping[int, OffsetBounds]
     columns: tuple[str, ...] | None
     bytes_per_task: int
-    tests: tuple[ColumnTest, ...] = ()
-
-    def where(self, tests: Sequence[ColumnTest]) -> PinnedRead:
-        """Return a read of only those records that pass these tests, too."""
-        ranges = reduce(narrowed, tests, self.ranges)
-        return replace(self, ranges=ranges, tests=(*self.tests, *tests))
+    filter: RecordFilter | None = None
 
     def schema(self) -> pa.Schema:
         """Return the columns of what :meth:`read` yields; everything nullable.
@@ -97,8 +91,8 @@ class PinnedRead:
         if view.settings.topic_id != self.settings.topic_id:
             raise UnknownTopicOrPartitionError("the topic was created again; load it again", topic=self.settings.name)
         planned = view.columns.inside({each: (one.start, one.end) for each, one in self.ranges.items()})
-        if self.tests:
-            planned = pruned(planned, RecordFilter((self.tests,)), record_schema(self.settings))
+        if self.filter is not None:
+            planned = pruned(planned, self.filter, record_schema(self.settings))
         segments = (
             segment
             for partition, bounds in self.ranges.items()
@@ -119,8 +113,7 @@ class PinnedRead:
         return self._reader().read_all(segments)
 
     def _reader(self) -> SegmentReader:
-        reader = SegmentReader(opened(self.store), self.root, self.settings, self.columns)
-        return reader.where(RecordFilter((self.tests,)) if self.tests else None)
+        return SegmentReader(opened(self.store), self.root, self.settings, self.columns).where(self.filter)
 
 
 def pin(options: ReadOptions) -> PinnedRead:
@@ -140,8 +133,10 @@ def pin(options: ReadOptions) -> PinnedRead:
         reader.catch_up()
         view = reader.view(options.level)
     ranges = offset_bounds(view, options.starting, options.ending)
+    where = None if options.filters is None else read_filters(options.filters, record_schema(view.settings))
     return PinnedRead(
-        store, view.settings, options.level, view.position, view.root, ranges, options.columns, options.bytes_per_task
+        *(store, view.settings, options.level, view.position, view.root, ranges),
+        *(options.columns, options.bytes_per_task, where),
     )
 
 

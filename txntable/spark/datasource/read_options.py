@@ -38,6 +38,8 @@ class ReadOptions:
         See :func:`txntable.spark.scan.offset_bounds.offset_bounds`.
     columns : tuple of str or None
         Which columns; ``None``: all.
+    filters : str or None
+        Which records; see :mod:`txntable.spark.datasource.read_filters`.  ``None``: all.
     bytes_per_task : int
         How much one task reads; a segment is never divided.
     """
@@ -49,6 +51,7 @@ class ReadOptions:
     starting: Offsets | None
     ending: Offsets | None
     columns: tuple[str, ...] | None
+    filters: str | None
     bytes_per_task: int
 
 
@@ -76,6 +79,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         _offsets(Option.STARTING_OFFSETS, options),
         _offsets(Option.ENDING_OFFSETS, options),
         None if columns is None else tuple(name.strip() for name in columns.split(",")),
+        options.text(Option.FILTERS),
         options.positive(Option.MAX_BYTES_PER_TASK, DEFAULT_BYTES_PER_TASK, "bytes"),
     )
 

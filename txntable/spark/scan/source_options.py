@@ -47,6 +47,7 @@ class Option(StrEnum):
     STARTING_OFFSETS = "startingOffsets"
     ENDING_OFFSETS = "endingOffsets"
     COLUMNS = "columns"
+    FILTERS = "filters"
     MAX_BYTES_PER_TASK = "maxBytesPerTask"
     TRANSACTIONAL_ID = "transactionalId"
     BATCH_ID = "batchId"
