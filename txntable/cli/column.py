@@ -38,7 +38,10 @@ def column_from_text(text: str) -> pa.Field:
     matched = _COLUMN.fullmatch(text)
     if matched is None:
         raise SchemaMismatchError(
-            "a column is given as: name type, and not null where it is required", column=repr(text)
+            "a column is given as: name type, and not null where it is required; the type is one of those known, nested"
+            " ones are for the Python client",
+            column=repr(text),
+            known=KNOWN_TYPES,
         )
     name = "".join(matched["type"].lower().split())
     try:

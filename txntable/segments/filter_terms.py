@@ -63,7 +63,7 @@ def _test(term: Any, schema: pa.Schema) -> ColumnTest:
     column, sign, value = term
     if not isinstance(column, str) or schema.get_field_index(column) < 0:
         raise SchemaMismatchError(
-            "the topic has no such column; filter by some that it has",
+            "the topic has no such column; filter by some that it has" + column_hint([column], schema.names),
             column=shown(column),
             known=",".join(schema.names),
         )
