@@ -7,6 +7,7 @@ of which name is its callers'.
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -42,7 +43,11 @@ def answering(
     def decorate(known: ClassT) -> ClassT:
         setattr(known, "__getattr__", missing)  # noqa: B010  hidden from type checkers, to which any name would be there
         for name, said in (arguments or {}).items():
-            setattr(known, name, _answering_arguments(getattr(known, name), said))
+            call = inspect.getattr_static(known, name)
+            if isinstance(call, classmethod):
+                setattr(known, name, classmethod(_answering_arguments(call.__func__, said)))
+            else:
+                setattr(known, name, _answering_arguments(call, said))
         return known
 
     return decorate

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
+from txntable.format.near_names import column_hint
 from txntable.segments.record_filter import ColumnTest, Operator, RecordFilter, literal
 
 Term = tuple[str, str, Any]

@@ -269,6 +269,18 @@ def test_usage_error_exits_with_2(run: Produce, topic: str, arguments: tuple[str
     assert (result.exit_code, result.stdout) == (2, "")
 
 
+def test_batch_id_of_digits_alone_is_wrong_usage_and_nothing_is_sent(
+    run: Produce, warehouse: Warehouse, topic: str
+) -> None:
+    result = run(topic, *COMMIT, "--batch-id", "20261120", data="a\n")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    told = " ".join(result.stderr.replace("│", " ").split())
+    assert "write a name with another character, as 2026-11-20 or run-20261120" in told
+    assert "int" not in told.partition("run-20261120")[2]
+    assert values(warehouse, topic) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -11,13 +11,14 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulation.site import Site
-from txntable.errors import SchemaMismatchError
+from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.topic import TopicSettings
 from txntable.producer.row_check import RowCheck
 
@@ -271,3 +272,35 @@ def test_refused_moment_leaves_the_transaction_as_it_was(site: Site) -> None:
 
     rows = warehouse.read_arrow("times", columns=["d", "t"]).read_all().to_pylist()
     assert rows == [{"d": AWARE.date(), "t": AWARE}]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"D": None}, r"did you mean d\? \(names are matched by case\) .*columns=D known=d,user"),
+        ({"dd": None, "zz": None}, r"did you mean d\?"),
+        ({"nothing_like_it": None}, r"give some that it has .*columns=nothing_like_it known=d,user"),
+        (
+            {"user": {"Name": "ann"}},
+            r"arrow would drop .user\.Name., .* did you mean name\? \(names are matched by case\)",
+        ),
+    ],
+)
+def test_unknown_column_is_answered_with_the_one_that_was_meant(row: dict[str, Any], said: str) -> None:
+    schema = pa.schema([("d", pa.date32()), ("user", pa.struct([pa.field("name", pa.string())]))])
+
+    with pytest.raises(SchemaMismatchError, match=said):
+        RowCheck(TopicSettings("t", "a" * 32, 1, schema)).check(row)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (pd.DataFrame({"d": [1]}), r"pa\.Table\.from_pandas\(rows, preserve_index=False\)"),
+        (pl.DataFrame({"d": [1]}), r"rows\.to_arrow\(\)"),
+        ([{"d": 1}], "convert them found=list"),
+    ],
+)
+def test_rows_that_are_no_table_are_refused_with_the_call_that_converts_them(site: Site, rows: Any, said: str) -> None:
+    with pytest.raises(InvalidRequestError, match=said):
+        site.open().producer().send("t", rows=rows)
