@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from opcode import opmap
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 ClassT = TypeVar("ClassT", bound=type)
@@ -80,7 +80,7 @@ def _told(known: type, name: str, names: Mapping[str, str]) -> str:
     return missing if said is None else f"{missing}: {said}"
 
 
-def _answering_arguments(call: FunctionType, said: Mapping[str, str]) -> Callable[..., Any]:
+def _answering_arguments(call: Callable[..., Any], said: Mapping[str, str]) -> Callable[..., Any]:
     @functools.wraps(call)
     def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:

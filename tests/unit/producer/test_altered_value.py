@@ -128,7 +128,7 @@ def test_value_that_says_the_same_in_another_way_is_taken(kind: pa.DataType, val
 
 # -- whatever is taken --------------------------------------------------------------------------
 
-MOMENTS = st.datetimes(dt.datetime(2, 1, 1), dt.datetime(9998, 1, 1), timezones=st.none() | st.timezones())  # noqa: DTZ001
+MOMENTS = st.datetimes(dt.datetime(2, 1, 1), dt.datetime(9998, 1, 1), timezones=st.one_of(st.none(), st.timezones()))  # noqa: DTZ001
 SCALARS = st.one_of(
     st.booleans(),
     st.integers(-(2**70), 2**70),
@@ -165,6 +165,7 @@ TYPES = st.recursive(
 
 def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:
     """Return values of the shape of a type, with leaves of any kind."""
+    whole: st.SearchStrategy[Any]
     if pa.types.is_list(kind):
         whole = st.lists(st.none() | values_of(kind.value_type), max_size=2)
     elif pa.types.is_struct(kind):
