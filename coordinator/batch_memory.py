@@ -28,25 +28,49 @@ from txntable.coordinator.row_json import (
 )
 
 BatchId: TypeAlias = str | int
+DIGITS_ALONE = (
+    "a batch id of digits alone could be a number, which must rise, or a name, which need not; write a name with"
+    " another character, as 2026-11-20 or run-20261120"
+)
+"""What whoever gives such a text is told; where there are numbers, too, that may be added."""
 
 
 def check_batch_id(batch_id: BatchId) -> BatchId:
-    """Return `batch_id` when it is one.
+    """Return `batch_id` when it may be given.
 
     Raises
     ------
     InvalidRequestError
-        Neither an integer from 0 to 2^63 - 1 nor a non-empty string: give another.
+        Neither an integer from 0 to 2^63 - 1 nor a non-empty string that is not digits alone: give another.
+    """
+    if is_digits_alone(batch_id):
+        raise InvalidRequestError(f"{DIGITS_ALONE}, or pass an int", batch_id=shown(batch_id))
+    return check_stored_batch_id(batch_id)
+
+
+def check_stored_batch_id(batch_id: BatchId) -> BatchId:
+    """Return `batch_id` when it may stand in the log: names of digits alone were given once, and are read.
+
+    Raises
+    ------
+    InvalidRequestError
+        Neither an integer from 0 to 2^63 - 1 nor a non-empty string.
     """
     if isinstance(batch_id, str):
         return check_name(batch_id, "a batch name")
     if type(batch_id) is not int or not 0 <= batch_id <= LARGEST_NUMBER:
-        # A time such as 20260101123456789012 has 20 digits: as a text it is a batch id, too.
+        # A time such as 20260101123456789012 has 20 digits.
         raise InvalidRequestError(
-            "a batch id is a string or an integer from 0 to 2^63 - 1; give a longer one as a string",
+            "a batch id is a string or an integer from 0 to 2^63 - 1; give a longer one as a string with another"
+            " character, as run-20260101123456789012",
             batch_id=shown(batch_id),
         )
     return batch_id
+
+
+def is_digits_alone(batch_id: object) -> bool:
+    """Return whether a batch id is a text of ASCII digits alone, which where all is text is a number."""
+    return isinstance(batch_id, str) and batch_id.isascii() and batch_id.isdigit()
 
 
 def batch_key(transactional_id: str, batch_id: BatchId) -> str:
@@ -121,7 +145,7 @@ class BatchRow:
         row = cls(**decode_row(text, "batch", _REQUIRED, _OPTIONAL))
         try:
             check_stored_name(row.transactional_id, "a transactional id")
-            check_batch_id(row.batch_id)
+            check_stored_batch_id(row.batch_id)
         except InvalidRequestError as error:
             raise DamagedDataError("a stored batch row has no valid key", row="batch", key=row.key) from error
         return row
@@ -192,9 +216,9 @@ def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -
     BatchOutOfOrderError
         An integer below the last committed one: go on from the last.
     InvalidRequestError
-        It is no batch id.
+        It is no batch id.  A name of digits alone is one here: a transaction may be prepared with it since before.
     """
-    check_batch_id(batch_id)
+    check_stored_batch_id(batch_id)
     if isinstance(batch_id, str):
         if name_known:
             raise BatchAlreadyCommittedError("this batch was committed before: skip the run", batch_id=shown(batch_id))

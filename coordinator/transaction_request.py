@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from txntable.coordinator.batch_memory import BatchId, BatchMemory, BatchRow, check_batch_id
+from txntable.coordinator.batch_memory import BatchId, BatchMemory, BatchRow, check_batch_id, check_stored_batch_id
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.errors import InvalidRequestError, InvalidTransactionTimeoutError
@@ -190,7 +190,7 @@ class EndRequest:
 
     def __post_init__(self) -> None:
         if self.batch_id is not None:
-            check_batch_id(self.batch_id)
+            check_stored_batch_id(self.batch_id)
         if self.manifest and (self.outcome is Outcome.ABORT or self.token is not None):
             raise InvalidRequestError(
                 "only a commit without a token carries segments: append them before", producer_id=self.producer_id

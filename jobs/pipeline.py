@@ -18,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from txntable.cli.batch_option import batch_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import tell
@@ -26,6 +27,11 @@ from txntable.jobs.session import spark_session
 from txntable.spark.pipelines.pipeline import Pipeline, PipelineRun
 from txntable.spark.pipelines.pipeline_config import check_topics
 from txntable.spark.session import require_java
+
+BatchId = Annotated[
+    str | None,
+    typer.Option(callback=batch_name, help="Names the one run, not by digits alone: a second time it does nothing."),
+]
 
 
 def pipeline(  # noqa: PLR0913  the options of the command
@@ -40,7 +46,7 @@ def pipeline(  # noqa: PLR0913  the options of the command
     instance: Annotated[str | None, typer.Option(help="Of several that share the group: its own name.")] = None,
     max_offsets_per_partition: Annotated[int | None, typer.Option(min=1, help="The most that one run reads.")] = None,
     interval_ms: Annotated[int | None, typer.Option(min=0, help="How long to wait when nothing is new.")] = None,
-    batch_id: Annotated[str | None, typer.Option(help="Names the one run: a second time it does nothing.")] = None,
+    batch_id: BatchId = None,
     once: Annotated[bool, typer.Option("--once", help="One transaction, and exit.")] = False,
 ) -> None:
     """Run a pipeline: read what is new, transform it, and commit what comes of it together with the offsets."""

@@ -81,6 +81,19 @@ def test_creation_is_refused_where_a_warehouse_is(site: Site) -> None:
     assert site.create().identity == first.identity
 
 
+def test_creation_with_config_says_what_settings_are_called(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"argument 'config': .* settings=WarehouseSettings"):
+        Warehouse.create(str(tmp_path / "w"), config={"vacuum_retention_ms": "86400000"})  # type: ignore[call-arg]
+
+    assert not (tmp_path / "w").exists()
+
+
+def test_topic_without_a_key_may_say_so(site: Site) -> None:
+    made = site.create().admin().create_topic("keyless", schema=TWO_COLUMNS, key=None)
+
+    assert made.key == ()
+
+
 def test_creation_is_refused_in_a_used_folder_and_nothing_is_made(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("do not touch")
 

@@ -85,7 +85,7 @@ class Admin(OfOneProcess):
         *,
         partitions: int = 1,
         schema: pa.Schema | None = None,
-        key: Sequence[str] = (),
+        key: Sequence[str] | None = (),
         config: Mapping[str, object] | None = None,
         exist_ok: bool = False,
     ) -> TopicSettings:
@@ -100,7 +100,7 @@ class Admin(OfOneProcess):
         schema : pyarrow.Schema, optional
             Default: Kafka's key, value and headers, keyed by ``key``.
         key : sequence of str
-            Columns that determine the partition.
+            Columns that determine the partition; ``None``, as none at all: no key.
         config : Mapping, optional
             Settings by Kafka's names.
         exist_ok : bool
@@ -115,7 +115,7 @@ class Admin(OfOneProcess):
         """
         if isinstance(key, str):
             raise InvalidRequestError("key must be a list of column names; wrap the name in a list", key=shown(key))
-        wanted = self._topics.wanted(name, check_partitions(partitions), schema, tuple(key), config or {})
+        wanted = self._topics.wanted(name, check_partitions(partitions), schema, tuple(key or ()), config or {})
         return self._topics.create(wanted, exist_ok=exist_ok)
 
     def add_columns(

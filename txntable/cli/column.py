@@ -37,6 +37,10 @@ def column_from_text(text: str) -> pa.Field:
     """
     matched = _COLUMN.fullmatch(text)
     if matched is None:
+        words = text.split(maxsplit=1)
+        if len(words) == 2:
+            # Of nested types, as Spark prints them, and intervals: the name of a type has spaces.
+            raise _unknown_type(words[0], words[1])
         raise SchemaMismatchError(
             "a column is given as: name type, and not null where it is required", column=repr(text)
         )
@@ -44,13 +48,17 @@ def column_from_text(text: str) -> pa.Field:
     try:
         kind = from_delta_type(_OTHER_NAMES.get(name, name))
     except ValueError as error:
-        raise SchemaMismatchError(
-            "there is no such type for a column here; take one of those known, or the Python client for nested ones",
-            column=matched["name"],
-            found=matched["type"],
-            known=KNOWN_TYPES,
-        ) from error
+        raise _unknown_type(matched["name"], matched["type"]) from error
     return pa.field(matched["name"], kind, nullable=matched["required"] is None)
+
+
+def _unknown_type(column: str, found: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        "there is no such type for a column here; take one of those known, or the Python client for nested ones",
+        column=column,
+        found=found.strip(),
+        known=KNOWN_TYPES,
+    )
 
 
 def column_text(column: pa.Field) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, BinaryIO, Literal
 
 import typer
 
+from txntable.cli.batch_option import batch_name
 from txntable.cli.both_ways import both_ways
 from txntable.cli.column_value import BytesForm
 from txntable.cli.connection import Connection, on_warehouse
@@ -53,7 +54,12 @@ TransactionalId = Annotated[
     str | None, typer.Option("--transactional-id", help="Everything in one transaction of this id, or nothing.")
 ]
 BatchIdOption = Annotated[
-    str | None, typer.Option("--batch-id", help="Names the run: one that has committed is not done twice.")
+    str | None,
+    typer.Option(
+        "--batch-id",
+        callback=batch_name,
+        help="Names the run, not by digits alone: one that has committed is not done twice.",
+    ),
 ]
 Compression = Annotated[
     str,

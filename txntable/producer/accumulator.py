@@ -116,7 +116,7 @@ class RecordAccumulator:
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
         if not isinstance(rows, pa.Table):
-            raise InvalidRequestError("rows must be a pyarrow.Table; convert them", found=type(rows).__name__)
+            raise _no_table(rows)
         if TIMESTAMP_COLUMN not in rows.column_names:
             times = np.full(rows.num_rows, options.timestamp_ms * _US_PER_MS, np.int64)
             rows = rows.append_column(_TIMESTAMP, pa.array(times).view(TIMESTAMP))
@@ -225,3 +225,12 @@ class RecordAccumulator:
     def waiting(self) -> tuple[WaitingBatch, ...]:
         """All batches that wait."""
         return tuple(self._batches)
+
+
+def _no_table(rows: object) -> InvalidRequestError:
+    library, call = type(rows).__module__.partition(".")[0], "convert them"
+    if library == "pandas":
+        call = "convert a DataFrame of pandas by pa.Table.from_pandas(rows, preserve_index=False)"
+    elif library == "polars":
+        call = "convert a DataFrame of polars by rows.to_arrow()"
+    return InvalidRequestError(f"rows must be a pyarrow.Table; {call}", found=type(rows).__name__)

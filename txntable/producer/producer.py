@@ -332,6 +332,7 @@ class Producer(OfOneProcess):
         ----------
         batch_id : str or int, optional
             Names the run: a string is refused once it has committed, an integer must be higher than the last one.
+            A string of digits alone could be either, and is refused.
 
         Raises
         ------

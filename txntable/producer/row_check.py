@@ -2,26 +2,29 @@
 
 Owns the quick way: values of the exact Python type that their column always takes are looked at in
 Python; everything else (decimals, maps, numbers of another library) is brought to the column's type
-by Arrow at once.  Both refuse what :func:`txntable.format.conform.conform` refuses, and both copy what its
-owner could change after the send.  Pure.
+by Arrow at once, and refused where that would change it (:mod:`txntable.producer.altered_value`).  Both refuse
+what :func:`txntable.format.conform.conform` refuses, and both copy what its owner could change after the send.  Pure.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.conform import conform
 from txntable.format.delta_types import nullable_type
+from txntable.format.near_names import column_hint
 from txntable.format.topic import TopicSettings
 from txntable.format.topic_policy import required_key_column
+from txntable.producer.altered_value import alteration
 from txntable.producer.record_size import fixed_size, value_sizes
 
 # A value as it is kept, and its bytes; None: Arrow has to look at it.
@@ -92,11 +95,7 @@ class RowCheck:
         if not isinstance(row, Mapping):
             raise InvalidRequestError("a row must be a mapping of column names to values", found=type(row).__name__)
         if not row.keys() <= self._names:
-            raise SchemaMismatchError(
-                "the record has columns that the topic does not have",
-                topic=self._settings.name,
-                columns=",".join(sorted(map(str, set(row) - self._names))),
-            )
+            raise self._unknown_columns(row)
         values, size = [], 0
         for column in self._columns:
             value = row.get(column.name)
@@ -108,51 +107,39 @@ class RowCheck:
             values.append(value)
         return CheckedRow(tuple(values), size)
 
+    def _unknown_columns(self, row: Mapping[str, Any]) -> SchemaMismatchError:
+        unknown, known = sorted(map(str, set(row) - self._names)), self._settings.schema.names
+        return SchemaMismatchError(
+            "the record has columns that the topic does not have; give some that it has" + column_hint(unknown, known),
+            topic=self._settings.name,
+            columns=",".join(unknown),
+            known=",".join(known),
+        )
+
 
 def _by_arrow(column: _Column, value: object) -> tuple[Any, int]:
     """Return a value as Arrow reads it, and its bytes; refuse what it does not read."""
-    if isinstance(value, str) and pa.types.is_binary(column.type):
-        # Arrow would take its UTF-8, which is a guess.
-        raise _misfit(column, "text is no bytes: encode it")
     try:
         array = pa.array([value], column.type)
     except _ARROW_REFUSES as error:
         raise _misfit(column, str(error).lower()) from error
-    unknown = _unknown_part(value, column.type, column.name)
-    if unknown is not None:
-        raise _misfit(column, f"arrow would drop {shown(unknown)}, which the topic does not have")
+    altered = alteration(value, column.type, column.name)
+    if altered is not None:
+        path, reason = altered
+        raise _misfit(column, reason, path)
     conform(pa.RecordBatch.from_arrays([array], names=[column.name]), column.settings)
     taken = value
     # A moment that Python has no type for was given as a number, which nobody changes.
     with contextlib.suppress(ValueError, OverflowError):
         taken = array[0].as_py()
-    if isinstance(value, float) and taken != value and pa.types.is_integer(column.type):
-        raise _misfit(column, "arrow would cut its fraction")
     return taken, int(value_sizes([array], 1)[0])
 
 
-def _unknown_part(value: Any, kind: pa.DataType, path: str) -> str | None:
-    """Return the path of what a struct in a value has and its type has not; the value is one that Arrow takes."""
-    parts: Iterable[tuple[str, Any, pa.DataType]] = ()
-    if pa.types.is_struct(kind) and isinstance(value, Mapping):
-        unknown = [name for name in value if kind.get_field_index(name) < 0]
-        if unknown:
-            return f"{path}.{unknown[0]}"
-        parts = ((name, part, kind.field(name).type) for name, part in value.items())
-    elif pa.types.is_list(kind) and isinstance(value, list | tuple):
-        parts = (("element", part, kind.value_type) for part in value)
-    elif pa.types.is_map(kind) and value is not None:
-        pairs = value.items() if isinstance(value, Mapping) else value
-        parts = (("value", item, kind.item_type) for _, item in pairs)
-    found = (_unknown_part(part, inner, f"{path}.{name}") for name, part, inner in parts)
-    return next((each for each in found if each is not None), None)
-
-
-def _misfit(column: _Column, reason: str) -> SchemaMismatchError:
+def _misfit(column: _Column, reason: str, path: str | None = None) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"a value does not fit its column: {reason}",
         topic=column.settings.name,
-        column=column.name,
+        column=path or column.name,
         expected=str(column.type),
     )
 
@@ -175,8 +162,18 @@ def _integer_check(kind: pa.DataType) -> _Quick:
 
 
 def _moment_check(kind: pa.DataType) -> _Quick:
-    width = kind.bit_width // 8
-    return lambda value: (value, width) if type(value) is dt.datetime and value.tzinfo in (None, dt.UTC) else None
+    width, zone = kind.bit_width // 8, None if kind.tz is None else dt.UTC
+    return lambda value: (value, width) if type(value) is dt.datetime and value.tzinfo is zone else None
+
+
+def _float_check(kind: pa.DataType) -> _Quick:
+    width, largest = kind.bit_width // 8, np.finfo(kind.to_pandas_dtype()).max.item()
+
+    def take(value: object) -> _Taken:
+        is_kept = type(value) is float and (-largest <= value <= largest or not math.isfinite(value))
+        return (value, width) if is_kept else None
+
+    return take
 
 
 def _take_bytes(value: object) -> _Taken:
@@ -242,7 +239,7 @@ _CHECKS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], _Qui
     (pa.types.is_binary, lambda kind: _take_bytes),
     (pa.types.is_integer, _integer_check),
     (pa.types.is_boolean, _exactly(bool)),
-    (pa.types.is_floating, _exactly(float)),
+    (pa.types.is_floating, _float_check),
     (pa.types.is_date32, _exactly(dt.date)),
     (pa.types.is_timestamp, _moment_check),
     (pa.types.is_list, _list_check),

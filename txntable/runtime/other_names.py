@@ -7,11 +7,12 @@ of which name is its callers'.
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
 from opcode import opmap
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 ClassT = TypeVar("ClassT", bound=type)
@@ -42,7 +43,11 @@ def answering(
     def decorate(known: ClassT) -> ClassT:
         setattr(known, "__getattr__", missing)  # noqa: B010  hidden from type checkers, to which any name would be there
         for name, said in (arguments or {}).items():
-            setattr(known, name, _answering_arguments(getattr(known, name), said))
+            call = inspect.getattr_static(known, name)
+            if isinstance(call, classmethod):
+                setattr(known, name, classmethod(_answering_arguments(call.__func__, said)))
+            else:
+                setattr(known, name, _answering_arguments(call, said))
         return known
 
     return decorate
@@ -75,7 +80,7 @@ def _told(known: type, name: str, names: Mapping[str, str]) -> str:
     return missing if said is None else f"{missing}: {said}"
 
 
-def _answering_arguments(call: FunctionType, said: Mapping[str, str]) -> Callable[..., Any]:
+def _answering_arguments(call: Callable[..., Any], said: Mapping[str, str]) -> Callable[..., Any]:
     @functools.wraps(call)
     def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:

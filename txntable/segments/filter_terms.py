@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
+from txntable.format.near_names import column_hint
 from txntable.segments.record_filter import ColumnTest, Operator, RecordFilter, literal
 
 Term = tuple[str, str, Any]
@@ -63,7 +64,7 @@ def _test(term: Any, schema: pa.Schema) -> ColumnTest:
     column, sign, value = term
     if not isinstance(column, str) or schema.get_field_index(column) < 0:
         raise SchemaMismatchError(
-            "the topic has no such column; filter by some that it has",
+            "the topic has no such column; filter by some that it has" + column_hint([column], schema.names),
             column=shown(column),
             known=",".join(schema.names),
         )

@@ -40,6 +40,7 @@ from txntable.producer.producer_config import (
 from txntable.runtime.counters import Metrics, grouped
 from txntable.runtime.environment import Environment, SystemEnvironment
 from txntable.runtime.one_process import OfOneProcess
+from txntable.runtime.other_names import answering
 from txntable.segments.filter_terms import Filters
 from txntable.snapshot.snapshot import Snapshot, records_of
 from txntable.snapshot.topic_reader import TopicReader
@@ -80,6 +81,7 @@ def _engine() -> str:
     return f"txntable/{version('txntable')}"
 
 
+@answering({}, {"create": {"config": "retentions and limits are settings=WarehouseSettings(…)"}})
 @asking_for_topics(attrgetter("store"))
 class Warehouse(OfOneProcess):
     """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
@@ -141,7 +143,9 @@ class Warehouse(OfOneProcess):
             The store's put-if-absent does not work as promised.
         """
         if not isinstance(settings, WarehouseSettings | None):
-            raise InvalidConfigError("settings must be WarehouseSettings", settings=shown(settings))
+            raise InvalidConfigError(
+                "settings must be WarehouseSettings, whose values are milliseconds; make one", settings=shown(settings)
+            )
         environment = SystemEnvironment()
         store = open_store(_spec(url, storage_options, durability))
         return create_on(store, environment, exist_ok=exist_ok, settings=settings or WarehouseSettings())

@@ -122,7 +122,7 @@ COMMANDS = [
     ("topics", "describe", "orders"),
     ("topics", "alter", "orders", "--partitions", "3"),
     ("produce", "orders"),
-    ("produce", "orders", "--transactional-id", "lines", "--batch-id", "1"),
+    ("produce", "orders", "--transactional-id", "lines", "--batch-id", "run-1"),
     ("consume", "orders"),
     ("consume", "orders", "--group", "h", "--follow", "--from-beginning"),
     ("offsets", "list", "orders"),

@@ -191,8 +191,8 @@ def test_nothing_is_visible_when_a_record_can_not_be_read(
     monkeypatch.setattr(produce_run, "FLUSH_BYTES", flush_bytes)
     data = '{"account": "ann"}\n{"account": "bob", "amount": "much"}\n'
 
-    result = run(accounts, "--format", "json", *COMMIT, "--batch-id", "1", data=data)
-    again = run(accounts, "--format", "json", *COMMIT, "--batch-id", "1", data='{"account": "eve"}')
+    result = run(accounts, "--format", "json", *COMMIT, "--batch-id", "run-1", data=data)
+    again = run(accounts, "--format", "json", *COMMIT, "--batch-id", "run-1", data='{"account": "eve"}')
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: INVALID_RECORD")
@@ -215,13 +215,13 @@ def test_transaction_is_aborted_when_a_record_can_not_be_read(
 
 
 def test_batch_is_not_done_twice_and_fences_nobody(run: Produce, warehouse: Warehouse, topic: str) -> None:
-    run(topic, *COMMIT, "--batch-id", "1", data="a\n")
+    run(topic, *COMMIT, "--batch-id", "run-1", data="a\n")
     producer = warehouse.producer("etl")
     producer.init_transactions()
     producer.begin_transaction()
     producer.send(topic, b"b")
 
-    again = run(topic, *COMMIT, "--batch-id", "1", data="a\n")
+    again = run(topic, *COMMIT, "--batch-id", "run-1", data="a\n")
     producer.commit_transaction()
 
     assert again.exit_code == 0
@@ -231,8 +231,8 @@ def test_batch_is_not_done_twice_and_fences_nobody(run: Produce, warehouse: Ware
 
 
 def test_empty_run_is_committed_when_it_has_a_batch_id(run: Produce, topic: str) -> None:
-    first = json.loads(run(topic, *COMMIT, "--batch-id", "1").stdout)
-    again = json.loads(run(topic, *COMMIT, "--batch-id", "1", data="late\n").stdout)
+    first = json.loads(run(topic, *COMMIT, "--batch-id", "run-1").stdout)
+    again = json.loads(run(topic, *COMMIT, "--batch-id", "run-1", data="late\n").stdout)
 
     assert (first["status"], first["records"], first["partitions"]) == ("committed", 0, [])
     assert first["position"] is not None
@@ -254,7 +254,7 @@ def test_empty_run_decides_nothing_when_it_has_no_batch_id(run: Produce, topic: 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--batch-id", "1"),
+        ("--batch-id", "run-1"),
         ("--file", "no-such-file"),
         ("--format", "avro"),
         ("--format", "csv", "--parse-key"),
@@ -267,6 +267,18 @@ def test_usage_error_exits_with_2(run: Produce, topic: str, arguments: tuple[str
     result = run(topic, *arguments, data="a\n")
 
     assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_batch_id_of_digits_alone_is_wrong_usage_and_nothing_is_sent(
+    run: Produce, warehouse: Warehouse, topic: str
+) -> None:
+    result = run(topic, *COMMIT, "--batch-id", "20261120", data="a\n")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    told = " ".join(result.stderr.replace("│", " ").split())
+    assert "write a name with another character, as 2026-11-20 or run-20261120" in told
+    assert "int" not in told.partition("run-20261120")[2]
+    assert values(warehouse, topic) == []
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def invoke(*arguments: str, data: str = "") -> Result:
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        (("--batch-id", "1"), "run the command again: the batch id keeps it from being done twice"),
+        (("--batch-id", "run-1"), "run the command again: the batch id keeps it from being done twice"),
         ((), "before running again, look how it ended: txntable transactions describe etl"),
     ],
 )
@@ -190,10 +190,10 @@ def test_failed_publication_still_says_what_was_appended(
 def test_batch_committed_by_another_in_the_meantime_is_nothing_to_do(
     run: Produce, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(topic, *COMMIT, "--batch-id", "1", data="a\n")
+    run(topic, *COMMIT, "--batch-id", "run-1", data="a\n")
     monkeypatch.setattr(Producer, "is_committed", lambda producer, batch_id: False)
 
-    result = run(topic, *COMMIT, "--batch-id", "1", data="a\n")
+    result = run(topic, *COMMIT, "--batch-id", "run-1", data="a\n")
 
     assert result.exit_code == 0
     assert json.loads(result.stdout)["status"] == "already committed: nothing to do"
@@ -213,7 +213,7 @@ def test_commit_is_asked_again_when_the_store_did_not_answer_for_a_moment(
 
     monkeypatch.setattr(Producer, "commit_transaction", commit_and_mend)
 
-    result = invoke(*COMMIT, "--batch-id", "1")
+    result = invoke(*COMMIT, "--batch-id", "run-1")
 
     assert result.exit_code == 0
     assert len(asked) == 2
@@ -232,7 +232,7 @@ def test_interrupt_of_a_commit_says_where_to_look(
 
     before_the_commit(monkeypatch, opened, interrupt_the_decision)
 
-    result = invoke(*COMMIT, "--batch-id", "1")
+    result = invoke(*COMMIT, "--batch-id", "run-1")
 
     assert result.exit_code == 130
     assert result.stderr.startswith("interrupted: run the command again: the batch id")

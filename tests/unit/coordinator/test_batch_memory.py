@@ -12,8 +12,10 @@ from txntable.coordinator.batch_memory import (
     BatchRow,
     batch_key,
     check_batch,
+    check_batch_id,
     is_batch_forgotten,
 )
+from txntable.coordinator.decision import Outcome
 from txntable.coordinator.errors import (
     BatchAlreadyCommittedError,
     BatchOutOfOrderError,
@@ -21,6 +23,7 @@ from txntable.coordinator.errors import (
     InvalidRequestError,
     TxnTableError,
 )
+from txntable.coordinator.transaction_request import EndRequest, PrepareRequest
 
 _NAMED = BatchRow("etl", "2026-11-20", producer_id=7, epoch=4, position=11, decided_at_ms=1_000)
 
@@ -53,6 +56,35 @@ def test_batch_is_accepted_or_refused_by_what_was_committed(
         return
     with pytest.raises(error):
         check_batch(last_integer, name_known, batch_id)
+
+
+@pytest.mark.parametrize("batch_id", ["20261120", "0", "7" * 30])
+def test_name_of_digits_alone_is_refused_with_what_to_do(batch_id: str) -> None:
+    with pytest.raises(InvalidRequestError, match="as 2026-11-20 or run-20261120, or pass an int"):
+        check_batch_id(batch_id)
+    with pytest.raises(InvalidRequestError, match="digits alone"):
+        PrepareRequest(1, 0, "token", 1, batch_id)
+
+
+@pytest.mark.parametrize("batch_id", [20261120, "2026-11-20", "run-20261120", "-1", "+7", " 7", "١", "7.0"])
+def test_batch_id_that_means_one_thing_is_taken(batch_id: BatchId) -> None:
+    assert check_batch_id(batch_id) == batch_id
+
+
+def test_number_that_is_too_large_is_refused_with_a_name_that_is_taken() -> None:
+    with pytest.raises(InvalidRequestError, match="as run-20260101123456789012"):
+        check_batch_id(20260101123456789012)
+
+    assert check_batch_id("run-20260101123456789012") == "run-20260101123456789012"
+
+
+def test_stored_name_of_digits_alone_is_read_and_what_is_prepared_with_it_may_be_committed() -> None:
+    row = replace(_NAMED, batch_id="20261120")
+    request = EndRequest(7, 4, Outcome.COMMIT, 11, token="token", batch_id="20261120")
+
+    assert BatchRow.from_json(row.to_json()) == row
+    assert request.batch_id == "20261120"
+    check_batch(None, False, "20261120")
 
 
 def test_batch_out_of_order_names_the_last_one() -> None:

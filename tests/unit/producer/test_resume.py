@@ -8,7 +8,13 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.producer.producing import accounts, row, started
-from txntable.errors import BatchAlreadyCommittedError, BatchOutOfOrderError, IllegalStateError, TxnTableError
+from txntable.errors import (
+    BatchAlreadyCommittedError,
+    BatchOutOfOrderError,
+    IllegalStateError,
+    InvalidRequestError,
+    TxnTableError,
+)
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.producer import Producer
 
@@ -103,6 +109,18 @@ def test_batch_is_refused_without_fencing_anybody_when_it_can_not_commit_any_mor
     running.send("t", row=row("still running"))
     running.commit_transaction()
     assert accounts(site, "t") == ["still running"]
+
+
+def test_name_of_digits_alone_is_refused_before_anything_begins(site: Site) -> None:
+    producer = started(site.open())
+
+    for call in (producer.begin_transaction, producer.check_batch, producer.is_committed):
+        with pytest.raises(InvalidRequestError, match=r"digits alone .*, or pass an int"):
+            call("20261120")
+
+    with producer.transaction(20261120):
+        producer.send("t", row=row("a"))
+    assert producer.is_committed(20261120)
 
 
 @pytest.mark.parametrize("batch_id", [8, "b"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from txntable.coordinator.batch_memory import BatchId
+from txntable.coordinator.batch_memory import BatchId, is_digits_alone
 from txntable.errors import InvalidRequestError
 from txntable.producer.producer_config import DEFAULT_TRANSACTION_TIMEOUT_MS
 from txntable.spark.scan.source_options import Option, SourceOptions, source_options
@@ -30,7 +30,7 @@ class WriteOptions:
         Under which to commit; ``None``: a batch write that runs twice writes everything twice, and a stream goes by its
         checkpoint's id, so that it writes again what it reads again under a new checkpoint.
     batch_id : str, int or None
-        Names the run, so that it commits once; digits are an integer.
+        Names the run, so that it commits once; digits alone are an integer, which must rise.
     transaction_timeout_ms : int
         From the first enrolment on, by the store's time, ms.
     checkpoint_location : str or None
@@ -71,7 +71,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         options.store,
         options.topic,
         transactional_id,
-        int(batch) if batch is not None and batch.isascii() and batch.isdigit() else batch,
+        int(batch) if batch is not None and is_digits_alone(batch) else batch,
         options.positive(Option.TRANSACTION_TIMEOUT_MS, DEFAULT_TRANSACTION_TIMEOUT_MS, "ms"),
         options.text(Option.CHECKPOINT_LOCATION),
     )

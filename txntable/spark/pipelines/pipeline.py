@@ -130,7 +130,8 @@ class Pipeline:
         Parameters
         ----------
         batch_id : str or int, optional
-            Names the run, such as a scheduler does: once it has committed, the same again does nothing.
+            Names the run, such as a scheduler does: once it has committed, the same again does nothing.  A string of
+            digits alone is refused.
 
         Raises
         ------
