@@ -71,7 +71,11 @@ class Polls:
         check_number(least, "min_records", 1)
         if limit == 1:
             return self._found(timeout_ms, self._next_record)
-        return self.poll(timeout_ms, limit, records_of) if least == 1 else self._gathered(timeout_ms, limit, min(least, limit))
+        return (
+            self.poll(timeout_ms, limit, records_of)
+            if least == 1
+            else self._gathered(timeout_ms, limit, min(least, limit))
+        )
 
     def _next_record(self) -> dict[TopicPartition, list[ConsumerRecord]]:
         return self._singles.collect(self._counting(self._noting(records_of)), self._took)
@@ -98,8 +102,7 @@ class Polls:
                 return True
             first = owner.applied
             while len(waiting) < least:
-                rest = limit - len(waiting)
-                found = self._collect(lambda: self._partitions.fetcher.collect(rest, decode))
+                found = self._collect(partial(self._partitions.fetcher.collect, limit - len(waiting), decode))
                 if not found:
                     return False
                 for records in found.values():
