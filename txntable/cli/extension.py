@@ -84,12 +84,15 @@ def _saying_what_is_said_here() -> Iterator[None]:
         yield
     except _UsageError as error:
         plain, meant = _without_suggestion(error)
-        said = instead_of(getattr(error, "option_name", None), plain, _commands_at(error.ctx))
+        commands = _commands_at(error.ctx)
+        said = instead_of(getattr(error, "option_name", None), plain, commands)
         if said is not None:
             # What else is spelt like it was not meant.
             error.message = f"{plain.removesuffix('.')}; {said}"
         elif meant:
             error.message = f"{plain.removesuffix('.')} ({asked(meant)})"
+        elif commands and plain.startswith("No such command "):
+            error.message = f"{plain.removesuffix('.')}; the command comes first: {', '.join(sorted(commands))}"
         error.possibilities = None
         raise
 

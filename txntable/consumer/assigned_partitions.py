@@ -57,7 +57,7 @@ class AssignedPartitions:
     readings : Readings
         What was handed out and is not committed.
     iterated : deque of ConsumerRecord
-        Records that iteration has read, and not handed out yet.
+        Records that iteration, or a poll that waits for more of them, has read and not handed out yet.
     followed_at : Instant
         When it was last looked for what is new.
     """
@@ -109,6 +109,11 @@ class AssignedPartitions:
         self.subscription.lose(partitions)
         for partition in partitions:
             self.fetcher.drop(partition)
+        if self.iterated:
+            gone = frozenset(partitions)
+            kept = [each for each in self.iterated if TopicPartition(each.topic, each.partition) not in gone]
+            self.iterated.clear()
+            self.iterated.extend(kept)
 
     # -- topics -----------------------------------------------------------------------------
 
@@ -149,7 +154,7 @@ class AssignedPartitions:
     # -- positions --------------------------------------------------------------------------
 
     def give_back(self) -> None:
-        """Stand before the first record that iteration has read and not handed out."""
+        """Stand before the first record that was read and not handed out."""
         first = {TopicPartition(record.topic, record.partition): record.offset for record in reversed(self.iterated)}
         self.iterated.clear()
         for partition, offset in first.items():

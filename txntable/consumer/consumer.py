@@ -20,7 +20,7 @@ import pyarrow as pa
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.bounded_reads import BoundedRange, BoundedReads, refuse_unnamed
 from txntable.consumer.consumer_config import ConsumerConfig
-from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch, records_of
+from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.group_session import GroupSession
@@ -196,7 +196,7 @@ class Consumer(OfOneProcess):
 
     @alone
     def poll(
-        self, *unnamed: Never, timeout_ms: float = 0, max_records: int | None = None
+        self, *unnamed: Never, timeout_ms: float = 0, max_records: int | None = None, min_records: int = 1
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Return the next records of each partition, in offset order.
 
@@ -208,6 +208,9 @@ class Consumer(OfOneProcess):
             How long to wait for records if there are none, in ms; 0: check once.
         max_records : int, optional
             The maximum number of records; default: ``max_poll_records``.
+        min_records : int
+            How many records to wait for, at most `max_records`.  After the timeout, :meth:`wakeup`, a rebalance or an
+            error, which the next call raises, what there is by then is returned.
 
         Returns
         -------
@@ -238,7 +241,7 @@ class Consumer(OfOneProcess):
         refuse_unnamed(unnamed)
         limit = self.config.max_poll_records if max_records is None else max_records
         self._partitions.give_back()
-        return self._polls.poll(timeout_ms, limit, records_of)
+        return self._polls.poll_records(timeout_ms, limit, min_records)
 
     @alone
     def poll_batches(

@@ -111,6 +111,10 @@ class Fetcher:
         self._fetches.clear()
         self._reserved_bytes, self._full = 0, False
 
+    def fetch_of(self, partition: TopicPartition) -> PartitionFetch | None:
+        """Return what is read ahead in a partition; ``None``: nothing is."""
+        return self._fetches.get(partition)
+
     def collect(
         self, limit: int, decode: Callable[[TopicPartition, list[pa.RecordBatch]], T]
     ) -> dict[TopicPartition, T]:

@@ -59,6 +59,7 @@ class GroupSession:
         # How many partitions a topic had at the first look: what it got later holds nothing older.
         self._first_partitions: dict[str, int] = {}
         self.heartbeats: HeartbeatThread | None = None
+        self._woken_for: MemberAssignment | None = None
         if place.membership is not None and self._config.background_heartbeat:
             self.heartbeats = HeartbeatThread(place.membership.tend_in_background)
             # Nobody reads through a consumer that was dropped without being closed: its session ends, too.
@@ -123,6 +124,7 @@ class GroupSession:
         if self._place.membership is None:
             self._tell_without_group(set())
             return
+        self._partitions.give_back()
         self._commits.auto_commit()
         if self._place.applied is not None:
             self._tell_given_up(self._subscription.positions)
@@ -145,6 +147,7 @@ class GroupSession:
     # -- topics -----------------------------------------------------------------------------
 
     def _subscribe_to(self, followed: dict[str, FollowedTopic]) -> None:
+        self._partitions.give_back()
         same = {name for name in followed.keys() & self._partitions.topics.keys() if self._is_same(followed[name])}
         self._first_partitions = {
             name: self._first_partitions[name] if name in same else topic.view.settings.partitions
@@ -215,7 +218,6 @@ class GroupSession:
         """
         names = sorted(self._subscription.topics)
         logger.warning("a topic was created again, and is read as auto_offset_reset says topics=%s", ",".join(names))
-        self._partitions.give_back()
         self._subscribe_to(self._partitions.first_look(names))
 
     # -- the group --------------------------------------------------------------------------
@@ -230,8 +232,7 @@ class GroupSession:
                 self._lose(list(self._subscription.positions))
             self._apply(self._place.membership.ensure_joined(self._topics_found()))
             self._introduce()
-            if self.heartbeats is not None:
-                self.heartbeats.wake()
+            self._wake_heartbeats()
         elif self._place.applied is not None:
             # No topic matches the pattern any more.
             self.leave()
@@ -239,6 +240,13 @@ class GroupSession:
             self._tell_without_group(set(self._subscription.positions))
         self._commits.auto_commit(when_due=True)
         self._commits.begin(wait=wait)
+
+    def _wake_heartbeats(self) -> None:
+        """Let the thread look now where it has none, or another session, to keep alive than at its last look."""
+        applied = self._place.applied
+        if self.heartbeats is not None and not (applied is self._woken_for and self.heartbeats.is_running):
+            self._woken_for = applied
+            self.heartbeats.wake()
 
     def _topics_found(self) -> dict[str, GroupTopic | None]:
         return {

@@ -93,6 +93,8 @@ class PartitionFetch:
         ahead.
     batches : int
         How many were decoded so far.
+    taken : int
+        How many records were taken so far.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class PartitionFetch:
         self.through = through
         largest_batch = max(_batch_bytes(segment, batch_bytes) for segment in segments)
         self.reserved_bytes = 2 * largest_batch + max(min(segment.size, ROW_GROUP_BYTES) for segment in segments)
-        self.batches = 0
+        self.batches = self.taken = 0
         self._last_offset = segments[-1].last_offset
         self._ahead = ahead
         window: ReadWindow | None = None
@@ -116,6 +118,7 @@ class PartitionFetch:
             window = ReadWindow(_AHEAD * batch_bytes, ahead.fetching)
         self._records = reader.read_all(segments, partial(rows_at_once, batch_bytes=batch_bytes), window)
         self._batch: pa.RecordBatch | None = None
+        self._at = 0
         self._coming: Future[pa.RecordBatch | None] | None = None
 
     def begin(self) -> None:
@@ -142,13 +145,24 @@ class PartitionFetch:
         StoreUnavailableError
             Begin another fetch.
         """
-        batch = self._next() if self._batch is None else self._batch
-        if batch is None:
+        if self._batch is None:
+            self._batch, self._at = self._next(), 0
+        rows = self.at_hand(limit)
+        if rows is None:
             return None
-        taken = batch.slice(0, limit)
-        self._batch = batch.slice(limit) if limit < batch.num_rows else None
-        last = int(offsets_of(taken.slice(taken.num_rows - 1))[0])
-        return taken, self.through if last >= self._last_offset else last + 1
+        return rows, self.took(rows.num_rows, int(offsets_of(rows.slice(rows.num_rows - 1))[0]))
+
+    def at_hand(self, limit: int) -> pa.RecordBatch | None:
+        """Return what :meth:`take` would, without taking it; ``None``: another batch is to be decoded first."""
+        return None if self._batch is None else self._batch.slice(self._at, limit)
+
+    def took(self, count: int, last: int) -> int:
+        """Take note that so many records that are at hand are taken, through an offset; return the position then."""
+        self.taken += count
+        self._at += count
+        if self._batch is not None and self._at >= self._batch.num_rows:
+            self._batch = None
+        return self.through if last >= self._last_offset else last + 1
 
     def _next(self) -> pa.RecordBatch | None:
         if self._coming is None:

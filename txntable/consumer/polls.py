@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -19,8 +20,9 @@ from txntable.consumer.consumer_record import ConsumerRecord, records_of
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.group_session import GroupSession
 from txntable.consumer.readings import Reading
+from txntable.consumer.single_records import SingleRecords
 from txntable.coordinator.row_json import check_number
-from txntable.errors import IllegalStateError, RetriableError
+from txntable.errors import IllegalStateError, RetriableError, TxnTableError
 from txntable.format.records import TopicPartition
 from txntable.runtime.environment import Instant
 from txntable.segments.segment_reader import OFFSET_COLUMN
@@ -55,11 +57,82 @@ class Polls:
         self._partitions, self._session, self._place = partitions, session, place
         self._config, self._environment = partitions.config, partitions.environment
         self._woken = threading.Event()
+        self._singles = SingleRecords(partitions.fetcher, partitions.subscription)
 
     def poll(self, timeout_ms: float, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
         """Return the next records of each partition, as `decode` makes them; empty when the time was over."""
-        check_timeout(timeout_ms)
         check_number(limit, "max_records", 1)
+        collect = partial(self._partitions.fetcher.collect, limit, self._counting(self._noting(decode)))
+        return self._found(timeout_ms, collect)
+
+    def poll_records(self, timeout_ms: float, limit: int, least: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Return the next records, once there are so many or the time is over: then what there is."""
+        check_number(limit, "max_records", 1)
+        check_number(least, "min_records", 1)
+        if limit == 1:
+            return self._found(timeout_ms, self._next_record)
+        return (
+            self.poll(timeout_ms, limit, records_of)
+            if least == 1
+            else self._gathered(timeout_ms, limit, min(least, limit))
+        )
+
+    def _next_record(self) -> dict[TopicPartition, list[ConsumerRecord]]:
+        return self._singles.collect(self._counting(self._noting(records_of)), self._took)
+
+    def _found(self, timeout_ms: float, collect: Callable[[], dict[TopicPartition, T]]) -> dict[TopicPartition, T]:
+        found: dict[TopicPartition, T] = {}
+
+        def step() -> bool:
+            found.update(self._collect(collect))
+            return bool(found)
+
+        self._wait(timeout_ms, step)
+        return found
+
+    def _gathered(self, timeout_ms: float, limit: int, least: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Wait for so many records.  Until they are handed out they are not read: what may come between sees that."""
+        waiting, owner, first = self._partitions.iterated, self._place, self._place.applied
+        decode = self._counting(records_of)
+
+        def step() -> bool:
+            nonlocal first
+            if waiting and owner.applied is not first:
+                # Some of it may belong to another member now: the caller hears of that before it waits on.
+                return True
+            first = owner.applied
+            while len(waiting) < least:
+                found = self._collect(partial(self._partitions.fetcher.collect, limit - len(waiting), decode))
+                if not found:
+                    return False
+                for records in found.values():
+                    waiting.extend(records)
+            return True
+
+        try:
+            self._wait(timeout_ms, step)
+        except TxnTableError:
+            # The next call meets it again.
+            if not waiting:
+                raise
+        except BaseException:
+            self._partitions.give_back()
+            raise
+        return self._handed_out()
+
+    def _handed_out(self) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Hand out what was gathered."""
+        found: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for record in self._partitions.iterated:
+            found.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
+        for partition, records in found.items():
+            self._note(partition, records[0].offset, records[-1].offset)
+        self._partitions.iterated.clear()
+        return found
+
+    def _wait(self, timeout_ms: float, step: Callable[[], bool]) -> None:
+        """Take steps until one says that this is enough, or the time is over."""
+        check_timeout(timeout_ms)
         if self._session.reads_nothing:
             raise IllegalStateError("nothing is assigned or subscribed to; assign partitions or subscribe to topics")
         began, wait_ms = self._environment.instant(), float(FIRST_WAIT_MS)
@@ -69,8 +142,8 @@ class Polls:
                 # Whatever it asks the store has the time of this call, and no more.
                 with ending_within(self._environment, self._budget_ms(timeout_ms, began)):
                     self._session.tend()
-                    if found := self._collect(limit, self._counting(self._noting(decode))):
-                        return found
+                    if step():
+                        return
             except RetriableError as error:
                 if timeout_ms == 0:
                     raise
@@ -79,7 +152,7 @@ class Polls:
             if self._is_woken() or rest_ms <= 0:
                 if failure is not None:
                     logger.warning("poll timed out without records because the store failed: %s", failure)
-                return {}
+                return
             self._environment.sleep_ms(min(wait_ms, rest_ms))
             wait_ms = min(wait_ms * 2, LONGEST_WAIT_MS)
 
@@ -93,30 +166,43 @@ class Polls:
 
         def noting(partition: TopicPartition, batches: list[pa.RecordBatch]) -> T:
             start, last = batches[0].column(OFFSET_COLUMN)[0].as_py(), batches[-1].column(OFFSET_COLUMN)[-1].as_py()
-            topic_id = self._partitions.topics[partition.topic].topic_id
-            self._partitions.readings.polled(partition, Reading(topic_id, start, last + 1, self._place.metadata))
+            self._note(partition, start, last)
             return decode(partition, batches)
 
         return noting
+
+    def _note(self, partition: TopicPartition, start: int, last: int) -> None:
+        readings = self._partitions.readings
+        if self._config.group_id is not None and not readings.went_on(partition, last + 1):
+            topic_id = self._partitions.topics[partition.topic].topic_id
+            readings.polled(partition, Reading(topic_id, start, last + 1, self._place.metadata))
 
     def _counting(self, decode: Decode[T]) -> Decode[T]:
         """Return `decode` so that what is handed out is counted."""
 
         def counting(partition: TopicPartition, batches: list[pa.RecordBatch]) -> T:
-            counters = self._partitions.counters
-            counters.add("consumer-fetch-manager-metrics/records-consumed-total", sum(one.num_rows for one in batches))
-            counters.add("consumer-fetch-manager-metrics/bytes-consumed-total", sum(one.nbytes for one in batches))
+            self._count(sum(one.num_rows for one in batches), sum(one.nbytes for one in batches))
             return decode(partition, batches)
 
         return counting
 
-    def _collect(self, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
+    def _count(self, records: int, its_bytes: int) -> None:
+        counters = self._partitions.counters
+        counters.add("consumer-fetch-manager-metrics/records-consumed-total", records)
+        counters.add("consumer-fetch-manager-metrics/bytes-consumed-total", its_bytes)
+
+    def _took(self, partition: TopicPartition, offset: int, its_bytes: int) -> None:
+        self._count(1, its_bytes)
+        self._note(partition, offset, offset)
+
+    def _collect(self, collect: Callable[[], dict[TopicPartition, T]]) -> dict[TopicPartition, T]:
         due = self._environment.since_ms(self._partitions.followed_at) >= FOLLOW_MS
-        found = {} if due else self._partitions.fetcher.collect(limit, decode)
+        found = {} if due else collect()
         if found:
             return found
         self._session.follow()
-        return self._partitions.fetcher.collect(limit, decode)
+        self._singles.drop()
+        return collect()
 
     def next_record(self) -> ConsumerRecord:
         """Return the next record for iteration; raises StopIteration when none came in time."""

@@ -60,8 +60,16 @@ class Readings:
 
     def polled(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of records that a poll returned: what was handed out before goes on."""
+        if not self.went_on(partition, reading.end):
+            self.by_partition[partition] = reading
+
+    def went_on(self, partition: TopicPartition, end: int) -> bool:
+        """Take note of what a poll returned after other records that are not committed; return whether there are."""
         old = self.by_partition.get(partition)
-        self.by_partition[partition] = reading if old is None else replace(old, end=reading.end)
+        if old is None:
+            return False
+        self.by_partition[partition] = Reading(old.topic_id, old.start, end, old.owner, old.read_from)
+        return True
 
     def took(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of a bounded range, in place of what was read before."""

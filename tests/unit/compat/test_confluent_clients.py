@@ -23,6 +23,7 @@ from txntable.compat.confluent import (
 )
 from txntable.compat.confluent.elsewhere import ELSEWHERE
 from txntable.errors import TxnTableError
+from txntable.runtime.environment import SystemEnvironment
 from txntable.warehouse.warehouse import Warehouse
 
 FIRST = TopicPartition("orders", 0)
@@ -67,6 +68,28 @@ def test_poll_returns_none_when_there_is_nothing_within_the_timeout(consumer: Co
     assert values(consumer) == [b"a", b"b", b"c"]
     assert consumer.poll(0) is None
     assert consumer.poll(0.01) is None
+
+
+def test_consume_waits_for_so_many_messages_or_until_the_time_is_over(
+    filled: Warehouse, reading: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def sleep_ms(_: object, milliseconds: float) -> None:
+        waits.append(milliseconds)
+        producer = Producer({"bootstrap.servers": filled.url})
+        producer.produce("orders", f"late {len(waits)}", partition=0)
+        producer.flush()
+
+    consumer = Consumer(reading)
+    consumer.assign([FIRST])
+    monkeypatch.setattr(SystemEnvironment, "sleep_ms", sleep_ms)
+
+    assert len(consumer.consume(3)) == 3
+    assert waits == []
+    assert [message.value() for message in consumer.consume(2)] == [b"late 1", b"late 2"]
+    assert [each.offset for each in consumer.position([FIRST])] == [5]
+    assert consumer.consume(100, timeout=0) == []
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def _interrupt(patch: pytest.MonkeyPatch, place: str) -> None:
     if place == "reading":
         patch.setattr(SegmentReader, "_finished", interrupted)
     else:
-        patch.setattr("txntable.consumer.consumer.records_of", interrupted)
+        patch.setattr("txntable.consumer.polls.records_of", interrupted)
 
 
 # -- many partitions ------------------------------------------------------------------------

@@ -135,11 +135,16 @@ class Consumer:
         return found[0] if found else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = None) -> list[Message]:
-        """Return the next messages, up to a number; none where there was none within the timeout, in seconds."""
+        """Return the next messages, once there are so many; after the timeout, in seconds, what there is.
+
+        Without a timeout it waits for all of them.  After a rebalance, or before an error, it returns what there is.
+        """
         seconds = seconds_or_none(timeout)
         with kafka_errors():
             polled = self._consumer.poll(
-                timeout_ms=_FOREVER_MS if seconds is None else seconds * 1_000, max_records=num_messages
+                timeout_ms=_FOREVER_MS if seconds is None else seconds * 1_000,
+                max_records=num_messages,
+                min_records=num_messages,
             )
         return [Message(record) for found in polled.values() for record in found]
 
