@@ -2,7 +2,7 @@
 
 The floor of both is bare Parquet: as many files of one record, written and synced as often, and read by pyarrow.  The
 peer is a deltalake table with a partition column of as many values; it does not sync, and so stands beside
-`page-cache`.  The page of costs has create, write and poll beside that floor: the goal is 10 s where the floor is 7.2 s.
+`page-cache`.  The page of costs has create, write and poll beside that floor: the goal is 10 s where that is 7.2 s.
 CPU seconds of this process; one round, because a round of 10,000 leaves 10,000 files.
 """
 
@@ -133,9 +133,7 @@ def _compared(place: str, ours: dict[str, float], peer: dict[str, float], name: 
     figures = [Figure(f"{place}: {step}", seconds, "s of CPU") for step, seconds in ours.items()]
     figures += [Figure(f"{place}: {name}, {step}", seconds, "s of CPU") for step, seconds in peer.items()]
     pairs = ((step, step if step in peer else "read") for step in ours if step != "create" or step in peer)
-    return figures + [
-        paired_ratio(f"{place}: {step} ÷ {name}", [ours[step]], [peer[other]]) for step, other in pairs
-    ]
+    return figures + [paired_ratio(f"{place}: {step} ÷ {name}", [ours[step]], [peer[other]]) for step, other in pairs]
 
 
 def _requests(partitions: int) -> list[Figure]:
