@@ -135,6 +135,16 @@ def _transactions() -> Iterator[Line]:
             yield Line("peers", figure, f"{workload.name} ÷ {peer.split()[0].rstrip(',')}", goal, more=True)
 
 
+def _many_partitions() -> Iterator[Line]:
+    for steps, words, goal in (
+        ("create, write and poll", "create, write, read by poll", 1.4),
+        ("write", "write", None),
+        ("poll", "read by poll", None),
+    ):
+        figure = f"10,000 partitions, page-cache: {steps} ÷ bare Parquet"
+        yield Line("wide_topic", figure, f"{words} ÷ bare Parquet, CPU", goal)
+
+
 SECTIONS: dict[str, Sequence[Line]] = {
     "writes": (
         *_writes("unkeyed transactional write ÷ df.write.parquet", "unkeyed ÷ Parquet", 1.08, 1.05),
@@ -169,6 +179,7 @@ SECTIONS: dict[str, Sequence[Line]] = {
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, again", "again ÷ Delta", 1.0),
     ),
     "records": tuple(_record_rates()),
+    "many partitions": tuple(_many_partitions()),
     "transactions": tuple(_transactions()),
     "growth": tuple(
         Line("growth", f"{what} ÷ deltalake, list of files, {segments:,} segments", f"{what}, {segments:,} segments")

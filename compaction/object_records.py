@@ -18,7 +18,7 @@ from txntable.compaction.sought_records import SoughtRecords
 from txntable.errors import DamagedDataError
 from txntable.format.parquet_bounds import batch_rows, chunks_of
 from txntable.runtime.background_thread import lend_to_arrow
-from txntable.segments.segment_reader import DEFAULT_BATCH_ROWS, UNREADABLE, leaves_of
+from txntable.segments.segment_reader import DEFAULT_BATCH_ROWS, UNREADABLE, leaves_by_column
 from txntable.storage.object_reader import WHOLE_BYTES, ObjectReader
 from txntable.storage.object_store import ObjectMeta, ObjectStore
 
@@ -51,7 +51,7 @@ def batches_of(store: ObjectStore, meta: ObjectMeta, sought: SoughtRecords) -> I
             schema = file.schema_arrow
             columns = sought.columns_of(schema)
             wanted = [field.name for field in schema if field.name in columns or has_texts(field.type)]
-            leaves = leaves_of(schema, wanted)
+            leaves = [leaf for name, each in leaves_by_column(schema).items() if name in wanted for leaf in each]
             for group in range(file.metadata.num_row_groups):
                 chunks = chunks_of(file.metadata, group, leaves)
                 rows = batch_rows(file.metadata, chunks, place.at, DEFAULT_BATCH_ROWS)

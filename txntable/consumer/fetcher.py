@@ -95,6 +95,9 @@ class Fetcher:
         # Whether there was no room for a fetch, and nothing was dropped since: none is planned in vain.
         self._full = False
         self._turns: deque[TopicPartition] = deque()
+        # Partitions that do not stand anywhere; they and the turns are of these changes of the subscription.
+        self._unplaced: list[TopicPartition] = []
+        self._changes = -1
         self._batch_bytes = config.max_partition_fetch_bytes
         # Whether a partition waits for memory that others have.
         self._crowded = False
@@ -137,16 +140,13 @@ class Fetcher:
             Call again.
         """
         self.stand()
-        before = dict(self._subscription.positions)
         try:
             collected = self._collect(limit)
             decoded = {partition: decode(partition, batches) for partition, batches in collected.batches.items()}
-            for partition, offset in collected.moved.items():
-                self._subscription.move(partition, offset)
+            self._subscription.advance(collected.moved)
         except BaseException:
             # What was taken is lost, and an iterator that was interrupted says that it is at its end.
             self.drop_all()
-            self._subscription.positions.update(before)
             raise
         if collected.error is not None and not decoded:
             raise collected.error
@@ -155,7 +155,8 @@ class Fetcher:
     def _collect(self, limit: int) -> _Collected:
         began = self._environment.instant()
         collected = _Collected(limit, self._config.fetch_max_bytes)
-        self._line_up(collected)
+        self._crowded = False
+        self._begin_ahead(collected)
         misses = 0
         while misses < len(self._turns) and not collected.is_full:
             if collected.batches and self._environment.since_ms(began) >= _ENOUGH_MS:
@@ -172,17 +173,22 @@ class Fetcher:
                 collected.add(partition, batch)
         return collected
 
-    def _line_up(self, collected: _Collected) -> None:
+    def _line_up(self) -> None:
         """Keep the turns of the partitions that are wanted still; new ones come last."""
+        if self._changes == self._subscription.changes:
+            return
         wanted = dict.fromkeys(self._subscription.wanted)
         kept = [partition for partition in self._turns if partition in wanted]
         self._turns = deque(dict.fromkeys([*kept, *wanted]))
-        self._crowded = False
         for partition in [partition for partition in self._fetches if partition not in wanted]:
             self.drop(partition)
+        self._unplaced = self._subscription.unplaced
+        self._changes = self._subscription.changes
+
+    def _begin_ahead(self, collected: _Collected) -> None:
+        """Let the first batches of all partitions be on their way before one is waited for."""
         if self._ahead is None:
             return
-        # So that the first batches of all partitions are on their way before one is waited for.
         for partition in list(self._turns):
             # An error is met again, at its turn.
             with suppress(TxnTableError):
@@ -217,15 +223,15 @@ class Fetcher:
         So a commit speaks of all that are assigned, also of those that have returned nothing: who comes next
         would begin by a policy of its own there.
         """
-        for partition, position in list(self._subscription.positions.items()):
-            topic = self._topics.get(partition.topic)
-            if position.offset is not None or position.awaits_committed or topic is None:
-                continue
+        self._line_up()
+        for partition in self._unplaced:
+            topic, position = self._topics.get(partition.topic), self._subscription.of(partition)
             # A partition that is not there is met by whoever reads it.
-            bounds = topic.view.bounds.get(partition.partition)
+            bounds = None if topic is None else topic.view.bounds.get(partition.partition)
             begins_at = None if bounds is None else beginning(position.reset, bounds)
-            if begins_at is not None:
+            if position.offset is None and begins_at is not None:
                 self._subscription.stand_at(partition, begins_at)
+        self._unplaced = [each for each in self._unplaced if self._subscription.of(each).offset is None]
 
     def _fetch_of(self, partition: TopicPartition, collected: _Collected) -> PartitionFetch | None:
         fetch = self._fetches.get(partition)

@@ -39,6 +39,8 @@ class FollowedTopic:
         As given.
     view : TopicView
         The newest one.
+    segments : SegmentReader
+        What reads its segments.
 
     Raises
     ------
@@ -55,16 +57,12 @@ class FollowedTopic:
         reader.catch_up()
         self._caught_up_at: Instant = environment.instant()
         self.view: TopicView = reader.view(level)
+        self.segments: SegmentReader = reader.reader_of(self.view)
 
     @property
     def topic_id(self) -> str:
         """The id that the topic had at the first look."""
         return self.view.settings.topic_id
-
-    @property
-    def segments(self) -> SegmentReader:
-        """What reads the segments of the view."""
-        return self.reader.reader_of(self.view)
 
     def bounds(self, partition: int) -> Bounds:
         """Return the bounds of a partition in the view.
@@ -103,6 +101,8 @@ class FollowedTopic:
 
     def _look(self) -> None:
         view = self.reader.view(self._level)
+        if view is self.view:
+            return
         if view.settings.topic_id != self.topic_id:
             raise UnknownTopicOrPartitionError(
                 "the topic was deleted and created again; assign or subscribe again to read the new one",
@@ -110,7 +110,7 @@ class FollowedTopic:
                 topic_id=self.topic_id,
                 **{CURRENT_TOPIC_ID: view.settings.topic_id},
             )
-        self.view = view
+        self.view, self.segments = view, self.reader.reader_of(view)
 
     def holds(self, partition: int, offset: int) -> bool:
         """Return whether everything below an offset was appended, by the partition logs as they are now.

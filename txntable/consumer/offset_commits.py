@@ -144,8 +144,8 @@ class OffsetCommits:
 
         Without waiting, those where a transaction is in the way are left for later.
         """
-        group, awaiting = self._config.group_id, self._subscription.awaiting
-        if group is None or not awaiting:
+        group = self._config.group_id
+        if group is None or not (awaiting := self._subscription.awaiting):
             return
         topic_ids = self._topic_ids(awaiting)
         found = (

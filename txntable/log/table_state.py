@@ -171,7 +171,7 @@ class LiveFiles:
 
 
 def _add_of(table: pa.Table, row: int) -> Add:
-    return stored_add({name: table[name][row].as_py() for name in ADD_SCHEMA.names})
+    return stored_add(table.slice(row, 1).to_pylist()[0])
 
 
 def _columns_of(adds: Sequence[Add]) -> pa.Table:

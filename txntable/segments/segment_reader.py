@@ -7,7 +7,7 @@ cannot be read is an error that names it: never silently fewer rows.  Must not k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -84,6 +84,14 @@ def record_schema(settings: TopicSettings) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
+class _FileSchema:
+    """The schema of a file of the topic, and the numbers of Parquet's columns that each of its columns consists of."""
+
+    schema: pa.Schema
+    leaves: Mapping[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Layout:
     """What is read of a file: which columns, Parquet's of them, and which row groups."""
 
@@ -146,7 +154,7 @@ class SegmentReader:
         self.schema = pa.schema([known[name] for name in names])
         self._decoded = self.schema
         self._where: RecordFilter | None = None
-        self._fitting: pa.Schema | None = None
+        self._fitting: _FileSchema | None = None
 
     def where(self, wanted: RecordFilter | None) -> Self:
         """Return a reader of the same columns that yields only the records which pass.
@@ -327,8 +335,9 @@ class SegmentReader:
         return pq.ParquetFile(source, metadata=footer, pre_buffer=False, page_checksum_verification=True)
 
     def _layout(self, file: pq.ParquetFile, segment: PlannedSegment) -> _Layout:
-        columns = self._columns_in(file, segment)
-        leaves = leaves_of(file.schema_arrow, columns)
+        fitting = self._fitting_of(file, segment)
+        columns = self._columns_in(fitting.schema, segment)
+        leaves = [leaf for name in dict.fromkeys(columns) for leaf in fitting.leaves[name]]
         return _Layout(file.metadata, columns, leaves, tuple(self._groups(file.metadata, segment)))
 
     @staticmethod
@@ -350,15 +359,18 @@ class SegmentReader:
                 yield found
         return before
 
-    def _columns_in(self, file: pq.ParquetFile, segment: PlannedSegment) -> list[str]:
-        """Return which of the file's columns are read; refuse a file that is not the segment."""
-        found = file.schema_arrow
+    def _fitting_of(self, file: pq.ParquetFile, segment: PlannedSegment) -> _FileSchema:
+        """Return a file's schema; refuse a file that is not the segment."""
         if segment.records not in (None, file.metadata.num_rows):
             raise DamagedDataError(f"it has {file.metadata.num_rows} records, not {segment.records}")
+        found, fitting = file.schema_arrow, self._fitting
         # Nearly all segments of a topic have the schema of the one before.
-        if self._fitting is None or not found.equals(self._fitting):
+        if fitting is None or not found.equals(fitting.schema):
             self._check_columns(found)
-            self._fitting = found
+            fitting = self._fitting = _FileSchema(found, leaves_by_column(found))
+        return fitting
+
+    def _columns_in(self, found: pa.Schema, segment: PlannedSegment) -> list[str]:
         wanted = set(self._decoded.names)
         if OFFSET_COLUMN in wanted or not segment.is_whole or not wanted.intersection(found.names):
             wanted.add(OFFSET_DELTA_COLUMN)
@@ -405,14 +417,13 @@ class SegmentReader:
         return column if column.type == field.type else column.cast(field.type)
 
 
-def leaves_of(schema: pa.Schema, names: Sequence[str]) -> list[int]:
-    """Return the numbers of Parquet's columns that columns of a file consist of."""
-    found: list[int] = []
+def leaves_by_column(schema: pa.Schema) -> dict[str, list[int]]:
+    """Return the numbers of Parquet's columns that each column of a file consists of."""
+    found: dict[str, list[int]] = {}
     first = 0
     for field in schema:
         count = leaf_count(field.type)
-        if field.name in names:
-            found.extend(range(first, first + count))
+        found.setdefault(field.name, []).extend(range(first, first + count))
         first += count
     return found
 

@@ -84,6 +84,7 @@ class TopicReader:
         self._completer = completer
         self._brought_through = -1
         self._known: dict[bool, _KnownColumns | None] = {True: None, False: None}
+        self._committed: TopicView | None = None
 
     # -- bringing up ------------------------------------------------------------------------
 
@@ -219,7 +220,14 @@ class TopicReader:
             return self._uncommitted()
         with self.topic.segments.lock, self.topic.public.lock:
             public = self.topic.public.ensure_fresh()
-            return public_view(self.settings(), public, self._columns(public, public_table=True), position)
+            columns = self._columns(public, public_table=True)
+            if position is not None or public.version is None:
+                return public_view(self.settings(), public, columns, position)
+            known = self._committed
+            # Nothing was committed since: a topic may have very many bounds.
+            if known is None or known.version != public.version or known.columns is not columns:
+                known = self._committed = public_view(self.settings(), public, columns, None)
+            return known
 
     def _uncommitted(self) -> TopicView:
         with self.topic.segments.lock:

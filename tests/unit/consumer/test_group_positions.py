@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import pytest
 
@@ -251,15 +252,15 @@ def test_interruption_between_two_positions_moves_neither(site: Site, monkeypatc
     for partition in (0, 1):
         send(site.open().producer(), f"in {partition}", partition=partition)
     consumer = member(site)
-    move, calls = Subscription.move, iter((True, False))
+    advance = Subscription.advance
 
-    def interrupted(self: Subscription, partition: TopicPartition, offset: int) -> None:
-        if not next(calls):
+    class Interrupted(dict[TopicPartition, int]):
+        def items(self) -> Any:
+            yield next(iter(super().items()))
             raise KeyboardInterrupt
-        move(self, partition, offset)
 
     with monkeypatch.context() as during:
-        during.setattr(Subscription, "move", interrupted)
+        during.setattr(Subscription, "advance", lambda self, offsets: advance(self, Interrupted(offsets)))
         with pytest.raises(KeyboardInterrupt):
             consumer.poll()
     consumer.commit()
