@@ -228,7 +228,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Consumer.pause": {"partitions": PLACE},
     "Consumer.partitions_for_topic": {"topic": TOPIC},
     "Consumer.paused": NONE,
-    "Consumer.poll": {"timeout_ms": TIMEOUT, "max_records": MAYBE},
+    "Consumer.poll": {"timeout_ms": TIMEOUT, "max_records": MAYBE, "min_records": MAYBE},
     "Consumer.poll_batches": {"timeout_ms": TIMEOUT, "max_records": MAYBE},
     "Consumer.position": {"partitions": PLACE},
     "Consumer.positions": NONE,

@@ -217,7 +217,7 @@ def test_commit_is_asked_again_when_the_store_did_not_answer_for_a_moment(
 
     assert result.exit_code == 0
     assert len(asked) == 2
-    assert site.open().producer("etl").is_committed("1")
+    assert site.open().producer("etl").is_committed("run-1")
 
 
 def test_interrupt_of_a_commit_says_where_to_look(
@@ -236,7 +236,7 @@ def test_interrupt_of_a_commit_says_where_to_look(
 
     assert result.exit_code == 130
     assert result.stderr.startswith("interrupted: run the command again: the batch id")
-    assert not site.open().producer("etl").is_committed("1")
+    assert not site.open().producer("etl").is_committed("run-1")
 
 
 @pytest.mark.usefixtures("site")
