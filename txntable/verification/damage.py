@@ -77,6 +77,11 @@ _RESTORE_ALL = (
     " Where it is the same, stop every writer and restore the whole warehouse from the newest backup that verifies;"
     " then run `txntable warehouse fence-all --execute`"
 )
+_BELOW_CHECKPOINT = (
+    "nobody needs to stop: readers and writers begin at the checkpoint of version {version}, which was read, and lose"
+    " nothing. Restore this object from the newest backup that has it, for reads of older versions and for `verify`;"
+    " without a backup it goes with the next cleanup of the log"
+)
 _RESTORE_FILE = (
     "restore this file from a backup: the row's digest tells the right one; without a backup its records are lost, and"
     " readers stop there until `txntable topics delete-records` has moved the log start beyond them"
@@ -147,15 +152,20 @@ class Damage:
         Of the object that is damaged, or whose row is; relative to the warehouse's root.
     problem : str
         What is wrong with it.
+    read_on_from : int or None
+        Of an entry: the version of the checkpoint above it from which the log was read on; ``None``: it was not.
     """
 
     kind: DamageKind
     path: str
     problem: str
+    read_on_from: int | None = None
 
     @property
     def remedy(self) -> str:
         """What to do about it."""
+        if self.read_on_from is not None:
+            return _BELOW_CHECKPOINT.format(version=self.read_on_from)
         is_made_again = self.kind in _OF_AN_ENTRY and _IN_PUBLIC_LOG.match(self.path)
         return _RESTORE_PUBLIC if is_made_again else REMEDIES[self.kind]
 

@@ -187,6 +187,11 @@ class LogReplay(Generic[F]):
         before, stopped_at = self.fold, self.table.next_version
         self.fold = self._make_fold()
         if any(self._start_from(version) for version in sorted(checkpoints) if version >= stopped_at):
+            # Where the chain breaks, the entry below is the one that was changed.
+            paths = [commit_path(self.root, version) for version in (stopped_at - 1, stopped_at)]
+            self.damages = [
+                replace(one, read_on_from=self.began_at) if one.path in paths else one for one in self.damages
+            ]
             return True
         self.fold = before
         self.damages[-1] = replace(self.damages[-1], problem=f"{self.damages[-1].problem}; {_NOT_JUDGED}")

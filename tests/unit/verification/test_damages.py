@@ -96,10 +96,11 @@ def test_damage_above_a_damaged_entry_is_found_from_the_next_checkpoint_on(
     for damaged in (1, version + 2):
         spoil(site, commit_path(root, damaged))
 
-    found = {one.path: one.problem for one in damages(site)}
+    below, above = sorted(damages(site), key=lambda one: one.path)
 
-    assert sorted(found) == [commit_path(root, 1), commit_path(root, version + 2)]
-    assert [NOT_JUDGED in found[path] for path in sorted(found)] == [False, True]
+    assert [below.path, above.path] == [commit_path(root, 1), commit_path(root, version + 2)]
+    assert [NOT_JUDGED in one.problem for one in (below, above)] == [False, True]
+    assert [f"begin at the checkpoint of version {version}" in one.remedy for one in (below, above)] == [True, False]
 
 
 def test_entry_below_one_that_cannot_be_read_is_told_as_gone(site: Site, warehouse: Warehouse) -> None:
