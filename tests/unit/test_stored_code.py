@@ -23,6 +23,7 @@ ALLOWED = {
     ("txntable/spark/writing/writer.py", "import_module"),
     ("txntable/spark/writing/spark_written_segments.py", "import_module"),
     ("txntable/spark/scan/bounded_read.py", "import_module"),
+    ("txntable/spark/scan/reader.py", "import_module"),
     # What needs Spark, when a DataFrame is written.
     ("txntable/spark/writing/transactional_write.py", "import_module"),
     ("jobs/compact.py", "import_module"),

@@ -100,6 +100,15 @@ class Outbox:
         waiting = [self._staged_since, *(accumulator.waiting_since for accumulator in self._accumulators.values())]
         return min((since for since in waiting if since is not None), key=lambda since: since.boot_ms, default=None)
 
+    def tell_of_unsent(self) -> None:
+        """Say that what waits is lost, once nobody can hand it on any more: the program went without a flush."""
+        if not self.is_empty:
+            logger.warning(
+                "a producer without a transaction was dropped, or the program ended, before flush() or close(): what it"
+                " sent last is lost; close it, or use it in a with block topics=%s",
+                ",".join(sorted({*self._accumulators, *self._unpublished})),
+            )
+
     def restart(self, producer: ProducerEpoch | None, cause: TxnTableError | None = None) -> None:
         """Forget rows and segments, and number batches from 0 under `producer`.
 

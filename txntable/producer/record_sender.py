@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -89,6 +90,7 @@ class RecordSender:
         self._config, self._coordinator = config, coordinator
         if config.transactional_id is None:
             self.status.reach(ClientState.READY)
+            weakref.finalize(self, self.outbox.tell_of_unsent)
         self.linger: Linger | None = None
         if config.linger_ms is not None:
             self.linger = Linger(config.linger_ms, context.environment, self._flush_lingering, self._waiting_since)

@@ -113,24 +113,6 @@ def test_listener_is_told_what_is_got_and_given_up_and_nothing_of_what_stays(sit
     assert told.calls == [("assigned", [0, 1]), ("revoked", given), ("assigned", given), ("revoked", [0, 1])]
 
 
-def test_positions_of_what_stays_are_not_touched_by_a_rebalance(site: Site) -> None:
-    for partition in (0, 1):
-        send(site.open().producer(), "a", "b", "c", partition=partition)
-    first = member(site, max_poll_records=1)
-    for other in reversed(RAW):
-        first.poll()
-        first.pause(RAW)
-        first.resume([other])
-    assert [first.position(partition) for partition in RAW] == [1, 1]
-    first.resume(RAW)
-
-    second = member(site)
-    settle(site, first, second)
-
-    assert len(numbers(first)) == 1
-    assert poll_all(first) == ["b", "c"]
-
-
 def test_partition_that_a_topic_gets_later_is_given_to_a_member_and_read_from_its_beginning(site: Site) -> None:
     consumer = member(site, auto_offset_reset="latest")
     consumer.poll()

@@ -267,3 +267,21 @@ def test_interruption_between_two_positions_moves_neither(site: Site, monkeypatc
 
     assert (offset_of(consumer, FIRST), offset_of(consumer, SECOND)) == (0, 0)
     assert sorted(poll_all(consumer)) == ["in 0", "in 1"]
+
+
+def test_positions_of_what_stays_are_not_touched_by_a_rebalance(site: Site) -> None:
+    for partition in (0, 1):
+        send(site.open().producer(), "a", "b", "c", partition=partition)
+    first = member(site, max_poll_records=1)
+    for other in reversed(RAW):
+        first.poll()
+        first.pause(RAW)
+        first.resume([other])
+    assert [first.position(partition) for partition in RAW] == [1, 1]
+    first.resume(RAW)
+
+    second = member(site)
+    settle(site, first, second)
+
+    assert len(numbers(first)) == 1
+    assert poll_all(first) == ["b", "c"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from tests.doubles.fault_plan import Fault, on
@@ -287,3 +289,17 @@ def test_integer_batch_is_a_sequence(site: Site, batch_id: int, error: type[Exce
     else:
         with pytest.raises(error):
             producer.begin_transaction(batch_id=batch_id)
+
+
+def test_records_that_nobody_flushed_are_told_of_when_their_producer_is_dropped(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    flushed, dropped = site.open().producer(), site.open().producer()
+    flushed.send("u", row=row("ann"))
+    flushed.close()
+    dropped.send("t", row=row("bob"))
+
+    del flushed, dropped
+    gc.collect()
+
+    assert [record.args for record in caplog.records] == [("t",)]

@@ -8,13 +8,14 @@ are left out as in any scan.  Must not know what a segment holds.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from txntable.format.isolation import IsolationLevel
 from txntable.format.schema import PUBLIC_PARTITION_COLUMNS, public_schema, to_delta_schema
@@ -22,9 +23,6 @@ from txntable.partition.topic_view import TopicView
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.spark.classic_session import has_classes, is_classic, is_known, java_class, java_object
 from txntable.spark.scan.offset_bounds import OffsetBounds
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MOST_SEGMENTS = 16
 """Of a list: what a few tasks open at once sooner than a job has looked through their statistics."""
@@ -112,8 +110,7 @@ def _frame(
     relation = called.relation(
         index, table.partitionSchema(), table.dataSchema(), none, called.parquet(), options, session
     )
-    frame: type[DataFrame] = importlib.import_module("pyspark.sql").DataFrame
-    return frame(session.baseRelationToDataFrame(relation), spark)
+    return DataFrame(session.baseRelationToDataFrame(relation), spark)
 
 
 def _metadata(view: TopicView) -> dict[str, Any]:
