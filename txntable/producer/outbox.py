@@ -102,13 +102,12 @@ class Outbox:
 
     def tell_of_unsent(self) -> None:
         """Say that what waits is lost, once nobody can hand it on any more: the program went without a flush."""
-        if self._accumulators or self._appender.staged:
+        staged = [each.settings.name for each in self._appender.staged.values()]
+        if topics := sorted({*self._accumulators, *staged}):
             logger.warning(
                 "a producer without a transaction was dropped, or the program ended, before flush() or close(): what it"
                 " sent last is lost; close it, or use it in a with block topics=%s",
-                ",".join(
-                    sorted({*self._accumulators, *(each.settings.name for each in self._appender.staged.values())})
-                ),
+                ",".join(topics),
             )
 
     def restart(self, producer: ProducerEpoch | None, cause: TxnTableError | None = None) -> None:
