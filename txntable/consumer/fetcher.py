@@ -114,7 +114,7 @@ class Fetcher:
         self._fetches.clear()
         self._reserved_bytes, self._full = 0, False
 
-    def fetch_of(self, partition: TopicPartition) -> PartitionFetch | None:
+    def ahead_in(self, partition: TopicPartition) -> PartitionFetch | None:
         """Return what is read ahead in a partition; ``None``: nothing is."""
         return self._fetches.get(partition)
 

@@ -74,7 +74,7 @@ class SingleRecords:
         found = self._fetcher.collect(1, decode)
         for each in found:
             # Decoded by the next call, which has moved nothing yet when that is interrupted.
-            self._partition, self._fetch = each, self._fetcher.fetch_of(each)
+            self._partition, self._fetch = each, self._fetcher.ahead_in(each)
             self._taken, self._changes = 0 if self._fetch is None else self._fetch.taken, self._subscription.changes
         return found
 
@@ -87,7 +87,7 @@ class SingleRecords:
         return (
             self._changes == self._subscription.changes
             and self._taken == fetch.taken
-            and self._fetcher.fetch_of(partition) is fetch
+            and self._fetcher.ahead_in(partition) is fetch
         )
 
     def _make_ready(self, partition: TopicPartition, fetch: PartitionFetch) -> None:

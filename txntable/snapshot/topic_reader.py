@@ -55,14 +55,16 @@ from txntable.transactions.transaction_log import TransactionLog
 _CLOCK_ERROR_MS = 5000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _KnownColumns:
-    """The segments of a table at a version, and of the checkpoint that its state began with."""
+    """The segments of a table at a version, of the checkpoint that its state began with, and what is seen of them."""
 
     base: pa.Table
     of_base: SegmentColumns
     version: int | None
     columns: SegmentColumns
+    # At read_committed: a topic may have very many bounds.
+    committed: TopicView | None = None
 
 
 class TopicReader:
@@ -84,7 +86,6 @@ class TopicReader:
         self._completer = completer
         self._brought_through = -1
         self._known: dict[bool, _KnownColumns | None] = {True: None, False: None}
-        self._committed: TopicView | None = None
 
     # -- bringing up ------------------------------------------------------------------------
 
@@ -220,33 +221,31 @@ class TopicReader:
             return self._uncommitted()
         with self.topic.segments.lock, self.topic.public.lock:
             public = self.topic.public.ensure_fresh()
-            columns = self._columns(public, public_table=True)
+            known = self._known_columns(public, public_table=True)
             if position is not None or public.version is None:
-                return public_view(self.settings(), public, columns, position)
-            known = self._committed
-            # Nothing was committed since: a topic may have very many bounds.
-            if known is None or known.version != public.version or known.columns is not columns:
-                known = self._committed = public_view(self.settings(), public, columns, None)
-            return known
+                return public_view(self.settings(), public, known.columns, position)
+            if known.committed is None:
+                known.committed = public_view(self.settings(), public, known.columns, None)
+            return known.committed
 
     def _uncommitted(self) -> TopicView:
         with self.topic.segments.lock:
             table, logs = self.topic.segments.ensure_fresh(), self.topic.segments.fold
             settings = live_settings(logs)
             unstable = first_unstable_offsets(logs)
-            return uncommitted_view(settings, table, self._columns(table, public_table=False), unstable)
+            return uncommitted_view(settings, table, self._known_columns(table, public_table=False).columns, unstable)
 
-    def _columns(self, table: TableState, *, public_table: bool) -> SegmentColumns:
+    def _known_columns(self, table: TableState, *, public_table: bool) -> _KnownColumns:
         known, files = self._known[public_table], table.files
         if known is None or known.base is not files.base:
             of_base = segment_columns(files.base, public=public_table)
         elif known.version == table.version:
-            return known.columns
+            return known
         else:
             of_base = known.of_base
         columns = columns_after(of_base, files, public=public_table)
-        self._known[public_table] = _KnownColumns(files.base, of_base, table.version, columns)
-        return columns
+        known = self._known[public_table] = _KnownColumns(files.base, of_base, table.version, columns)
+        return known
 
     # -- the past ---------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Of Spark and of Delta, with which all that is called and is no public interface was tested.
 _KNOWN_VERSIONS = frozenset({("4.1.4", "4.4.0"), ("4.2.0", "4.4.0")})
+PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+"""The class of Spark that reads and writes Parquet."""
 UNTOLD = (Py4JError, PySparkException, TypeError, AttributeError)
 """What asking a JVM for something that it does not have raises."""
 _DELTA = "io.delta.package$"

@@ -79,8 +79,8 @@ _RESTORE_ALL = (
 )
 _BELOW_CHECKPOINT = (
     "nobody needs to stop: readers and writers begin at the checkpoint of version {version}, which was read, and lose"
-    " nothing. Restore this object from the newest backup that has it, for reads of older versions and for `verify`;"
-    " without a backup it goes with the next cleanup of the log"
+    " nothing. Restore this object from the newest backup that has it, for reads and streams of older versions and for"
+    " `verify`; without a backup leave it: cleanup takes it away in its time"
 )
 _RESTORE_FILE = (
     "restore this file from a backup: the row's digest tells the right one; without a backup its records are lost, and"

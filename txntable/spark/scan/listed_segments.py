@@ -1,9 +1,9 @@
-"""A public table as Spark scans it from a list of its live files, without a look at the table's log (PROTOCOL.md §10).
+"""A public table as Spark scans it from a list of its live files, which a view has already (PROTOCOL.md §10).
 
-Owns when that is done, and the calls of the JVM.  A view has the list already.  Delta would read the log once more, and
-run a job that looks for the files which a filter leaves: where they are few, that takes longer than to open them.
-Delta's index of a given list is called, and Spark's own Parquet reader; partitions, and row groups by their statistics,
-are left out as in any scan.  Must not know what a segment holds.
+Owns when that is done, and the calls of the JVM.  Delta would look at the table's log for each read, and run a job that
+looks for the files which a filter leaves: where they are few, that takes longer than to open them.  Delta's index of a
+given list is called, and Spark's own Parquet reader; partitions, and row groups by their statistics, are left out as in
+any scan.  Must not know what a segment holds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from txntable.format.isolation import IsolationLevel
 from txntable.format.schema import PUBLIC_PARTITION_COLUMNS, public_schema, to_delta_schema
 from txntable.partition.topic_view import TopicView
 from txntable.segments.segment_columns import PlannedSegment
-from txntable.spark.classic_session import has_classes, is_classic, is_known, java_class, java_object
+from txntable.spark.classic_session import PARQUET, has_classes, is_classic, is_known, java_class, java_object
 from txntable.spark.scan.offset_bounds import OffsetBounds
 
 MOST_SEGMENTS = 16
@@ -30,7 +30,6 @@ MOST_SEGMENTS = 16
 _ACTION = "org.apache.spark.sql.delta.actions.Action$"
 _LOG = "org.apache.spark.sql.delta.DeltaLog$"
 _INDEX = "org.apache.spark.sql.delta.files.TahoeBatchFileIndex"
-_PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 _RELATION = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 
 
@@ -82,10 +81,10 @@ class _Classes:
 @lru_cache(maxsize=1)
 def _classes(jvm: Any) -> _Classes | None:
     """Return what is called, each of whose names takes many calls to find; ``None``: it is not all there."""
-    if not has_classes(jvm, (_ACTION, _LOG, _INDEX, _PARQUET, _RELATION)):
+    if not has_classes(jvm, (_ACTION, _LOG, _INDEX, PARQUET, _RELATION)):
         return None
     objects = (java_object(jvm, _ACTION), java_object(jvm, _LOG))
-    return _Classes(*objects, *(java_class(jvm, name) for name in (_INDEX, _PARQUET, _RELATION)))
+    return _Classes(*objects, *(java_class(jvm, name) for name in (_INDEX, PARQUET, _RELATION)))
 
 
 def _called(spark: SparkSession) -> _Classes | None:
@@ -102,7 +101,7 @@ def _frame(
     table = called.action.fromJson(json.dumps({"metaData": _metadata(view)}))
     files = [called.action.fromJson(json.dumps({"add": _file(each)})) for each in segments]
     path = jvm.org.apache.hadoop.fs.Path(table_url)
-    # Delta keeps both for the session.  Of whichever version: the index asks for the partition columns alone.
+    # Delta reads it once, and keeps it.  Of whichever version: the index asks for the partition columns alone.
     log = called.log.forTable(session, path)
     snapshot = log.unsafeVolatileSnapshot()
     index = called.index(session, "read", jvm.PythonUtils.toSeq(files), log, path, snapshot, False)

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 
 from txntable.runtime.environment import SystemEnvironment
-from txntable.spark.classic_session import java_class, java_object
+from txntable.spark.classic_session import PARQUET, java_class, java_object
 from txntable.spark.writing.spark_file_settings import PARQUET_PREFIX, SESSION_SETTINGS
 from txntable.spark.writing.spark_session_facts import (
     COMMIT_PROTOCOL,
@@ -28,7 +28,6 @@ from txntable.spark.writing.spark_session_facts import (
     EXECUTION,
     FILE_FORMAT_WRITER,
     OUTPUT,
-    PARQUET,
 )
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from txntable.format.enum_option import member_of
 from txntable.format.layout import WAREHOUSE_FILE
-from txntable.spark.classic_session import UNTOLD, has_classes, is_classic, is_known
+from txntable.spark.classic_session import PARQUET, UNTOLD, has_classes, is_classic, is_known
 from txntable.spark.scan.reader import spark_url
 from txntable.spark.writing.spark_file_settings import ENCRYPTION_SETTING
 from txntable.spark.writing.store_cache import store_key
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _STREAM = "sql.streaming.queryId"
 FILE_FORMAT_WRITER = "org.apache.spark.sql.delta.files.DeltaFileFormatWriter"
 COMMIT_PROTOCOL = "org.apache.spark.sql.delta.files.DelayedCommitProtocol"
-PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 OUTPUT = "org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec"
 EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
 DATASET = "org.apache.spark.sql.classic.Dataset$"
