@@ -70,7 +70,18 @@ def _kinds(result: str, figure: str, words: str, wall: float | None, cpu: float 
     yield Line(result, f"{figure}, cpu", f"{words}, CPU", cpu)
 
 
-_writes = partial(_kinds, "write-spark4.1")
+def _writes(result: str) -> Iterator[Line]:
+    kinds = partial(_kinds, result)
+    yield from kinds("unkeyed transactional write ÷ df.write.parquet", "unkeyed ÷ Parquet", 1.08, 1.05)
+    yield from kinds("unkeyed transactional write ÷ Delta append", "unkeyed ÷ Delta", 0.85)
+    yield from kinds("unkeyed transactional write ÷ Iceberg append", "unkeyed ÷ Iceberg", 1.03)
+    shuffled = "keyed transactional write ÷ df.repartition(8, key).write.parquet"
+    yield from kinds(shuffled, "keyed ÷ Parquet, shuffled", 1.0)
+    yield from kinds("the same with distribution_mode=hash", "keyed, hash ÷ Parquet, shuffled", 1.1)
+    yield from kinds("Delta append ÷ df.write.parquet", "Delta ÷ Parquet", None)
+    yield from kinds("Iceberg append ÷ df.write.parquet", "Iceberg ÷ Parquet", None)
+
+
 _MICRO_BATCH = "÷ Parquet file sink, {} per micro-batch"
 
 
@@ -146,15 +157,8 @@ def _many_partitions() -> Iterator[Line]:
 
 
 SECTIONS: dict[str, Sequence[Line]] = {
-    "writes": (
-        *_writes("unkeyed transactional write ÷ df.write.parquet", "unkeyed ÷ Parquet", 1.08, 1.05),
-        *_writes("unkeyed transactional write ÷ Delta append", "unkeyed ÷ Delta", 0.85),
-        *_writes("unkeyed transactional write ÷ Iceberg append", "unkeyed ÷ Iceberg", 1.03),
-        *_writes("keyed transactional write ÷ df.repartition(8, key).write.parquet", "keyed ÷ Parquet, shuffled", 1.0),
-        *_writes("the same with distribution_mode=hash", "keyed, hash ÷ Parquet, shuffled", 1.1),
-        *_writes("Delta append ÷ df.write.parquet", "Delta ÷ Parquet", None),
-        *_writes("Iceberg append ÷ df.write.parquet", "Iceberg ÷ Parquet", None),
-    ),
+    "writes": tuple(_writes("write-spark4.1")),
+    "larger writes": tuple(_writes("write-spark4.1-scale5")),
     "small frames": tuple(
         _kinds(
             "many_topics-spark4.2",

@@ -27,6 +27,12 @@ KEY = "l_orderkey"
 ICEBERG = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
 """By the version of Spark; for others there is none yet."""
 _PEERS = "peers"
+_ROWS = (
+    "wh/topics/*/_segments/p*/*.parquet",
+    "wh/topics/*/_segments/parts/*/*.parquet",
+    "delta/*.parquet",
+    "iceberg/bench/lineitem/data/*.parquet",
+)
 _names = itertools.count()
 
 _AT_SCALE_1 = ("floor", "unkeyed, Python", "hash, Python")
@@ -135,7 +141,11 @@ def _parquet(frame: Any, folder: Path) -> None:
 
 
 def _clean(folder: Path) -> None:
+    """Take away what was written; an append opens none of the rows that stand, and ten of scale 5 fill a disk."""
     shutil.rmtree(folder / _PEERS, ignore_errors=True)
+    for rows in _ROWS:
+        for file in folder.glob(rows):
+            file.unlink()
 
 
 def _sizes(warehouse: Warehouse, frame: Any, folder: Path, writers: int) -> list[Figure]:

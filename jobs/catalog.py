@@ -25,6 +25,7 @@ from txntable.catalog.unity_catalog import UnityCatalog
 from txntable.catalog.unity_server import UnityServer
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note, tell
+from txntable.cli.plain_help import run_alone
 from txntable.cli.progress import progressing
 from txntable.errors import InvalidRequestError, MissingDependencyError
 from txntable.storage.glue_tables import GlueTables
@@ -134,7 +135,7 @@ def _nouns() -> None:
 
 def main() -> None:
     """Synchronise as the arguments of the process say, and exit."""
-    typer.run(command)
+    run_alone(command)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import typer
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import note
+from txntable.cli.plain_help import run_alone
 from txntable.compaction.compact_command import answer, repeat, shown_progress
 from txntable.compaction.compactor import CompactionOptions, compact
 from txntable.compaction.engine import Engine, chosen_rewriter
@@ -86,7 +87,7 @@ command = on_warehouse(compact_topics)
 
 def main() -> None:
     """Compact as the arguments of the process say, and exit."""
-    typer.run(command)
+    run_alone(command)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ The same as ``txntable transactions run``, whose options it has.
 
 from __future__ import annotations
 
-import typer
-
 from txntable.cli.connection import on_warehouse
 from txntable.cli.coordinator_run import run
+from txntable.cli.plain_help import run_alone
 
 
 def main() -> None:
     """Run the coordinator as the arguments of the process say, and exit."""
-    typer.run(on_warehouse(run))
+    run_alone(on_warehouse(run))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from txntable.cli.batch_option import batch_name
 from txntable.cli.connection import Connection, named_values, on_warehouse
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import tell
+from txntable.cli.plain_help import run_alone
 from txntable.jobs.pipeline_settings import read_settings
 from txntable.jobs.session import spark_session
 from txntable.spark.pipelines.pipeline import Pipeline, PipelineRun
@@ -85,7 +86,7 @@ command = on_warehouse(pipeline)
 
 def main() -> None:
     """Run the pipeline as the arguments of the process say, and exit."""
-    typer.run(command)
+    run_alone(command)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,13 @@ The same as ``txntable vacuum``, whose options it has.
 
 from __future__ import annotations
 
-import typer
-
+from txntable.cli.plain_help import run_alone
 from txntable.compaction.vacuum_command import command
 
 
 def main() -> None:
     """Vacuum the warehouse that the arguments of the process name, and exit."""
-    typer.run(command)
+    run_alone(command)
 
 
 if __name__ == "__main__":

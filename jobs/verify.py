@@ -8,15 +8,14 @@ The same as ``txntable warehouse verify``, whose options it has.  It writes noth
 
 from __future__ import annotations
 
-import typer
-
 from txntable.cli.connection import on_warehouse
+from txntable.cli.plain_help import run_alone
 from txntable.cli.warehouse import verify
 
 
 def main() -> None:
     """Verify the warehouse that the arguments of the process name, and exit."""
-    typer.run(on_warehouse(verify))
+    run_alone(on_warehouse(verify))
 
 
 if __name__ == "__main__":

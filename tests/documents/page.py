@@ -3,7 +3,8 @@
 Owns which blocks of a page are run.  ``python`` blocks are executed in one namespace; one with a title is a file, and
 is written.  Of a ``diff`` block what was there before is compiled, and what is there after it is executed.  A ``text``
 block titled ``output`` is what the block above it prints; ``...`` in it stands for anything.  Commands are run where
-the page is a tutorial.  A comment ``<!-- prepare … -->`` holds Python for what a page takes for granted.
+the page is a tutorial, or one that is written to be typed.  A comment ``<!-- prepare … -->`` holds Python for what a
+page takes for granted.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from txntable.cli.main import application
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELLS = ("bash", "sh", "console")
+_TYPED = ("pipelines",)
 FILES = ("python", "toml", "sql", "json", "yaml", "csv", "ini")
 
 _BLOCK = re.compile(
@@ -98,7 +100,7 @@ def needs_spark(page: Path) -> bool:
 
 
 def _runs_commands(page: Path) -> bool:
-    return "tutorial" in page.parts
+    return "tutorial" in page.parts or page.stem in _TYPED
 
 
 def named(page: Path) -> str:

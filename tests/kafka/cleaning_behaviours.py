@@ -42,7 +42,7 @@ BEHAVIOURS = (
             ],
             ELIGIBLE: ["test_open_transaction_ends_what_is_eligible"],
         },
-        "Neither is what was decided less than snapshot.retention ago.",
+        "Neither is what was decided less than snapshot_retention_ms ago.",
     ),
     Behaviour(
         "87",

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from txntable.cli.connection import tell_error
 from txntable.cli.kafka_options import instead_of
+from txntable.cli.plain_help import PLAIN, PlainGroup, plain
 from txntable.errors import MissingDependencyError
 from txntable.format.near_names import asked
 
@@ -58,7 +59,7 @@ class Commands(Mapping[str, "DeferredCommand"]):
         return len(self._points)
 
 
-class ExtensibleGroup(TyperGroup):
+class ExtensibleGroup(PlainGroup):
     """The commands of this package and of others, none of which is loaded before it is called."""
 
     def __init__(self, **named: Any) -> None:
@@ -189,10 +190,10 @@ def load_command(point: EntryPoint) -> Any:
 
 def _made(name: str, loaded: Any) -> Any:
     if isinstance(loaded, typer.Typer):
-        command: Any = typer.main.get_command(loaded)
+        command: Any = typer.main.get_command(plain(loaded))
         command.name = name
         return command
-    application = typer.Typer(add_completion=False)
+    application = typer.Typer(add_completion=False, rich_markup_mode=PLAIN)
     application.command(name)(loaded)
     return typer.main.get_command(application)
 
@@ -212,7 +213,7 @@ def _missing_or_broken(point: EntryPoint, cause: BaseException) -> MissingDepend
 
 
 def _unavailable(name: str, error: MissingDependencyError) -> Any:
-    application = typer.Typer(add_completion=False)
+    application = typer.Typer(add_completion=False, rich_markup_mode=PLAIN)
 
     @application.command(
         name,

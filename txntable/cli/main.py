@@ -17,6 +17,7 @@ from txntable.cli.extension import ExtensibleGroup
 from txntable.cli.interruption import leave_requests, watched
 from txntable.cli.logs import LogLevel, LogLevelOption
 from txntable.cli.output import escape_logs, flush_output
+from txntable.cli.plain_help import PLAIN
 
 application = typer.Typer(
     name="txntable",
@@ -25,6 +26,7 @@ application = typer.Typer(
     epilog="Exit codes: 0 done; 1 failed; 2 wrong usage; 3 something is late (check); 130 and 143 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=PLAIN,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 

@@ -195,7 +195,7 @@ def find_hanging(
             "--max-transaction-timeout",
             metavar="MINUTES",
             min=0,
-            help="Only what has been open for longer; default: the warehouse's transaction.max.timeout.ms.",
+            help="Only what has been open for longer; default: the warehouse's transaction_max_timeout_ms.",
         ),
     ] = None,
 ) -> None:

@@ -69,15 +69,15 @@ class WarehouseSettings:
                 )
         if self.transaction_max_timeout_ms < 1:
             raise InvalidConfigError(
-                "transaction.max.timeout.ms is at least 1", transaction_max_timeout_ms=self.transaction_max_timeout_ms
+                "transaction_max_timeout_ms is at least 1", transaction_max_timeout_ms=self.transaction_max_timeout_ms
             )
         for name, value in (
-            ("transactional.id.expiration.ms", self.transactional_id_expiration_ms),
-            ("producer.id.expiration.ms", self.producer_id_expiration_ms),
+            ("transactional_id_expiration_ms", self.transactional_id_expiration_ms),
+            ("producer_id_expiration_ms", self.producer_id_expiration_ms),
         ):
             if value < self.transaction_max_timeout_ms:
                 raise InvalidConfigError(
-                    f"{name} is at least transaction.max.timeout.ms",
+                    f"{name} is at least transaction_max_timeout_ms",
                     found=value,
                     transaction_max_timeout_ms=self.transaction_max_timeout_ms,
                 )
@@ -86,16 +86,18 @@ class WarehouseSettings:
     def _check_retentions(self) -> None:
         if self.vacuum_retention_ms < max(_DAY_MS, 2 * self.transaction_max_timeout_ms):
             raise InvalidConfigError(
-                "vacuum.retention is at least a day and twice transaction.max.timeout.ms",
+                "vacuum_retention_ms is at least a day and twice transaction_max_timeout_ms",
                 vacuum_retention_ms=self.vacuum_retention_ms,
             )
         if self.batch_retention_ms < _DAY_MS:
-            raise InvalidConfigError("batch.retention is at least a day", batch_retention_ms=self.batch_retention_ms)
+            raise InvalidConfigError("batch_retention_ms is at least a day", batch_retention_ms=self.batch_retention_ms)
         if self.offsets_retention_ms < 1:
-            raise InvalidConfigError("offsets.retention is at least 1", offsets_retention_ms=self.offsets_retention_ms)
+            raise InvalidConfigError(
+                "offsets_retention_ms is at least 1", offsets_retention_ms=self.offsets_retention_ms
+            )
         if not _MINUTE_MS <= self.snapshot_retention_ms <= self.vacuum_retention_ms:
             raise InvalidConfigError(
-                "snapshot.retention is at least a minute and at most vacuum.retention",
+                "snapshot_retention_ms is at least a minute and at most vacuum_retention_ms",
                 snapshot_retention_ms=self.snapshot_retention_ms,
                 vacuum_retention_ms=self.vacuum_retention_ms,
             )

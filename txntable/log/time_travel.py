@@ -129,7 +129,7 @@ def _counting(store: ObjectStore, root: str, version: int) -> Commit | None:
 
 def _gone(root: str, version: int) -> OffsetOutOfRangeError:
     return OffsetOutOfRangeError(
-        "the log entries of that time are cleaned up; ask for a later position, within vacuum.retention",
+        "the log entries of that time are cleaned up; ask for a later position, within vacuum_retention_ms",
         log=root,
         version=version,
     )

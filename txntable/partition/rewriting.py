@@ -44,7 +44,7 @@ class Rewrite:
     drops : bool
         Whether older records of a key were left out: only while the topic is compacted at the slot.
     eligible : bool
-        Whether the sources were decided at least ``snapshot.retention`` ago: else the outputs say when they were
+        Whether the sources were decided at least ``snapshot_retention_ms`` ago: else the outputs say when they were
         written, and are as young as that.
     """
 

@@ -76,7 +76,7 @@ def segments_metadata(settings: TopicSettings, table_id: str, created_ms: int, r
     created_ms : int
         The store's time.
     retention_ms : int
-        ``vacuum.retention``: P's; carried here because P is made from this.
+        ``vacuum_retention_ms``: P's; carried here because P is made from this.
     """
     configuration = {
         **guard_properties(SEGMENTS_RETENTION_MS),

@@ -116,7 +116,7 @@ class OffsetHistory:
 
     def _gone(self) -> OffsetOutOfRangeError:
         return OffsetOutOfRangeError(
-            "the log entries of that time are cleaned up; ask for a later position, within vacuum.retention",
+            "the log entries of that time are cleaned up; ask for a later position, within vacuum_retention_ms",
             position=self._position,
         )
 

@@ -147,7 +147,7 @@ class Snapshot(OfOneProcess):
                     if not self._past:
                         raise
                 public = reader.topic.public.table
-            # A snapshot that is older than snapshot.retention may find its topic merged beyond it.
+            # A snapshot that is older than snapshot_retention_ms may find its topic merged beyond it.
             merged = any(
                 number > self.position
                 for name, number in public.numbers.items()

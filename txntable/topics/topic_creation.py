@@ -53,7 +53,7 @@ def decide_creation(
     new_table_id : str
         S's Delta id, used when there is no log yet.
     times : tuple of int
-        The store's time, and ``vacuum.retention`` in milliseconds.
+        The store's time, and ``vacuum_retention_ms`` in milliseconds.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Letting go of offsets that nobody goes on from (PROTOCOL.md §8.1).
 
-Owns which rows of O may go without a group's doing: those that ``offsets.retention`` no longer keeps, and those of
+Owns which rows of O may go without a group's doing: those that ``offsets_retention_ms`` no longer keeps, and those of
 topics that are gone.  What is planned on a view is decided again at the slot.  Must not know when it is due: the
 coordinator job does.
 """
@@ -36,7 +36,7 @@ class OffsetExpirySpec:
     old_through : int, optional
         The newest version of O at that time; ``None``: there was none.
     retention_ms : int
-        ``offsets.retention``.
+        ``offsets_retention_ms``.
     """
 
     since_ms: int
@@ -75,7 +75,7 @@ def plan_offset_expiry(offsets: OffsetLog, retention_ms: int) -> OffsetExpirySpe
     offsets : OffsetLog
         O.
     retention_ms : int
-        ``offsets.retention``.
+        ``offsets_retention_ms``.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def _really_old(
 ) -> OffsetLogTransition[None]:
     """Return what stays of an expiry without the rows that are younger by their own word.
 
-    An entry that log cleanup has deleted counts as older than anything, and ``vacuum.retention`` may be the shorter.
+    An entry that log cleanup has deleted counts as older than anything, and ``vacuum_retention_ms`` may be the shorter.
     """
 
     def is_old(kind: str, key: str) -> bool:
