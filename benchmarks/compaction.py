@@ -1,9 +1,10 @@
-"""Compaction of many small segments beside a plain Spark job that reads and rewrites the same files.
+"""Compaction of many small segments beside Spark jobs that rewrite the same files: a plain one, and Delta's OPTIMIZE.
 
-TPC-H lineitem in segments of some 100 kB, 8 partitions, appended two hours ago.  The peer reads the folders of these
-very files with their schema, and writes as many files as compaction leaves, in the same codec: no shuffle, no order,
-and nobody registers what it wrote.  Rounds alternate, each on a copy of the warehouse (hard links); the ratio is the
-median of pairs.  Compaction in this process, on one core and without Spark, stands beside both.
+TPC-H lineitem in segments of some 100 kB, 8 partitions, appended two hours ago.  The plain job reads the folders of
+these very files with their schema, and writes as many files as compaction leaves, in the same codec: no shuffle, no
+order, and nobody registers what it wrote.  OPTIMIZE gets a Delta table of the files, made before.  Rounds alternate,
+each on a copy (hard links); the ratio is the median of pairs.  Compaction in this process, on one core and without
+Spark, stands beside all.
 """
 
 from __future__ import annotations
@@ -54,36 +55,20 @@ def measure(folder: Path) -> list[Figure]:
     source = lineitem(folder)
     url = folder / "wh"
     small_bytes = _fill(Warehouse.create(str(url), durability="page-cache"), source)
-    schema = StructType.fromJson(json.loads(to_delta_schema(segment_schema(columns(source)))))
     spark = session()
     try:
-        reports: list[TopicReport] = []
-
-        def ours(rewriter: Rewriter | None) -> None:
-            copy = _copy(url, folder)
-            reports.extend(compact(Warehouse.open(str(copy), durability="page-cache"), rewriter=rewriter))
-            shutil.rmtree(copy)
-
-        sizes: list[int] = []
-
-        def peer() -> None:
-            copy = _copy(url, folder)
-            frame = spark.read.schema(schema).parquet(f"{copy}/{segments_root(TOPIC)}/p*")
-            # As many files as compaction, which runs first, has left.
-            frame = frame.coalesce(reports[-1].written_segments or PARTITIONS)
-            sizes.append(_written(frame, folder / f"rewritten-{next(_names)}"))
-            shutil.rmtree(copy)
-
-        wall, cpu = alternate_costs(ROUNDS, partial(ours, spark_rewriter(spark)), peer, partial(ours, None))
-        done = reports[-1]
+        jobs = _Jobs(spark, url, folder, _converted(spark, url, folder), columns(source))
+        on_spark, here = partial(jobs.compact, spark_rewriter(spark)), partial(jobs.compact, None)
+        wall, cpu = alternate_costs(ROUNDS, on_spark, jobs.rewrite, here, jobs.optimize)
+        done = jobs.reports[-1]
         new_bytes = done.written_bytes or 0
         assert done.written_segments is not None
         assert done.merged_segments == _segments_of(source)
-        assert not any(report.failures for report in reports)
+        assert not any(report.failures for report in jobs.reports)
         return [
             *_figures(wall, "wall"),
             *_figures(cpu, "cpu"),
-            ratio("bytes of the new segments ÷ bytes of Spark's files", new_bytes, sizes[-1]),
+            ratio("bytes of the new segments ÷ bytes of Spark's files", new_bytes, jobs.sizes[-1]),
             ratio("bytes of the new segments ÷ bytes of the small ones", new_bytes, small_bytes),
             Figure("segments merged into one", done.merged_segments / done.written_segments, "", f"scale {SCALE}"),
             Figure("peak memory of this process", peak_memory_mib(), "MiB"),
@@ -92,12 +77,52 @@ def measure(folder: Path) -> list[Figure]:
         spark.stop()
 
 
+class _Jobs:
+    """What is measured, each on a copy of what it works on."""
+
+    def __init__(self, spark: Any, url: Path, folder: Path, table: Path, schema: pa.Schema) -> None:
+        self._spark, self._url, self._folder, self._table = spark, url, folder, table
+        self._schema = StructType.fromJson(json.loads(to_delta_schema(segment_schema(schema))))
+        self.reports: list[TopicReport] = []
+        self.sizes: list[int] = []
+
+    def compact(self, rewriter: Rewriter | None) -> None:
+        copy = _copy(self._url, self._folder)
+        self.reports.extend(compact(Warehouse.open(str(copy), durability="page-cache"), rewriter=rewriter))
+        shutil.rmtree(copy)
+
+    def rewrite(self) -> None:
+        copy = _copy(self._url, self._folder)
+        frame = self._spark.read.schema(self._schema).parquet(f"{copy}/{segments_root(TOPIC)}/p*")
+        # As many files as compaction, which runs first, has left.
+        frame = frame.coalesce(self.reports[-1].written_segments or PARTITIONS)
+        self.sizes.append(_written(frame, self._folder / f"rewritten-{next(_names)}"))
+        shutil.rmtree(copy)
+
+    def optimize(self) -> None:
+        copy = _copy(self._table, self._folder)
+        self._spark.sql(f"OPTIMIZE delta.`{copy}`").collect()
+        shutil.rmtree(copy)
+
+
 def _figures(seconds: list[list[float]], kind: str) -> list[Figure]:
-    on_spark, plain, here = seconds
+    on_spark, plain, here, delta = seconds
     return [
         paired_ratio(f"compaction on Spark ÷ Spark's read and write, {kind}", on_spark, plain),
         paired_ratio(f"compaction in this process ÷ Spark's read and write, {kind}", here, plain),
+        paired_ratio(f"compaction on Spark ÷ Delta's OPTIMIZE, {kind}", on_spark, delta),
+        paired_ratio(f"compaction in this process ÷ Delta's OPTIMIZE, {kind}", here, delta),
     ]
+
+
+def _converted(spark: Any, url: Path, folder: Path) -> Path:
+    """Return a Delta table of the warehouse's very files."""
+    table = folder / "delta"
+    table.mkdir()
+    for number, file in enumerate(sorted((url / segments_root(TOPIC)).glob("p*/*.parquet"))):
+        os.link(file, table / f"{number:05}.parquet")
+    spark.sql(f"CONVERT TO DELTA parquet.`{table}`")
+    return table
 
 
 def _fill(warehouse: Warehouse, source: Path) -> int:

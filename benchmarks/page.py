@@ -121,6 +121,16 @@ def _spark_reads() -> Iterator[Line]:
         yield Line("format_reads-spark4.2", figure, f'format("txntable") ÷ a source that does nothing, {words}')
 
 
+def _compaction() -> Iterator[Line]:
+    for peer, words, goal in (
+        ("Delta's OPTIMIZE", "Delta's OPTIMIZE", 1.0),
+        ("Spark's read and write", "a job that only rewrites", None),
+    ):
+        for place, said in (("on Spark", "on Spark"), ("in this process", "without Spark")):
+            result = "compaction-spark4.2"
+            yield from _kinds(result, f"compaction {place} ÷ {peer}", f"{said} ÷ {words}", goal)
+
+
 def _record_rates() -> Iterator[Line]:
     for seconds in ("0.1", "1", "30"):
         for peer, words, goal in (
@@ -182,6 +192,7 @@ SECTIONS: dict[str, Sequence[Line]] = {
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, first look", "first look ÷ Delta", 1.05),
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, again", "again ÷ Delta", 1.0),
     ),
+    "compaction": tuple(_compaction()),
     "records": tuple(_record_rates()),
     "many partitions": tuple(_many_partitions()),
     "transactions": tuple(_transactions()),
