@@ -67,6 +67,8 @@ class GroupMetadata:
     ownership : Mapping of NamedPartition to int, optional
         The ownership epoch of each partition that it owned.  ``None``: not known (metadata from elsewhere); then a
         partition that it has owned since that generation or longer counts.
+    auto_commits : bool
+        Whether the consumer commits what it has polled by itself, and so also what a transaction aborts.
     """
 
     group: str
@@ -74,6 +76,7 @@ class GroupMetadata:
     generation: int
     instance_id: str | None = None
     ownership: Mapping[NamedPartition, int] | None = None
+    auto_commits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

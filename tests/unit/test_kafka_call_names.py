@@ -47,7 +47,7 @@ PARTITION = TopicPartition(TOPIC, 0)
         (Producer, "produce", r"call send\("),
         (Producer, "beginTransaction", "call begin_transaction$"),
         (Consumer, "commitSync", "call commit$"),
-        (Consumer, "store_offsets", "what poll has returned is what is committed"),
+        (Consumer, "store_offsets", "what has been processed"),
         (Consumer, "never_heard_of", "'Consumer' object has no attribute 'never_heard_of'$"),
         (Consumer, "_Hidden", "'Consumer' object has no attribute '_Hidden'$"),
     ],

@@ -7,14 +7,15 @@ again.  PROTOCOL.md §5.6 says what a last stable offset is.  Reads only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.admin.transaction_admin import TransactionAdmin, open_now
+from txntable.coordinator.group_offsets import PendingOffset
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
@@ -53,8 +54,24 @@ class BlockedPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingGroup:
+    """A group whose offsets are part of a transaction: whoever begins to read there waits for its end.
+
+    Attributes
+    ----------
+    group : str
+        The group.
+    partitions : tuple of TopicPartition
+        Whose offsets are pending, ascending.
+    """
+
+    group: str
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BlockingTransaction:
-    """A transaction with data that no marker has ended: ``read_committed`` readers stop before it.
+    """A transaction that readers wait for: no marker has ended its data, or offsets of groups are pending in it.
 
     Attributes
     ----------
@@ -73,7 +90,9 @@ class BlockingTransaction:
     timeout_ms : int or None
         The transaction timeout; ``None``: none will end it, since it is prepared, decided, or hangs.
     partitions : tuple of BlockedPartition
-        In which it holds readers back, ascending.
+        In which it holds readers back, ascending; none where it has offsets alone.
+    pending : tuple of PendingGroup
+        The groups that wait for their offsets, ascending.
     """
 
     transactional_id: str | None
@@ -85,6 +104,7 @@ class BlockingTransaction:
     duration_ms: int
     timeout_ms: int | None
     partitions: tuple[BlockedPartition, ...]
+    pending: tuple[PendingGroup, ...] = ()
 
     @property
     def committed_records(self) -> int:
@@ -93,8 +113,9 @@ class BlockingTransaction:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups that wait before it in any partition, ascending."""
-        return tuple(sorted({group for each in self.partitions for group in each.groups}))
+        """The groups that wait before it in any partition, or for their offsets, ascending."""
+        standing = {group for each in self.partitions for group in each.groups}
+        return tuple(sorted(standing | {each.group for each in self.pending}))
 
     @property
     def has_timed_out(self) -> bool:
@@ -148,9 +169,54 @@ class BlockingTransactions:
                 for one in self._in_topic(self._topic_log(name)):
                     key = (one.open.producer_id, one.open.producer_epoch, one.status)
                     by_transaction.setdefault(key, []).append(one)
-        now_ms = self._transactions.context.clock.shown_ms() if by_transaction else 0
-        found = [self._transaction(parts, now_ms) for parts in by_transaction.values()]
-        return sorted(found, key=lambda one: (one.start_time_ms, one.producer_id))
+        pending = self._pending(set(names))
+        now_ms = self._transactions.context.clock.shown_ms() if by_transaction or pending else 0
+        told = [self._transaction(parts, now_ms) for parts in by_transaction.values()]
+        for row, groups in pending:
+            who = (row.producer_id, row.producer_epoch)
+            if not any(who == (one.producer_id, one.producer_epoch) for one in told):
+                told.append(self._of_offsets(row, now_ms))
+            told = [
+                replace(one, pending=groups) if who == (one.producer_id, one.producer_epoch) else one for one in told
+            ]
+        return sorted(told, key=lambda one: (one.start_time_ms, one.producer_id))
+
+    def _pending(self, names: Collection[str]) -> list[tuple[TransactionMetadata, tuple[PendingGroup, ...]]]:
+        """Return the transactions that are under way, and may be for long, with offsets of groups in these topics."""
+        self._offsets.refresh()
+        waiting = [(row, each) for row in self._offsets.pending() if row.topic in names for each in row.pending]
+        if not waiting:
+            return []
+        # After O: what has ended in between is known to have.
+        self._transactions.refresh()
+        by_id: dict[str, dict[str, set[TopicPartition]]] = {}
+        owners: dict[str, TransactionMetadata] = {}
+        for row, each in waiting:
+            owner = self._transactions.row(each.transactional_id)
+            if owner is not None and _is_under_way(owner, each):
+                owners[each.transactional_id] = owner
+                groups = by_id.setdefault(each.transactional_id, {})
+                groups.setdefault(row.group, set()).add(TopicPartition(row.topic, row.partition))
+        return [
+            (owners[name], tuple(PendingGroup(group, tuple(sorted(where))) for group, where in sorted(groups.items())))
+            for name, groups in by_id.items()
+        ]
+
+    def _of_offsets(self, row: TransactionMetadata, now_ms: int) -> BlockingTransaction:
+        """Return a transaction of which no partition shows anything."""
+        began_ms = self._shown.start_ms(row)
+        start_ms = now_ms if began_ms is None else began_ms
+        return BlockingTransaction(
+            transactional_id=row.transactional_id,
+            producer_id=row.producer_id,
+            producer_epoch=row.producer_epoch,
+            status=OpenEpochStatus.OPEN,
+            state=row.state,
+            start_time_ms=start_ms,
+            duration_ms=max(0, now_ms - start_ms),
+            timeout_ms=row.timeout_ms if row.state is TransactionState.ONGOING else None,
+            partitions=(),
+        )
 
     def _in_topic(self, topic: TopicLog) -> Iterator[_Found]:
         settings, candidates = open_now(topic)
@@ -209,6 +275,11 @@ class BlockingTransactions:
             timeout_ms=own.timeout_ms if own is not None and times_out else None,
             partitions=tuple(sorted((part.partition for part in parts), key=lambda each: each.topic_partition)),
         )
+
+
+def _is_under_way(row: TransactionMetadata, pending: PendingOffset) -> bool:
+    is_its_own = (row.producer_id, row.producer_epoch) == (pending.producer_id, pending.epoch)
+    return is_its_own and row.state in (TransactionState.ONGOING, TransactionState.PREPARED)
 
 
 def _committed_extents(topic: TopicLog, partitions: set[int]) -> dict[int, list[_Extent]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction
+from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction, PendingGroup
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.records import TopicPartition
@@ -44,16 +44,25 @@ def summary(found: Sequence[BlockingTransaction], topics: int) -> tuple[str, ...
     for each in sorted((each for one in found for each in one.partitions), key=lambda each: each.start_offset):
         first.setdefault(each.topic_partition, each)
     records = counted(sum(each.committed_records for each in first.values()), "committed record")
-    groups = counted(len({group for one in found for group in one.groups}), "group")
+    waiting = len({group for one in found for group in one.groups})
+    groups = counted(waiting, "group")
     return (
         f"{counted(len(found), 'open transaction')} {'holds' if len(found) == 1 else 'hold'} readers back",
-        f"in {counted(len(first), 'partition')}, where {records} and {groups} wait",
+        f"in {counted(len(first), 'partition')}, where {records} and {groups} wait"
+        if first
+        else f"where {groups} {'waits' if waiting == 1 else 'wait'} for offsets",
     )
 
 
 def counted(number: int, noun: str, nouns: str | None = None) -> str:
     """Return a number of things, by the word for one of them and, where it is not that and an s, for several."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def pending_text(one: PendingGroup) -> str:
+    """Return what a group waits for that has offsets in a transaction."""
+    where = ", ".join(f"{each.topic}-{each.partition}" for each in one.partitions)
+    return f"group {one.group}: its offsets of {where} are pending, whoever begins to read there waits"
 
 
 def state_word(one: BlockingTransaction) -> str:
@@ -87,7 +96,11 @@ def state_waits_for(state: TransactionState, left_ms: int | None) -> str:
 
 def when_to_end(one: BlockingTransaction) -> str:
     """Return when the command that ends a transaction may be run."""
-    return "once its database has said how it ended" if one.state is TransactionState.PREPARED else "now"
+    return (
+        "if its database rolled back; if it committed, start its program"
+        if one.state is TransactionState.PREPARED
+        else "now"
+    )
 
 
 def ending_words(one: BlockingTransaction) -> tuple[str, ...] | None:

@@ -43,7 +43,8 @@ REMEDIES: Mapping[Duty, str] = {
     Duty.READ: "see the error: restore what `txntable warehouse verify` calls damaged, or grant access",
     Duty.COMPLETE: _JOB,
     Duty.TIME_OUT: _JOB,
-    Duty.END_PREPARED: "let the holder of its token complete it, or `txntable transactions abort`",
+    Duty.END_PREPARED: "start its program, which completes it as its database decided; only where that rolled back,"
+    " `txntable transactions abort`",
     Duty.END_HANGING: "`txntable transactions find-hanging`, then `txntable transactions abort`",
     Duty.COORDINATE: _JOB,
     Duty.PUBLISH: _JOB,

@@ -19,6 +19,7 @@ from txntable.admin.blocking_words import (
     counted,
     duration_text,
     ending_words,
+    pending_text,
     state_word,
     summary,
     waits_for,
@@ -77,6 +78,7 @@ def _block(url: str, one: BlockingTransaction) -> list[str]:
         lines.append(f"  {topic}-{partition}: {waiting} behind offset {each.start_offset}")
         if each.groups:
             lines.append(f"    groups that stand there: {', '.join(each.groups)}")
+    lines += [f"  {pending_text(each)}" for each in one.pending]
     lines.append(f"  waits for {waits_for(one)}")
     return [*lines, *(f"  {line}" for line in _ending(url, one))]
 
@@ -126,6 +128,11 @@ def _document(url: str, one: BlockingTransaction) -> dict[str, object]:
                 "groups": list(each.groups),
             }
             for each in one.partitions
+        ],
+        "pending_offsets": [
+            {"group": each.group, "topic": where.topic, "partition": where.partition}
+            for each in one.pending
+            for where in each.partitions
         ],
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
@@ -20,7 +21,13 @@ from txntable.coordinator.offset_request import NewOffset
 from txntable.errors import IllegalStateError, InvalidCallError, InvalidRequestError, TxnTableError
 from txntable.format.records import TopicPartition, checked_partitions
 from txntable.groups.group_client import GroupClient
-from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
+from txntable.offsets.group_commit import (
+    GroupCommit,
+    OffsetAndMetadata,
+    check_manual_commit,
+    new_offsets,
+    topics_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -103,20 +110,16 @@ class OffsetCommits:
 
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read."""
-        frozen = self._readings.metadata(self._place.metadata)
-        return GroupMetadata(self._group(), "", 0) if frozen is None else frozen
+        frozen = self._readings.metadata(self._place.metadata) or GroupMetadata(self._group(), "", 0)
+        return replace(frozen, auto_commits=self._config.enable_auto_commit)
 
     # -- for producers ----------------------------------------------------------------------
 
     def offsets_to_send(self) -> GroupCommit:
         """Return the offsets of everything that was handed out, for a transaction."""
         group = self._group()
-        polled = self._readings.by_partition.keys() - self._readings.ranges.keys()
-        if polled and self._config.enable_auto_commit:
-            raise IllegalStateError(
-                "this consumer auto-commits what a transaction may abort; create it with enable_auto_commit=False",
-                group=group,
-            )
+        if self._readings.by_partition.keys() - self._readings.ranges.keys():
+            check_manual_commit(group, auto_commits=self._config.enable_auto_commit)
         new = {
             (partition.topic, partition.partition): NewOffset(
                 self._end_of(partition, reading),

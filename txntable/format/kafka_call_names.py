@@ -12,7 +12,7 @@ from txntable.runtime.other_names import BY_PLACE, answering
 
 NO_BROKERS = "there are no brokers, and no users but the store's"
 ASSIGNED = "leave it out: what the group gives a member is assigned already"
-POLLED = "what poll has returned is what is committed: commit, or send_offsets_to_transaction"
+POLLED = "with enable_auto_commit=False, commit(offsets=…) what has been processed, or send_offsets_to_transaction"
 PURGED = "abort_transaction drops what was sent; without a transaction flush writes it"
 _RETRIED = "leave it out: for how long a request is made again says the store's option retry_timeout"
 _RAISED = "leave it out: what goes wrong is raised, or in the answer"

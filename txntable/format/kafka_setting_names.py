@@ -16,6 +16,8 @@ _BYTES = "leave it out: give bytes to send and take them from the records, or us
 _MEMORY = "leave it out: batch_size bounds what a partition buffers"
 _TOPIC = "leave it out here: it is a setting of the topic"
 _GROUP = "leave it out: there is one group protocol; partition_assignment_strategy names the assignors"
+# Whoever stores offsets when a record is done must not be brought to commit it before.
+_PROCESSED = "set enable.auto.commit=false, and commit(offsets=…) what has been processed, in place of storing offsets"
 _CALLABLE = "leave it out: give the callable to the call that it is about"
 
 ALIASES: Mapping[str, str] = {
@@ -41,11 +43,14 @@ class Harmless:
         These, as text in small letters; none: see `least`.
     least : int or None
         Whole numbers from here on; ``None``, and no `values`: any value.
+    instead : str or None
+        What to do where another value was meant; ``None``: give one of these.
     """
 
     why: str
     values: tuple[str, ...] = ()
     least: int | None = None
+    instead: str | None = None
 
     @property
     def taken(self) -> str:
@@ -81,7 +86,7 @@ HARMLESS: Mapping[str, Harmless] = {
     "client_rack": _BROKERS,
     "connections_max_idle_ms": _BROKERS,
     "debug": _LOGS,
-    "enable_auto_offset_store": Harmless("what poll has returned is what is committed", ("true",)),
+    "enable_auto_offset_store": Harmless("what poll has returned is what is committed", ("true",), instead=_PROCESSED),
     "enable_partition_eof": Harmless("compare position with get_watermark_offsets", ("false",)),
     "fetch_error_backoff_ms": _BROKERS,
     "fetch_max_wait_ms": Harmless("poll says how long it waits"),

@@ -68,7 +68,7 @@ def _found(
         elif harmless is None:
             wrong.append(_refused(name, own, known))
         elif not harmless.takes(value):
-            remedy = f"leave it out, or give {harmless.taken}: {harmless.why}"
+            remedy = harmless.instead or f"leave it out, or give {harmless.taken}: {harmless.why}"
             wrong.append(
                 InvalidConfigError(f"a setting has a value that means nothing here; {remedy}", setting=shown(name))
             )

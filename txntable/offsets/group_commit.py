@@ -13,8 +13,13 @@ from dataclasses import dataclass
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.offset_request import MAX_METADATA_BYTES, CommitRequest, NewOffset, OffsetTransaction
-from txntable.coordinator.row_json import check_number, check_text
-from txntable.errors import InvalidRequestError, OffsetMetadataTooLargeError, UnknownTopicOrPartitionError
+from txntable.coordinator.row_json import check_name, check_number, check_text
+from txntable.errors import (
+    IllegalStateError,
+    InvalidRequestError,
+    OffsetMetadataTooLargeError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.format.kafka_call_names import answering_offset
 from txntable.format.records import TopicPartition, checked_partitions
 from txntable.format.topic import TopicSettings
@@ -74,6 +79,38 @@ class GroupCommit:
     def request(self, position: int, transaction: OffsetTransaction | None = None) -> CommitRequest:
         """Return what is asked of the state machine at a slot of the offset log."""
         return CommitRequest(self.group, self.offsets, position, self.member, transaction)
+
+
+def check_manual_commit(group: str, *, auto_commits: bool) -> None:
+    """Refuse to put into a transaction what a consumer commits by itself, too: an abort would lose what it polled.
+
+    Raises
+    ------
+    IllegalStateError
+        Create the consumer with ``enable_auto_commit=False``.
+    """
+    if auto_commits:
+        raise IllegalStateError(
+            "this consumer auto-commits what a transaction may abort; create it with enable_auto_commit=False",
+            group=group,
+        )
+
+
+def committing_member(group: GroupMetadata | str) -> tuple[str, GroupMetadata | None]:
+    """Return the group whose offsets go into a transaction, and as what member; a name alone is none.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no name of a group.
+    IllegalStateError
+        See :func:`check_manual_commit`.
+    """
+    name, member = (group.group, group) if isinstance(group, GroupMetadata) else (group, None)
+    check_name(name, "a group")
+    if member is not None:
+        check_manual_commit(name, auto_commits=member.auto_commits)
+    return name, member
 
 
 def topics_of(offsets: object) -> set[str]:

@@ -154,6 +154,11 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
         with self.log.lock:
             return dict(self.log.fold.offsets.get(group, _NO_OFFSETS))
 
+    def pending(self) -> list[OffsetRow]:
+        """Return all rows with pending offsets as the view knows them."""
+        with self.log.lock:
+            return list(self.log.fold.pending.values())
+
     def names(self) -> list[str]:
         """Return the names of all groups, also of those that only have offsets, as the view knows them."""
         with self.log.lock:

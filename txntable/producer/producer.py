@@ -21,14 +21,13 @@ from txntable.coordinator.batch_memory import BatchId, CommittedBatches, check_b
 from txntable.coordinator.decision import Outcome
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.coordinator.manifest import NOTHING_CARRIED
-from txntable.coordinator.row_json import check_name
 from txntable.coordinator.transaction_request import ProducerIdentity
 from txntable.errors import IllegalStateError, InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.kafka_call_names import answering_producer
 from txntable.format.records import OnDelivery, RecordMetadata, SendOptions, TopicPartition, header_structs
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
-from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
+from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, committing_member, new_offsets, topics_of
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.client_state import Call, ClientState
 from txntable.producer.coordinator_client import CoordinatorClient, Ending
@@ -408,6 +407,8 @@ class Producer(OfOneProcess):
             The consumer no longer owns the partitions: abort, and read again.
         OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
             Nothing was sent: correct the arguments.
+        IllegalStateError
+            The consumer auto-commits, and so also what the transaction may abort.
         UnstableOffsetCommitError
             Another transaction has pending offsets of these partitions: call again.
         AbortableError
@@ -417,8 +418,7 @@ class Producer(OfOneProcess):
         """
         transactional_id = self._transactional_id(Call.SEND_OFFSETS)
         self._status.check(Call.SEND_OFFSETS)
-        member, name = (group, group.group) if isinstance(group, GroupMetadata) else (None, group)
-        check_name(name, "a group")
+        name, member = committing_member(group)
         topics = topics_of(offsets)
         try:
             found = new_offsets(offsets, self._outbox.settings_of(topics))

@@ -84,7 +84,8 @@ _BELOW_CHECKPOINT = (
 )
 _RESTORE_FILE = (
     "restore this file from a backup: the row's digest tells the right one; without a backup its records are lost, and"
-    " readers stop there until `txntable topics delete-records` has moved the log start beyond them"
+    " readers stop there. They may seek beyond them; `txntable topics delete-records` moves the log start there for"
+    " all, and deletes every record below, which can be read: copy those first"
 )
 REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.LOG_MISSING: _RESTORE_LOG,

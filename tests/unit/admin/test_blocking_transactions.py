@@ -146,3 +146,41 @@ def test_find_blocking_passes_over_topics_that_were_deleted(site: Site) -> None:
 def test_find_blocking_refuses_what_is_no_list_of_topics(site: Site, topics: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         site.open().admin().find_blocking_transactions(topics)
+
+
+def offsets_sent(warehouse: Any, transactional_id: str = "copies", group: str = "g") -> Any:
+    producer = started(warehouse, transactional_id)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({U: 0}, group)
+    return producer
+
+
+def test_find_blocking_finds_the_group_whose_offsets_alone_are_in_a_transaction(site: Site) -> None:
+    warehouse = site.open()
+    producer = offsets_sent(warehouse)
+
+    (found,) = site.open().admin().find_blocking_transactions()
+
+    assert (found.transactional_id, found.state, found.status) == ("copies", S.ONGOING, OpenEpochStatus.OPEN)
+    assert (found.partitions, found.groups) == ((), ("g",))
+    assert [(each.group, each.partitions) for each in found.pending] == [("g", (U,))]
+    producer.commit_transaction()
+    assert site.open().admin().find_blocking_transactions() == []
+
+
+def test_find_blocking_tells_pending_offsets_of_a_transaction_with_data_once(site: Site) -> None:
+    producer = opened(site.open())
+    producer.send_offsets_to_transaction({U: 0}, "g")
+
+    (found,) = site.open().admin().find_blocking_transactions()
+
+    assert [each.topic_partition for each in found.partitions] == [U]
+    assert found.groups == ("g",)
+
+
+def test_find_blocking_asked_for_other_topics_tells_no_pending_offsets(site: Site) -> None:
+    warehouse = site.open()
+    warehouse.admin().create_topic("other")
+    offsets_sent(warehouse)
+
+    assert site.open().admin().find_blocking_transactions(["other"]) == []

@@ -194,3 +194,22 @@ def test_status_shows_only_the_topics_that_were_asked_for(call: Call, orders: Wa
 )
 def test_duration_is_told_in_its_two_largest_units(milliseconds: int, text: str) -> None:
     assert duration_text(milliseconds) == text
+
+
+def test_status_tells_which_group_waits_for_offsets_that_are_pending(call: Call, orders: Warehouse) -> None:
+    producer = orders.producer(transactional_id="copies")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({TopicPartition("orders", 1): 0}, "readers")
+
+    result = call("status")
+
+    assert result.stdout.splitlines()[:2] == [
+        "1 open transaction holds readers back",
+        "where 1 group waits for offsets",
+    ]
+    assert "  group readers: its offsets of orders-1 are pending, whoever begins to read there waits" in result.stdout
+    assert "transactions abort copies --execute" in result.stdout
+    (found,) = transactions(call)
+    assert found["partitions"] == []
+    assert found["pending_offsets"] == [{"group": "readers", "topic": "orders", "partition": 1}]

@@ -103,6 +103,13 @@ def test_value_that_asks_for_something_else_is_refused(
     assert setting.split(".")[0] in refused(client, {**config, setting: value})
 
 
+def test_whoever_stores_offsets_is_not_told_to_commit_what_is_not_processed(reading: dict[str, Any]) -> None:
+    said = refused(Consumer, {**reading, "enable.auto.offset.store": False})
+
+    assert "set enable.auto.commit=false, and commit(offsets=" in said
+    assert "true" not in said
+
+
 def test_all_that_is_wrong_is_said_at_once(reading: dict[str, Any], writing: dict[str, Any]) -> None:
     said = refused(
         Producer,
