@@ -54,5 +54,5 @@ def test_nightly_line_writes_once_when_it_is_killed_and_runs_again(lake: Lake, c
 def test_other_lines_find_their_programs_and_end_well(cron: Cron) -> None:
     others = {command: cron.run(command) for command in cron.commands if "pipeline" not in command}
 
-    assert len(others) == 4
+    assert len(others) == 5
     assert set(others.values()) == {0}

@@ -289,7 +289,7 @@ def test_admin_creates_grows_lists_and_deletes_topics(warehouse: Warehouse) -> N
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        (Consumer, "store_offsets", "what poll has returned is what is committed"),
+        (Consumer, "store_offsets", "what has been processed"),
         (Consumer, "incremental_assign", "leave it out"),
         (Producer, "purge", "abort_transaction"),
         (AdminClient, "list_consumer_groups", r"Warehouse\.admin\(\)"),
