@@ -88,6 +88,7 @@ NOT_CALLED: Mapping[str, str] = {
     "Transaction.write": _NEEDS_SPARK,
     "Transaction.write_all": _NEEDS_SPARK,
     "Consumer.read": _NEEDS_SPARK,
+    "Consumer.read_together": _NEEDS_SPARK,
     "Snapshot.read": _NEEDS_SPARK,
     "Producer.segment_plan": _INSIDE,
     "Producer.stage": _INSIDE,

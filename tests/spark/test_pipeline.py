@@ -217,6 +217,36 @@ def test_several_sources_are_handed_over_in_their_order(warehouse: Warehouse, sp
     assert rows(warehouse, "totals") == [("UA", 1), ("UA", 1)]
 
 
+@pytest.mark.parametrize("bound", [None, 1])
+def test_sources_may_be_joined_because_a_transaction_comes_in_one_run(
+    warehouse: Warehouse, spark: SparkSession, bound: int | None
+) -> None:
+    web = warehouse.producer("web")
+    web.init_transactions()
+    web.begin_transaction()
+    web.send("trips", row={"carrier": "UA", "miles": 1})
+    web.flush()
+    nightly = warehouse.producer("nightly")
+    nightly.init_transactions()
+    with nightly.transaction() as transaction:
+        for miles in (5, 6):
+            transaction.send("trips", row={"carrier": "UA", "miles": miles})
+            transaction.send("copies", row={"carrier": "UA", "miles": miles})
+    config = PipelineConfig("joined", ("trips", "copies"), ("totals",), max_offsets_per_partition=bound)
+
+    def joined(trips: DataFrame, copies: DataFrame) -> DataFrame:
+        return trips.join(copies.select("carrier", "miles"), ["carrier", "miles"]).select("carrier", "miles")
+
+    before = run(warehouse, spark, joined, config)
+    web.commit_transaction()
+    # Markers take offsets, too.
+    after = [run(warehouse, spark, joined, config) for _ in range(5)]
+
+    assert before.offsets == 0
+    assert rows(warehouse, "totals") == [("UA", 5), ("UA", 6)]
+    assert after[-1].offsets == 0
+
+
 def test_earlier_process_is_fenced_when_the_same_instance_starts_again(
     warehouse: Warehouse, spark: SparkSession
 ) -> None:

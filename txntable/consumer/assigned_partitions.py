@@ -151,6 +151,17 @@ class AssignedPartitions:
         for topic in topics:
             topic.follow()
 
+    def catch_up_together(self, names: Sequence[str]) -> int:
+        """Renew the views of topics, and return the position up to which each of them shows every decision."""
+        head = self._transactions.refresh()
+        for name in names:
+            self.topics[name].catch_up()
+        position = min(self.topics[name].reader.published_position(head) for name in names)
+        # After the position: what is published since is seen, too.
+        for name in names:
+            self.topics[name].look()
+        return position
+
     # -- positions --------------------------------------------------------------------------
 
     def give_back(self) -> None:

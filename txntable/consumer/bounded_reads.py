@@ -2,16 +2,18 @@
 
 Owns where a range begins and ends.  It begins where the group has *committed*, whatever was read since: work that
 failed is done again.  Its commit counts only while the group still stands there, and only by who owned it then.
+Topics that are read together end where no transaction is read in part (:mod:`txntable.consumer.joint_ends`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.group_session import GroupSession
+from txntable.consumer.joint_ends import TopicRanges, joint_ends
 from txntable.consumer.offset_commits import OffsetCommits
 from txntable.consumer.readings import Reading
 from txntable.coordinator.error_kinds import shown
@@ -65,38 +67,97 @@ class BoundedReads:
 
     def pin(self, topic: str | None, most: int | None, timeout_ms: float) -> BoundedRange:
         """Return the ranges of a topic, at most so many offsets of each partition, and stand at their ends."""
-        if most is not None:
-            check_number(most, "max_offsets_per_partition", 1)
-        check_timeout(timeout_ms)
+        _check(most, timeout_ms)
         self._partitions.give_back()
         name = self._one_topic(topic)
-        # What was read before and not committed is read again.
-        self._readings.drop([each for each in self._readings.ranges if each.topic == name])
-        self._wait_for_partitions(timeout_ms)
-        mine = [each for each in self._subscription.wanted if each.topic == name]
-        committed = self._commits.begin_again(mine)
+        wanted, committed = self._begin([name], timeout_ms)
         # After the group's offsets: they are never beyond the end that is read to.
         self._partitions.topics[name].catch_up()
+        starts = self._starts(wanted)
+        ends = {each: self._end(each, start, most) for each, start in starts.items()}
+        return self._pinned(name, starts, ends, committed)
+
+    def pin_together(self, most: int | None, timeout_ms: float) -> list[BoundedRange]:
+        """Return the ranges of all topics, by their names, without a transaction in part, and stand at their ends.
+
+        A bound is stretched where it would let nothing be read: to the first transactions that are whole.
+        """
+        _check(most, timeout_ms)
+        self._partitions.give_back()
+        names = self._names()
+        wanted, committed = self._begin(names, timeout_ms)
+        position = self._partitions.catch_up_together(names)
+        starts = self._starts(wanted)
+        ends = self._joint_ends(names, starts, most, position)
+        while most is not None and not self._goes_on(starts, ends):
+            most = most * 2 if most < self._longest(starts) else None
+            ends = self._joint_ends(names, starts, most, position)
+        return [self._pinned(name, starts, ends, committed) for name in names]
+
+    def _begin(
+        self, names: Sequence[str], timeout_ms: float
+    ) -> tuple[list[TopicPartition], dict[TopicPartition, int | None]]:
+        """Stand where the group has committed; return the partitions of these topics, and where that is."""
+        # What was read before and not committed is read again.
+        self._readings.drop([each for each in self._readings.ranges if each.topic in names])
+        self._wait_for_partitions(timeout_ms)
+        wanted = [each for each in self._subscription.wanted if each.topic in names]
+        return wanted, self._commits.begin_again(wanted)
+
+    def _starts(self, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        begins = ((each, self._partitions.fetcher.begins_at(each)) for each in wanted)
+        return {each: self._bound(each) if start is None else start for each, start in begins}
+
+    def _bound(self, partition: TopicPartition) -> int:
+        return self._partitions.topics[partition.topic].bounds(partition.partition).end
+
+    def _end(self, partition: TopicPartition, start: int, most: int | None) -> int:
+        bound = self._bound(partition)
+        return max(start, bound if most is None else min(bound, start + most))
+
+    def _joint_ends(
+        self, names: Sequence[str], starts: Mapping[TopicPartition, int], most: int | None, position: int
+    ) -> dict[TopicPartition, int]:
+        ends = {each: self._end(each, start, most) for each, start in starts.items()}
+        topics = [TopicRanges(self._partitions.topics[name].view, _of(name, starts), _of(name, ends)) for name in names]
+        joint = zip(names, joint_ends(topics, position), strict=True)
+        return {TopicPartition(name, each): end for name, found in joint for each, end in found.items()}
+
+    def _goes_on(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> bool:
+        return any(ends[each] > start for each, start in starts.items())
+
+    def _longest(self, starts: Mapping[TopicPartition, int]) -> int:
+        return max((self._bound(each) - start for each, start in starts.items()), default=0)
+
+    def _pinned(
+        self,
+        name: str,
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+        committed: dict[TopicPartition, int | None],
+    ) -> BoundedRange:
+        """Take the ranges of one topic."""
         view = self._partitions.topics[name].view
-        starts = {partition: bounds.end for partition, bounds in view.bounds.items()}
-        ends = dict(starts)
-        for each in mine:
-            start = self._partitions.fetcher.begins_at(each)
-            bound = view.bounds_of(each.partition).end
-            start = bound if start is None else start
-            end = max(start, bound if most is None else min(bound, start + most))
-            if start <= bound:
-                starts[each.partition], ends[each.partition] = start, end
-            self._took(each, range(start, end), committed)
-        return BoundedRange(view, starts, ends)
+        ours = {partition: bounds.end for partition, bounds in view.bounds.items()}
+        before = dict(ours)
+        for each, start in starts.items():
+            if each.topic != name:
+                continue
+            if start <= self._bound(each):
+                ours[each.partition], before[each.partition] = start, ends[each]
+            self._took(each, range(start, ends[each]), committed)
+        return BoundedRange(view, ours, before)
+
+    def _names(self) -> list[str]:
+        return sorted({partition.topic for partition in self._subscription.positions} | self._subscription.topics)
 
     def _one_topic(self, topic: str | None) -> str:
-        names = {partition.topic for partition in self._subscription.positions} | self._subscription.topics
+        names = self._names()
         if topic is None and len(names) == 1:
             (topic,) = names
         if topic is None or topic not in names:
             raise IllegalStateError(
-                "read returns one topic: name one that is subscribed to or assigned", topic=topic, topics=sorted(names)
+                "read returns one topic: name one that is subscribed to or assigned", topic=topic, topics=names
             )
         return topic
 
@@ -123,6 +184,16 @@ class BoundedReads:
             RangeStart(committed[partition]),
         )
         self._readings.took(partition, reading)
+
+
+def _of(name: str, offsets: Mapping[TopicPartition, int]) -> dict[int, int]:
+    return {each.partition: offset for each, offset in offsets.items() if each.topic == name}
+
+
+def _check(most: int | None, timeout_ms: float) -> None:
+    if most is not None:
+        check_number(most, "max_offsets_per_partition", 1)
+    check_timeout(timeout_ms)
 
 
 def refuse_unnamed(given: Sequence[object]) -> None:

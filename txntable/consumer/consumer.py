@@ -324,7 +324,29 @@ class Consumer(OfOneProcess):
         StoreUnavailableError, CommitStateUnknownError
             Call again.
         """
-        bounded = self._reads.pin(topic, max_offsets_per_partition, timeout_ms)
+        return self._frame(spark, self._reads.pin(topic, max_offsets_per_partition, timeout_ms))
+
+    @alone
+    def read_together(
+        self, spark: SparkSession, *, max_offsets_per_partition: int | None = None, timeout_ms: float = 0
+    ) -> dict[str, DataFrame]:
+        """Return the same of all topics, by their names, without a transaction in part.
+
+        What one transaction wrote to partitions of this consumer is in the DataFrames of one call, all of it: what
+        has another part that cannot be read yet, because an older transaction is open there, waits with it.  So these
+        topics may be joined.  A bound is stretched to whole transactions where it would let nothing be read.
+
+        Parameters
+        ----------
+        spark, max_offsets_per_partition, timeout_ms
+            See :meth:`read`, which raises the same errors.
+        """
+        return {
+            bounded.view.settings.name: self._frame(spark, bounded)
+            for bounded in self._reads.pin_together(max_offsets_per_partition, timeout_ms)
+        }
+
+    def _frame(self, spark: SparkSession, bounded: BoundedRange) -> DataFrame:
         records = partial(self._records, bounded, None)
         frame: DataFrame = self.config.read_dataframe(spark, bounded.view, bounded.starts, bounded.ends, records)
         return frame

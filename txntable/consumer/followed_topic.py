@@ -91,15 +91,16 @@ class FollowedTopic:
             self.reader.topic.settings()
         else:
             self.reader.follow_public()
-        self._look()
+        self.look()
 
     def catch_up(self) -> None:
         """Publish what is appended as far as these credentials allow, and renew the view; raises as :meth:`follow`."""
         self.reader.catch_up()
         self._caught_up_at = self._environment.instant()
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Take the newest view of what is known; raises as :meth:`follow`."""
         view = self.reader.view(self._level)
         if view is self.view:
             return

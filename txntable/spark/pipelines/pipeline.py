@@ -239,15 +239,14 @@ class Pipeline:
 
     def _read(self, consumer: Consumer, wait_ms: int) -> dict[str, DataFrame]:
         config = self._config
-        frames = {
-            topic: consumer.read(
-                self._spark,
-                topic=topic,
-                max_offsets_per_partition=config.max_offsets_per_partition,
-                timeout_ms=wait_ms,
-            )
-            for topic in config.sources
-        }
+        most = config.max_offsets_per_partition
+        if len(config.sources) == 1:
+            found = consumer.read(self._spark, max_offsets_per_partition=most, timeout_ms=wait_ms)
+            frames = {config.sources[0]: found}
+        else:
+            # They may be joined: what one transaction wrote to several of them comes in one run.
+            read = consumer.read_together(self._spark, max_offsets_per_partition=most, timeout_ms=wait_ms)
+            frames = {topic: read[topic] for topic in config.sources}
         if config.state is not None:
             settings = self._warehouse.topic_log(config.state).settings()
             records = self._warehouse.read(self._spark, config.state)
