@@ -194,9 +194,9 @@ def test_transaction_between_the_looks_at_two_topics_comes_in_one_read(
 
 def test_bound_is_stretched_to_a_whole_transaction_so_that_each_read_goes_on(warehouse: Warehouse) -> None:
     producer, consumer = transactional(warehouse, "nightly"), reader(warehouse)
-    for first in (0, 3):
+    for lowest in (0, 3):
         with producer.transaction() as transaction:
-            for number in range(first, first + 3):
+            for number in range(lowest, lowest + 3):
                 transaction.send("orders", value=b"%d" % number)
                 transaction.send("lines", value=b"%d" % number)
 
