@@ -262,7 +262,7 @@ def test_offset_of_a_transaction_that_ended_is_aged_by_its_request(site: Site) -
 
 
 def test_retention_of_the_warehouse_counts(site: Site) -> None:
-    with pytest.raises(InvalidConfigError, match=r"offsets\.retention"):
+    with pytest.raises(InvalidConfigError, match=r"offsets_retention_ms"):
         WarehouseSettings(offsets_retention_ms=0)
 
 
