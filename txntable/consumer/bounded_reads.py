@@ -85,6 +85,8 @@ class BoundedReads:
         _check(most, timeout_ms)
         self._partitions.give_back()
         names = self._names()
+        if not names:
+            raise IllegalStateError("there is nothing to read; subscribe to topics, or assign partitions")
         wanted, committed = self._begin(names, timeout_ms)
         position = self._partitions.catch_up_together(names)
         starts = self._starts(wanted)

@@ -17,6 +17,7 @@ from tests.simulation.site import Site
 from txntable.consumer.consumer import Consumer
 from txntable.consumer.followed_topic import FollowedTopic
 from txntable.consumer.joint_ends import TopicRanges, joint_ends
+from txntable.errors import IllegalStateError
 from txntable.format.isolation import IsolationLevel
 from txntable.format.records import TopicPartition
 from txntable.format.topic import TopicSettings
@@ -156,6 +157,11 @@ def reader(warehouse: Warehouse) -> Consumer:
     consumer = warehouse.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False)
     consumer.assign([TopicPartition("orders", 0), TopicPartition("lines", 0)])
     return consumer
+
+
+def test_read_together_is_refused_when_nothing_is_assigned(warehouse: Warehouse) -> None:
+    with pytest.raises(IllegalStateError, match="subscribe to topics, or assign partitions"):
+        together(warehouse.consumer(group_id="g", enable_auto_commit=False))
 
 
 def test_line_waits_for_its_order_behind_an_open_transaction(warehouse: Warehouse) -> None:
