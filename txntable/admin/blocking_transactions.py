@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -171,38 +171,40 @@ class BlockingTransactions:
                     by_transaction.setdefault(key, []).append(one)
         pending = self._pending(set(names))
         now_ms = self._transactions.context.clock.shown_ms() if by_transaction or pending else 0
-        told = [self._transaction(parts, now_ms) for parts in by_transaction.values()]
-        for row, groups in pending:
-            who = (row.producer_id, row.producer_epoch)
-            if not any(who == (one.producer_id, one.producer_epoch) for one in told):
-                told.append(self._of_offsets(row, now_ms))
-            told = [
-                replace(one, pending=groups) if who == (one.producer_id, one.producer_epoch) else one for one in told
-            ]
+        told = []
+        for (producer_id, epoch, _), parts in by_transaction.items():
+            # What has data and offsets is told once.
+            _, groups = pending.pop((producer_id, epoch), (None, ()))
+            told.append(self._transaction(parts, groups, now_ms))
+        told += [self._of_offsets(row, groups, now_ms) for row, groups in pending.values()]
         return sorted(told, key=lambda one: (one.start_time_ms, one.producer_id))
 
-    def _pending(self, names: Collection[str]) -> list[tuple[TransactionMetadata, tuple[PendingGroup, ...]]]:
-        """Return the transactions that are under way, and may be for long, with offsets of groups in these topics."""
+    def _pending(
+        self, names: Collection[str]
+    ) -> dict[tuple[int, int], tuple[TransactionMetadata, tuple[PendingGroup, ...]]]:
+        """Return by producer id and epoch what is under way, maybe for long, with offsets of groups in these topics."""
         self._offsets.refresh()
         waiting = [(row, each) for row in self._offsets.pending() if row.topic in names for each in row.pending]
         if not waiting:
-            return []
+            return {}
         # After O: what has ended in between is known to have.
         self._transactions.refresh()
-        by_id: dict[str, dict[str, set[TopicPartition]]] = {}
-        owners: dict[str, TransactionMetadata] = {}
+        owners: dict[tuple[int, int], TransactionMetadata] = {}
+        found: dict[tuple[int, int], dict[str, list[TopicPartition]]] = {}
         for row, each in waiting:
-            owner = self._transactions.row(each.transactional_id)
+            who, owner = (each.producer_id, each.epoch), self._transactions.row(each.transactional_id)
             if owner is not None and _is_under_way(owner, each):
-                owners[each.transactional_id] = owner
-                groups = by_id.setdefault(each.transactional_id, {})
-                groups.setdefault(row.group, set()).add(TopicPartition(row.topic, row.partition))
-        return [
-            (owners[name], tuple(PendingGroup(group, tuple(sorted(where))) for group, where in sorted(groups.items())))
-            for name, groups in by_id.items()
-        ]
+                owners[who] = owner
+                partitions = found.setdefault(who, {}).setdefault(row.group, [])
+                partitions.append(TopicPartition(row.topic, row.partition))
+        return {
+            who: (owner, tuple(PendingGroup(name, tuple(sorted(found[who][name]))) for name in sorted(found[who])))
+            for who, owner in owners.items()
+        }
 
-    def _of_offsets(self, row: TransactionMetadata, now_ms: int) -> BlockingTransaction:
+    def _of_offsets(
+        self, row: TransactionMetadata, pending: tuple[PendingGroup, ...], now_ms: int
+    ) -> BlockingTransaction:
         """Return a transaction of which no partition shows anything."""
         began_ms = self._shown.start_ms(row)
         start_ms = now_ms if began_ms is None else began_ms
@@ -216,6 +218,7 @@ class BlockingTransactions:
             duration_ms=max(0, now_ms - start_ms),
             timeout_ms=row.timeout_ms if row.state is TransactionState.ONGOING else None,
             partitions=(),
+            pending=pending,
         )
 
     def _in_topic(self, topic: TopicLog) -> Iterator[_Found]:
@@ -257,7 +260,9 @@ class BlockingTransactions:
                     found[partition].append(group)
         return {partition: tuple(groups) for partition, groups in found.items()}
 
-    def _transaction(self, parts: Sequence[_Found], now_ms: int) -> BlockingTransaction:
+    def _transaction(
+        self, parts: Sequence[_Found], pending: tuple[PendingGroup, ...], now_ms: int
+    ) -> BlockingTransaction:
         one, row, status = parts[0].open, parts[0].row, parts[0].status
         is_its_own = row is not None and status in (OpenEpochStatus.OPEN, OpenEpochStatus.DECIDED)
         own = row if is_its_own else None
@@ -274,6 +279,7 @@ class BlockingTransactions:
             duration_ms=max(0, now_ms - start_ms),
             timeout_ms=own.timeout_ms if own is not None and times_out else None,
             partitions=tuple(sorted((part.partition for part in parts), key=lambda each: each.topic_partition)),
+            pending=pending,
         )
 
 

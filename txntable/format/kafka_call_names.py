@@ -12,7 +12,7 @@ from txntable.runtime.other_names import BY_PLACE, answering
 
 NO_BROKERS = "there are no brokers, and no users but the store's"
 ASSIGNED = "leave it out: what the group gives a member is assigned already"
-POLLED = "with enable_auto_commit=False, commit(offsets=…) what has been processed, or send_offsets_to_transaction"
+PROCESSED = "with enable_auto_commit=False, commit(offsets=…) what has been processed, or send_offsets_to_transaction"
 PURGED = "abort_transaction drops what was sent; without a transaction flush writes it"
 _RETRIED = "leave it out: for how long a request is made again says the store's option retry_timeout"
 _RAISED = "leave it out: what goes wrong is raised, or in the answer"
@@ -36,7 +36,7 @@ CONSUMER: Mapping[str, str] = {
     **dict.fromkeys((*_ALONE, "bootstrap"), NO_BROKERS),
     "consume": "call poll(timeout_ms=, max_records=), or take txntable.compat.confluent's Consumer",
     "commit_sync": "call commit",
-    "store_offsets": POLLED,
+    "store_offsets": PROCESSED,
     **dict.fromkeys(("incremental_assign", "incremental_unassign"), ASSIGNED),
     "unassign": "call unsubscribe",
     **dict.fromkeys(("memberid", "member_id"), "call group_metadata(), which has member_id"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from txntable.format.kafka_call_names import ASSIGNED, NO_BROKERS, POLLED, PURGED
+from txntable.format.kafka_call_names import ASSIGNED, NO_BROKERS, PROCESSED, PURGED
 
 _ADMIN = "call Warehouse.admin(), which has it, or says what it is called there"
 _BYTES = "give bytes, and take them from messages; or use a topic with columns by Warehouse.producer()"
@@ -28,7 +28,7 @@ ELSEWHERE: Mapping[str, str] = {
         ),
         NO_BROKERS,
     ),
-    "store_offsets": POLLED,
+    "store_offsets": PROCESSED,
     **dict.fromkeys(
         ("incremental_assign", "incremental_unassign"),
         ASSIGNED,
