@@ -15,6 +15,7 @@ from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from txntable.format.records import TopicPartition
+from txntable.offsets.offset_log import OffsetLog
 
 U = TopicPartition("u", 0)
 
@@ -184,3 +185,30 @@ def test_find_blocking_asked_for_other_topics_tells_no_pending_offsets(site: Sit
     offsets_sent(warehouse)
 
     assert site.open().admin().find_blocking_transactions(["other"]) == []
+
+
+def test_find_blocking_again_finds_pending_offsets_that_are_new_to_this_process(site: Site) -> None:
+    admin = site.open().admin()
+    assert admin.find_blocking_transactions() == []
+    offsets_sent(site.open())
+
+    assert [each.transactional_id for each in admin.find_blocking_transactions()] == ["copies"]
+
+
+def test_find_blocking_takes_no_next_transaction_of_an_id_for_the_one_that_had_the_offsets(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = offsets_sent(site.open())
+    real = OffsetLog.pending
+
+    def pending(log: OffsetLog) -> Any:
+        read = real(log)
+        producer.commit_transaction()
+        producer.begin_transaction()
+        producer.send("u", row=row("next"))
+        producer.flush()
+        return read
+
+    monkeypatch.setattr(OffsetLog, "pending", pending)
+
+    assert site.open().admin().find_blocking_transactions() == []
