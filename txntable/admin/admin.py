@@ -654,7 +654,7 @@ class Admin(OfOneProcess):
     def find_blocking_transactions(self, topics: Sequence[str] | None = None) -> list[BlockingTransaction]:
         """Find the transactions that hold back a last stable offset: ``read_committed`` readers stop before them.
 
-        Most end by themselves: with their producer's commit, or once their timeout has passed.  A prepared one waits
+        And those with pending offsets of groups: whoever begins to read for such a group waits for their end.  Most end by themselves: with their producer's commit, or once their timeout has passed.  A prepared one waits
         for its token, and a hanging one for :meth:`abort_transaction`.
 
         Parameters
@@ -665,8 +665,8 @@ class Admin(OfOneProcess):
         Returns
         -------
         list of BlockingTransaction
-            The oldest first; with the partitions, the committed records that wait behind it, and the groups that have
-            read all that is before it.
+            The oldest first; with the partitions, the committed records that wait behind it, the groups that have
+            read all that is before it, and those that wait for their offsets.
 
         Raises
         ------
