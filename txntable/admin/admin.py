@@ -654,7 +654,9 @@ class Admin(OfOneProcess):
     def find_blocking_transactions(self, topics: Sequence[str] | None = None) -> list[BlockingTransaction]:
         """Find the transactions that hold back a last stable offset: ``read_committed`` readers stop before them.
 
-        And those with pending offsets of groups: whoever begins to read for such a group waits for their end.  Most end by themselves: with their producer's commit, or once their timeout has passed.  A prepared one waits
+        And those with pending offsets of groups: whoever begins to read for such a group waits for their end.
+
+        Most end by themselves: with their producer's commit, or once their timeout has passed.  A prepared one waits
         for its token, and a hanging one for :meth:`abort_transaction`.
 
         Parameters
