@@ -3,7 +3,8 @@
 moto's server checks the condition of a PUT and then writes, without a lock: under threads 1 to
 2.5 % of races have two winners.  This one serves one request at a time.  The request's body is
 read before the lock is taken: a client that sends slowly must not stop the others.
-moto's state is the process's: servers share their buckets, and the last to stop empties them.
+moto's state is the process's: servers share their buckets.  The last one that made a bucket takes it away as it stops,
+and the last of all whatever else there is.
 """
 
 from __future__ import annotations
@@ -107,11 +108,13 @@ class LockedMotoServer(ThreadedMotoServer):
     """
 
     _running: ClassVar[int] = 0
+    _made_by_running: ClassVar[Counter[str]] = Counter()
 
     def __init__(self, bucket: str = "warehouse") -> None:
         super().__init__("127.0.0.1", 0, verbose=False)
         self.bucket = bucket
         self.requests = Counter[str]()
+        self._made: set[str] = set()
 
     @property
     def endpoint(self) -> str:
@@ -138,6 +141,9 @@ class LockedMotoServer(ThreadedMotoServer):
     def make_bucket(self, name: str) -> None:
         """Make another bucket."""
         self.ask("PUT", name)
+        if name not in self._made:
+            self._made.add(name)
+            LockedMotoServer._made_by_running[name] += 1
 
     def ask(self, method: str, resource: str) -> bytes:
         """Send an unsigned request past every client, for looking behind the clients; return its body.
@@ -165,6 +171,11 @@ class LockedMotoServer(ThreadedMotoServer):
         LockedMotoServer._running -= 1
         if not LockedMotoServer._running:
             self.ask("POST", "moto-api/reset")
+        for name in self._made:
+            LockedMotoServer._made_by_running[name] -= 1
+            if not LockedMotoServer._made_by_running[name]:
+                _take_away(name)
+        self._made.clear()
         self.stop()
 
     def _server_entry(self) -> None:
@@ -174,3 +185,11 @@ class LockedMotoServer(ThreadedMotoServer):
         )
         self._server_ready_event.set()
         self._server.serve_forever(poll_interval=0.05)
+
+
+def _take_away(bucket: str) -> None:
+    """Forget a bucket with all that is in it: S3 itself deletes only one that is empty."""
+    moto_s3.s3_backends.bucket_accounts.pop(bucket, None)
+    for account in moto_s3.s3_backends.values():
+        for backend in account.values():
+            backend.buckets.pop(bucket, None)
