@@ -144,3 +144,15 @@ def test_setting_of_kafkas_that_has_no_counterpart_is_refused_with_what_to_do(na
         validate({name: "1"})
 
     assert "did you mean" not in str(refused.value)
+
+
+@pytest.mark.parametrize("refuse", [validate, lambda given: altered({}, given)])
+def test_all_settings_that_are_wrong_are_said_at_once(refuse):
+    given = {"cleanup.policy": "none", "compression.type": "brotli", "retension.ms": 1, "segment.ms": 1}
+
+    with pytest.raises(InvalidConfigError, match=r"4 settings are wrong: \(1\) ") as caught:
+        refuse({**given, "retention.ms": 1})
+
+    assert caught.value.facts["setting"] == "cleanup.policy,compression.type,retension.ms,segment.ms"
+    assert "did you mean retention.ms?" in str(caught.value)
+    assert "brotli" in str(caught.value)

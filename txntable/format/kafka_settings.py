@@ -8,14 +8,15 @@ bounds are the client's config's.  Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from txntable.coordinator.error_kinds import shown
-from txntable.errors import InvalidConfigError
+from txntable.errors import InvalidCallError, InvalidConfigError
 from txntable.format.kafka_setting_names import ALIASES, ELSEWHERE, HARMLESS, OF_ONE_KIND
 from txntable.format.near_names import about_nearest
 
 T = TypeVar("T")
+WrongSetting: TypeAlias = "tuple[str, InvalidCallError]"
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -38,25 +39,25 @@ def configured(given: Mapping[str, object], known: Mapping[str, type], make: Cal
     ------
     InvalidConfigError
         Names are unknown or have no counterpart, or values are not possible: all of them are in the message.
+    InvalidCallError
+        One value is not possible, for which Kafka has an error of its own.
     """
     if not isinstance(given, Mapping):
         raise InvalidConfigError("settings are given as a dict, or by name", found=shown(given))
     found, wrong = _found(given, known)
     try:
         made = make(found)
-    except InvalidConfigError as error:
-        raise _together([*wrong, *(_wrong_values(found, make) or [error])]) from error
+    except InvalidCallError as error:
+        raise together([*wrong, *(_wrong_values(found, make) or [(_setting(error), error)])]) from error
     if wrong:
-        raise _together(wrong)
+        raise together(wrong)
     return made
 
 
-def _found(
-    given: Mapping[str, object], known: Mapping[str, type]
-) -> tuple[dict[str, object], list[InvalidConfigError]]:
+def _found(given: Mapping[str, object], known: Mapping[str, type]) -> tuple[dict[str, object], list[WrongSetting]]:
     """Return the settings under our names, and what is wrong with names."""
     found: dict[str, object] = {}
-    wrong = []
+    wrong: list[InvalidConfigError] = []
     for name, value in given.items():
         own = name.replace(".", "_") if isinstance(name, str) else ""
         own = ALIASES[own] if ALIASES.get(own) in known else own
@@ -72,29 +73,42 @@ def _found(
             wrong.append(
                 InvalidConfigError(f"a setting has a value that means nothing here; {remedy}", setting=shown(name))
             )
-    return found, wrong
+    return found, [(_setting(error), error) for error in wrong]
 
 
-def _wrong_values(found: Mapping[str, object], make: Callable[[dict[str, object]], T]) -> list[InvalidConfigError]:
+def _wrong_values(found: Mapping[str, object], make: Callable[[dict[str, object]], T]) -> list[WrongSetting]:
     """Return the errors of settings whose values are wrong whatever the others are."""
-    wrong = []
+    wrong: dict[str, WrongSetting] = {}
     for name, value in found.items():
         try:
             make({name: value})
         except InvalidConfigError as error:
             if error.facts.get("setting") == name and "value" in error.facts:
-                wrong.append(error)
-    return wrong
+                wrong[str(error)] = (name, error)
+        except InvalidCallError as error:
+            # The errors with names of their own in Kafka are of one value; one that was given by name comes every time.
+            wrong.setdefault(str(error), (name, error))
+    return list(wrong.values())
 
 
-def _together(wrong: Sequence[InvalidConfigError]) -> InvalidConfigError:
-    """Return one error that says all of them."""
+def _setting(error: InvalidCallError) -> str:
+    return str(error.facts.get("setting"))
+
+
+def together(wrong: Sequence[WrongSetting]) -> InvalidCallError:
+    """Return one error that says all that is wrong with one dictionary of settings.
+
+    Parameters
+    ----------
+    wrong : sequence of (str, InvalidCallError)
+        Each setting, and what is wrong with it; one of them is returned as it is.
+    """
     if len(wrong) == 1:
-        return wrong[0]
+        return wrong[0][1]
     return InvalidConfigError(
         f"{len(wrong)} settings are wrong: "
-        + "; ".join(f"({number}) {error}" for number, error in enumerate(wrong, 1)),
-        setting=",".join(str(error.facts.get("setting")) for error in wrong),
+        + "; ".join(f"({number}) {error}" for number, (_, error) in enumerate(wrong, 1)),
+        setting=",".join(name for name, _ in wrong),
     )
 
 
@@ -112,7 +126,7 @@ def check_known(names: Iterable[object], known: Mapping[str, type]) -> None:
         if name not in known
     ]
     if wrong:
-        raise _together(wrong)
+        raise together([(_setting(error), error) for error in wrong])
 
 
 def given_twice(names: Iterable[str]) -> InvalidConfigError:

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from txntable.errors import InvalidConfigError
 from txntable.format.kafka_setting_names import TOPIC_SETTINGS_ELSEWHERE
+from txntable.format.kafka_settings import together
 from txntable.format.near_names import about_nearest
 
 LARGEST_LONG = 2**63 - 1
@@ -124,18 +125,26 @@ def validate(config: Mapping[str, object]) -> dict[str, str]:
     Raises
     ------
     InvalidConfigError
-        A name is unknown or a value not allowed: the message says what is.
+        Names are unknown or values not allowed: the message says of all of them what is.
     """
-    stored = {}
-    for name in sorted(config):
-        value = config[name]
-        text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-        # A boolean would be read as a text that happens to be refused, or as a number.
-        if isinstance(value, bool) or value is None:
-            _refuse(_key(name), name, repr(value))
-        config_value(name, {name: text})
-        stored[name] = text
+    stored, wrong = {}, []
+    for name in sorted(config, key=str):
+        try:
+            stored[name] = _stored(name, config[name])
+        except InvalidConfigError as error:
+            wrong.append((str(name), error))
+    if wrong:
+        raise together(wrong)
     return stored
+
+
+def _stored(name: str, value: object) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    # A boolean would be read as a text that happens to be refused, or as a number.
+    if isinstance(value, bool) or value is None:
+        _refuse(_key(name), name, repr(value))
+    config_value(name, {name: text})
+    return text
 
 
 def altered(config: Mapping[str, str], changes: Mapping[str, object]) -> dict[str, str]:
@@ -153,10 +162,9 @@ def altered(config: Mapping[str, str], changes: Mapping[str, object]) -> dict[st
     InvalidConfigError
         A name is unknown, also one that is not set, or a value not allowed: the message says what is.
     """
-    for name in changes:
-        _key(name)
     kept = {name: text for name, text in config.items() if name not in changes}
-    new = validate({name: value for name, value in changes.items() if value is not None})
+    # Unknown names are refused also where they are to be reset.
+    new = validate({name: value for name, value in changes.items() if value is not None or name not in TOPIC_CONFIG})
     return dict(sorted({**kept, **new}.items()))
 
 

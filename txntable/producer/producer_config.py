@@ -109,7 +109,10 @@ class ProducerConfig:
             check_name(transactional_id, "a transactional id")
         except InvalidRequestError as error:
             raise InvalidConfigError(
-                error.message + "; or leave transactional_id out", setting="transactional_id", **error.facts
+                error.message + "; or leave transactional_id out",
+                setting="transactional_id",
+                value=error.facts["name"],
+                **{fact: value for fact, value in error.facts.items() if fact != "name"},
             ) from error
 
     def _check_linger(self) -> None:
