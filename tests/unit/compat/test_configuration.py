@@ -9,6 +9,7 @@ import pytest
 
 from txntable.compat.confluent import Consumer, KafkaError, KafkaException, Producer, admin
 from txntable.compat.confluent.kafka_error_codes import KafkaErrorCodes
+from txntable.errors import InvalidCallError, UnsupportedAssignorError
 from txntable.format.kafka_setting_names import ALIASES, ELSEWHERE, HARMLESS
 from txntable.warehouse.warehouse import Warehouse
 
@@ -120,6 +121,51 @@ def test_all_that_is_wrong_is_said_at_once(reading: dict[str, Any], writing: dic
 
     said = refused(Consumer, {**reading, "check.crcs": True, "max.poll.records": -1, "isolation.level": "snapshot"})
     assert all(part in said for part in ("check.crcs", "max_poll_records", "isolation_level"))
+
+
+def test_all_that_is_wrong_is_said_at_once_where_an_error_of_one_value_has_a_name_in_kafka(
+    reading: dict[str, Any],
+) -> None:
+    wrong = {
+        "isolation.level": "dirty",
+        "auto.offset.reset": "newest",
+        "partition.assignment.strategy": "fair",
+        "session.timeout.ms": 5,
+        "heartbeat.interval.ms": 60_000,
+    }
+
+    said = refused(Consumer, {**reading, **wrong})
+
+    assert said.startswith("4 settings are wrong: (1) ")
+    assert said.endswith("setting=auto_offset_reset,isolation_level,partition_assignment_strategy,session_timeout_ms")
+    assert all(part in said for part in ("dirty", "newest", "fair", "session_timeout_ms=5"))
+
+
+def test_what_was_given_by_name_is_said_once_beside_a_wrong_dictionary(warehouse: Warehouse) -> None:
+    wrong = {"prefetch": "maybe", "max.poll.records": 0, "fetch.max.bytes": 1}
+
+    with pytest.raises(InvalidCallError) as caught:
+        warehouse.consumer(wrong, isolation_level="dirty")
+
+    assert str(caught.value).count("dirty") == 1
+
+
+def test_error_of_one_value_alone_keeps_its_kind(warehouse: Warehouse) -> None:
+    with pytest.raises(UnsupportedAssignorError):
+        warehouse.consumer({"group.id": "g", "partition.assignment.strategy": "fair"})
+
+
+def test_what_a_client_of_this_shape_alone_takes_is_said_with_the_others(
+    reading: dict[str, Any], writing: dict[str, Any]
+) -> None:
+    said = refused(
+        Producer,
+        {**writing, "bootstrap.servers": None, "delivery.timeout.ms": "soon", "on_delivery": 5, "partitioner": "fair"},
+    )
+    assert all(part in said for part in ("bootstrap.servers", "delivery.timeout.ms", "on_delivery", "partitioner"))
+
+    said = refused(Consumer, {**reading, "group.id": None, "auto.offset.reset": "newest"})
+    assert all(part in said for part in ("give group.id", "auto_offset_reset"))
 
 
 def test_all_that_is_wrong_is_said_at_once_by_our_own_clients(warehouse: Warehouse) -> None:

@@ -22,6 +22,7 @@ from txntable.compat.confluent import (
     TopicPartition,
 )
 from txntable.compat.confluent.elsewhere import ELSEWHERE
+from txntable.compat.confluent.kafka_error import kafka_error
 from txntable.errors import TxnTableError
 from txntable.runtime.environment import SystemEnvironment
 from txntable.warehouse.warehouse import Warehouse
@@ -117,9 +118,8 @@ def test_commit_takes_a_message_or_offsets_or_the_positions(consumer: Consumer) 
     values(consumer)
     committed = consumer.commit(asynchronous=False) or []
     assert [(each, each.offset) for each in committed] == [(FIRST, 3)]
-    with pytest.raises(KafkaException) as caught:
+    with pytest.raises(ValueError, match="either a message or offsets"):
         consumer.commit(message, offsets=[FIRST])
-    assert caught.value.args[0].code() == KafkaError.INVALID_REQUEST
 
 
 def test_positions_watermarks_and_times_are_told(consumer: Consumer) -> None:
@@ -258,7 +258,7 @@ def all_errors(kind: type[TxnTableError]) -> set[type[TxnTableError]]:
 
 
 def test_every_error_has_a_number_and_those_of_kafka_its_own() -> None:
-    codes = {kind.code: KafkaError(kind("what happened")).code() for kind in all_errors(TxnTableError)}
+    codes = {kind.code: kafka_error(kind("what happened")).code() for kind in all_errors(TxnTableError)}
 
     assert all(code != KafkaError.NO_ERROR for code in codes.values())
     assert codes["INVALID_PRODUCER_EPOCH"] == 47

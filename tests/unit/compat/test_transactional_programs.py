@@ -14,6 +14,7 @@ from txntable.compat.confluent import (
     Message,
     Producer,
 )
+from txntable.coordinator.group_request import GroupMetadata
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -147,7 +148,7 @@ def test_error_outside_of_a_transaction_requires_no_abort(warehouse: Warehouse) 
         (True, lambda producer: producer.init_transactions(), "once is enough"),
         (
             True,
-            lambda producer: producer.send_offsets_to_transaction([], "g"),
+            lambda producer: producer.send_offsets_to_transaction([], GroupMetadata("g", "", -1)),
             "send_offsets_to_transaction is .* begin_transaction first",
         ),
     ],

@@ -22,6 +22,7 @@ What does not fit:
 * In ``on_assign``, ``assign`` moves the positions of the partitions that the group has given, and cannot choose
   others; ``unassign`` in ``on_revoke`` does nothing, since the group takes them.  ``incremental_assign`` and
   ``incremental_unassign`` are not there: what changes hands is all that callbacks are told.
+* A :class:`KafkaError` that is made without a reason has its number's name as its text.
 * A message's timestamp is always of the type ``TIMESTAMP_CREATE_TIME``, also in topics with ``LogAppendTime``.
 * Timeouts of consumers other than those of ``poll`` and ``consume``, and that of ``send_offsets_to_transaction``, are
   taken and not heeded: the store's options say how long a request is made again.

@@ -10,8 +10,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from txntable.compat.confluent.arguments import int_of, list_of, of_type
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
-from txntable.compat.confluent.connection import connected
+from txntable.compat.confluent.connection import connection
 from txntable.compat.confluent.elsewhere import ELSEWHERE
 from txntable.compat.confluent.kafka_error import KafkaException, kafka_errors
 from txntable.format.kafka_settings import configured
@@ -39,6 +40,12 @@ class NewTopic:
     replication_factor: int = 1
     config: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        of_type(str, self.topic, "topic")
+        int_of(self.num_partitions, "num_partitions")
+        int_of(self.replication_factor, "replication_factor")
+        of_type(dict, self.config, "config")
+
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
@@ -54,6 +61,10 @@ class NewPartitions:
 
     topic: str
     new_total_count: int
+
+    def __post_init__(self) -> None:
+        of_type(str, self.topic, "topic")
+        int_of(self.new_total_count, "new_total_count")
 
 
 @answering(ELSEWHERE)
@@ -73,9 +84,8 @@ class AdminClient:
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         with kafka_errors():
-            warehouse, settings = connected(config, named)
-            configured(settings, {}, lambda _: None)
-            self._admin = warehouse.admin()
+            opened = connection(config, named).opened(lambda settings: configured(settings, {}, lambda _: None))
+            self._admin = opened.admin()
 
     def create_topics(self, new_topics: Sequence[NewTopic], **ignored: Any) -> dict[str, Future[None]]:
         """Create topics; return a future for each, by name.  Timeouts are taken and not heeded."""
@@ -83,11 +93,11 @@ class AdminClient:
         def create(new: NewTopic) -> None:
             self._admin.create_topic(new.topic, partitions=new.num_partitions, config=new.config)
 
-        return {new.topic: _done(create, new) for new in new_topics}
+        return {new.topic: _done(create, new) for new in list_of(NewTopic, new_topics, "new_topics")}
 
     def delete_topics(self, topics: Sequence[str], **ignored: Any) -> dict[str, Future[None]]:
         """Delete topics; return a future for each, by name."""
-        return {topic: _done(self._admin.delete_topic, topic) for topic in topics}
+        return {topic: _done(self._admin.delete_topic, topic) for topic in list_of(str, topics, "topics")}
 
     def create_partitions(self, new_partitions: Sequence[NewPartitions], **ignored: Any) -> dict[str, Future[None]]:
         """Let topics have more partitions; return a future for each, by name."""
@@ -95,11 +105,11 @@ class AdminClient:
         def grow(new: NewPartitions) -> None:
             self._admin.create_partitions({new.topic: new.new_total_count})
 
-        return {new.topic: _done(grow, new) for new in new_partitions}
+        return {new.topic: _done(grow, new) for new in list_of(NewPartitions, new_partitions, "new_partitions")}
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """Return all topics, or one; one that there is not has an error."""
-        return listed_topics(self._admin, topic)
+        return listed_topics(self._admin, topic, timeout)
 
 
 def _done(call: Callable[[Any], None], what: Any) -> Future[None]:

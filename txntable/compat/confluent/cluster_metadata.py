@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from txntable.admin.admin import Admin
-from txntable.compat.confluent.kafka_error import KafkaError, kafka_errors
+from txntable.compat.confluent.arguments import of_type, seconds_or_none
+from txntable.compat.confluent.kafka_error import KafkaError, kafka_error, kafka_errors
 from txntable.errors import UnknownTopicOrPartitionError
 
 
@@ -74,19 +75,24 @@ class ClusterMetadata:
     brokers: Mapping[int, object] = field(default_factory=dict)
 
 
-def listed_topics(admin: Admin, topic: str | None) -> ClusterMetadata:
-    """Return all topics, or one; one that there is not has an error, as in confluent-kafka.
+def listed_topics(admin: Admin, topic: str | None, timeout: float | None) -> ClusterMetadata:
+    """Return all topics, or one; one that there is not has an error, as in confluent-kafka.  The timeout is not heeded.
 
     Raises
     ------
     KafkaException
         The store does not answer.
+    TypeError
+        The topic is no text, or the timeout no number.
     """
+    seconds_or_none(timeout)
+    if topic is not None:
+        of_type(str, topic, "topic")
     with kafka_errors():
         try:
             described = admin.describe_topics(None if topic is None else [topic])
         except UnknownTopicOrPartitionError as error:
-            return ClusterMetadata({str(topic): TopicMetadata(str(topic), {}, KafkaError(error))})
+            return ClusterMetadata({str(topic): TopicMetadata(str(topic), {}, kafka_error(error))})
     found = [one.settings for one in described]
     return ClusterMetadata(
         {

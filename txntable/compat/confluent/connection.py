@@ -1,14 +1,16 @@
 """Where a client of confluent-kafka's shape works: the warehouse that its configuration names.
 
-Owns the settings that are of this shape alone, and that a timeout below 0 is none.  All others are the clients' own.
+Owns the settings that are of this shape alone.  All others are the clients' own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from txntable.errors import InvalidConfigError
+from txntable.compat.confluent.arguments import of_type
+from txntable.errors import InvalidCallError, InvalidConfigError
 from txntable.warehouse.warehouse import Warehouse
 
 SERVERS, OPTIONS = "bootstrap.servers", "storage.options"
@@ -18,10 +20,56 @@ _NEVER_CALLED = ("error.cb", "throttle.cb", "stats.cb", "logger")
 _GIVES_UP = ("delivery.timeout.ms", "message.timeout.ms")
 
 
-def connected(
-    config: Mapping[str, Any] | None, named: Mapping[str, Any], *, sends: bool = False
-) -> tuple[Warehouse, dict[str, Any]]:
-    """Open the warehouse of a configuration, given as a dict, by keywords, or both; return it and the other settings.
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a configuration, given as a dict, by keywords, or both, says of where a client works.
+
+    Attributes
+    ----------
+    url : object
+        Of the warehouse.
+    options : dict
+        Of its store.
+    settings : dict
+        All others, which the client takes.
+    wrong : list of InvalidConfigError
+        What is wrong with those that the client does not see.
+    """
+
+    url: object
+    options: dict[str, Any]
+    settings: dict[str, Any]
+    wrong: list[InvalidConfigError]
+
+    def opened(self, check: Callable[[dict[str, Any]], object]) -> Warehouse:
+        """Open the warehouse.
+
+        Parameters
+        ----------
+        check : callable
+            Refuses settings of the client that are wrong.
+
+        Raises
+        ------
+        InvalidCallError
+            A setting is wrong, or several are: all are in the message.
+        WarehouseNotFoundError
+            There is none at that place.
+        """
+        wrong: list[InvalidCallError] = list(self.wrong)
+        try:
+            check(self.settings)
+        except InvalidCallError as error:
+            wrong.append(error)
+        if len(wrong) == 1:
+            raise wrong[0]
+        if wrong:
+            raise InvalidConfigError("; ".join(map(str, wrong)))
+        return Warehouse.open(str(self.url), self.options)
+
+
+def connection(config: Mapping[str, Any] | None, named: Mapping[str, Any], *, sends: bool = False) -> Connection:
+    """Return what a configuration says.
 
     Parameters
     ----------
@@ -32,34 +80,35 @@ def connected(
 
     Raises
     ------
-    InvalidConfigError
-        It names no warehouse.
-    WarehouseNotFoundError
-        There is none at that place.
+    TypeError
+        The configuration is no dict.
     """
+    if not named:
+        of_type(dict, config, "the configuration")
     given = {**(config or {}), **named}
     settings = {name.replace("_", ".") if isinstance(name, str) else name: value for name, value in given.items()}
     other = settings.pop(_OTHER_SERVERS, None)
     url, options = settings.pop(SERVERS, other), dict(settings.pop(OPTIONS, None) or {})
-    if not isinstance(url, str):
-        raise InvalidConfigError("say in bootstrap.servers which warehouse: a folder, or s3://bucket/prefix", found=url)
     for name in _NEVER_CALLED:
         settings.pop(name, None)
+    wrong = []
+    if not isinstance(url, str):
+        wrong.append(
+            InvalidConfigError("say in bootstrap.servers which warehouse: a folder, or s3://bucket/prefix", found=url)
+        )
     if sends:
-        _bound_retries(url, options, settings)
-    return Warehouse.open(url, options), settings
+        wrong += _bound_retries(str(url), options, settings)
+    return Connection(url, options, settings, wrong)
 
 
-def _bound_retries(url: str, options: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Let a message's timeout be the store's; a folder answers at once, and 0 is none."""
-    given = [str(settings.pop(name)) for name in _GIVES_UP if name in settings]
-    for text in given:
+def _bound_retries(url: str, options: dict[str, Any], settings: dict[str, Any]) -> list[InvalidConfigError]:
+    """Let a message's timeout be the store's; a folder answers at once, and 0 is none.  Return what is wrong."""
+    wrong = []
+    for text in [str(settings.pop(name)) for name in _GIVES_UP if name in settings]:
         if not (text.isascii() and text.isdecimal()):
-            raise InvalidConfigError("a timeout is a whole number of ms; correct it", setting=_GIVES_UP[0], value=text)
-        if "://" in url and not url.startswith("file:") and int(text) > 0:
+            wrong.append(
+                InvalidConfigError("a timeout is a whole number of ms; correct it", setting=_GIVES_UP[0], value=text)
+            )
+        elif "://" in url and not url.startswith("file:") and int(text) > 0:
             options.setdefault("retry_timeout", f"{text}ms")
-
-
-def seconds_or_none(timeout: float | None) -> float | None:
-    """Return a timeout in seconds; ``None``: as long as it takes."""
-    return None if timeout is None or timeout < 0 else timeout
+    return wrong

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from txntable.compat.confluent.arguments import check_callables, int_of, list_of, of_type, seconds_or_none
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
-from txntable.compat.confluent.connection import connected, seconds_or_none
+from txntable.compat.confluent.connection import connection
 from txntable.compat.confluent.elsewhere import ELSEWHERE
 from txntable.compat.confluent.kafka_error import kafka_errors
 from txntable.compat.confluent.message import (
@@ -20,8 +21,10 @@ from txntable.compat.confluent.message import (
     TopicPartition,
     offsets_of,
     own_partition,
+    own_partitions,
     with_offset,
 )
+from txntable.consumer.consumer_config import consumer_config, no_dataframes
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import IllegalStateError, InvalidConfigError, InvalidRequestError
 from txntable.format import records
@@ -29,6 +32,7 @@ from txntable.runtime.other_names import answering
 
 OnPartitions: TypeAlias = "Callable[[Consumer, list[TopicPartition]], object]"
 _FOREVER_MS = 2**62
+_MOST_MESSAGES = 1_000_000
 # librdkafka's other words for where to start.
 _RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest", "error": "none"}
 
@@ -50,12 +54,14 @@ class Consumer:
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         with kafka_errors():
-            warehouse, settings = connected(config, named)
+            given = connection(config, named)
+            settings = given.settings
             if settings.get("group.id") is None:
-                raise InvalidConfigError("a consumer of confluent-kafka has a group; give group.id")
+                given.wrong.append(InvalidConfigError("a consumer of confluent-kafka has a group; give group.id"))
             reset = settings.get("auto.offset.reset")
             if isinstance(reset, str):
                 settings["auto.offset.reset"] = _RESETS.get(reset, reset)
+            warehouse = given.opened(lambda settings: consumer_config(settings, {}, no_dataframes))
             self._admin = warehouse.admin()
             self._consumer = warehouse.consumer(settings)
         self._is_told = False
@@ -70,6 +76,8 @@ class Consumer:
         on_lost: OnPartitions | None = None,
     ) -> None:
         """Subscribe to topics, or to one regular expression that begins with ``^``; callbacks as in confluent-kafka."""
+        topics = list_of(str, topics, "topics")
+        check_callables([("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)])
         with kafka_errors():
             calls = [self._told(each) for each in (on_assign, on_revoke, on_lost)]
             pattern = topics[0] if len(topics) == 1 and topics[0].startswith("^") else None
@@ -104,10 +112,11 @@ class Consumer:
 
         Without an offset, a partition begins at the group's committed one.
         """
+        chosen = own_partitions(partitions)
         with kafka_errors():
             if not self._is_told:
-                self._consumer.assign([own_partition(each) for each in partitions])
-            elif not {own_partition(each) for each in partitions} <= self._consumer.assignment():
+                self._consumer.assign(chosen)
+            elif not set(chosen) <= self._consumer.assignment():
                 raise IllegalStateError("the group gives the partitions; assign none but these in the callback")
             for each in partitions:
                 if each.offset >= 0 or each.offset in (OFFSET_BEGINNING, OFFSET_END):
@@ -139,12 +148,16 @@ class Consumer:
 
         Without a timeout it waits for all of them.  After a rebalance, or before an error, it returns what there is.
         """
-        seconds = seconds_or_none(timeout)
+        seconds, most = seconds_or_none(timeout), int_of(num_messages, "num_messages")
+        if not 0 <= most <= _MOST_MESSAGES:
+            raise ValueError(f"num_messages must be from 0 to {_MOST_MESSAGES}")
+        if most == 0:
+            return []
         with kafka_errors():
             polled = self._consumer.poll(
                 timeout_ms=_FOREVER_MS if seconds is None else seconds * 1_000,
-                max_records=num_messages,
-                min_records=num_messages,
+                max_records=most,
+                min_records=most,
             )
         return [Message(record) for found in polled.values() for record in found]
 
@@ -168,28 +181,29 @@ class Consumer:
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """Return all topics, or one; one that there is not has an error.  The timeout is taken and not heeded."""
-        return listed_topics(self._admin, topic)
+        return listed_topics(self._admin, topic, timeout)
 
     def position(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with the offsets of the next messages; ``OFFSET_INVALID``: none was read yet."""
         with kafka_errors():
             known = self._consumer.positions()
-        return [with_offset(own, known.get(own, OFFSET_INVALID)) for own in map(own_partition, partitions)]
+        return [with_offset(own, known.get(own, OFFSET_INVALID)) for own in own_partitions(partitions)]
 
     def pause(self, partitions: Sequence[TopicPartition]) -> None:
         """See :meth:`txntable.Consumer.pause`."""
         with kafka_errors():
-            self._consumer.pause([own_partition(each) for each in partitions])
+            self._consumer.pause(own_partitions(partitions))
 
     def resume(self, partitions: Sequence[TopicPartition]) -> None:
         """See :meth:`txntable.Consumer.resume`."""
         with kafka_errors():
-            self._consumer.resume([own_partition(each) for each in partitions])
+            self._consumer.resume(own_partitions(partitions))
 
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float | None = None, cached: bool = False
     ) -> tuple[int, int]:
         """See :meth:`txntable.Consumer.get_watermark_offsets`; `cached` is taken and not heeded."""
+        seconds_or_none(timeout)
         with kafka_errors():
             return self._consumer.get_watermark_offsets(own_partition(partition))
 
@@ -197,8 +211,10 @@ class Consumer:
         self, partitions: Sequence[TopicPartition], timeout: float | None = None
     ) -> list[TopicPartition]:
         """Return the first offsets at or after the times that stand as the partitions' offsets; else ``OFFSET_END``."""
+        seconds_or_none(timeout)
+        times = {own: each.offset for own, each in zip(own_partitions(partitions), partitions, strict=True)}
         with kafka_errors():
-            found = self._consumer.offsets_for_times({own_partition(each): each.offset for each in partitions})
+            found = self._consumer.offsets_for_times(times)
         return [with_offset(own, OFFSET_END if first is None else first.offset) for own, first in found.items()]
 
     # -- the group --------------------------------------------------------------------------
@@ -223,15 +239,18 @@ class Consumer:
     ) -> Sequence[TopicPartition] | None:
         if message is None:
             return offsets
-        place, offset = message.partition(), message.offset()
-        if offsets is not None or place is None or offset is None:
-            raise InvalidRequestError("commit either a message that was read, or offsets")
+        if offsets is not None:
+            raise ValueError("give either a message or offsets")
+        place, offset = of_type(Message, message, "message").partition(), message.offset()
+        if place is None or offset is None:
+            raise InvalidRequestError("only a message that was read has an offset to commit")
         return [TopicPartition(message.topic(), place, offset + 1)]
 
     def committed(self, partitions: Sequence[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
         """Return the partitions with the group's committed offsets; ``OFFSET_INVALID``: nothing is committed."""
+        seconds_or_none(timeout)
         with kafka_errors():
-            found = self._consumer.committed([own_partition(each) for each in partitions])
+            found = self._consumer.committed(own_partitions(partitions))
         return [
             with_offset(own, OFFSET_INVALID if each is None else each.offset, None if each is None else each.metadata)
             for own, each in found.items()

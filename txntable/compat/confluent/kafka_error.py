@@ -8,6 +8,8 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import total_ordering
+from operator import index
 
 from txntable.compat.confluent.kafka_error_codes import KafkaErrorCodes
 from txntable.errors import IllegalStateError, TxnTableError
@@ -30,51 +32,100 @@ _RENAMED: Mapping[str, str] = {
 }
 
 
+_NAMES: Mapping[int, str] = {number: name for name, number in vars(KafkaErrorCodes).items() if type(number) is int}
+
+
+@total_ordering
 class KafkaError(KafkaErrorCodes):
-    """What went wrong, as callbacks and :class:`KafkaException` have it.
+    """What went wrong, as callbacks and :class:`KafkaException` have it; equal to its number, and to others with it.
 
     Parameters
     ----------
-    error : TxnTableError
-        Its message says what to do.
+    error : int
+        The number: one of the class's attributes.
+    reason : str, optional
+        What happened; without it, the number's name.
+    fatal, retriable, txn_requires_abort : bool
+        What a program does about it.
+
+    Raises
+    ------
+    TypeError
+        `error` is no int, or `reason` no text.
     """
 
-    def __init__(self, error: TxnTableError) -> None:
-        self._error = error
+    def __init__(
+        self,
+        error: int,
+        reason: builtins.str | None = None,
+        fatal: bool = False,
+        retriable: bool = False,
+        txn_requires_abort: bool = False,
+    ) -> None:
+        self._code = index(error)
+        if reason is not None and not isinstance(reason, str):
+            raise TypeError(f"reason must be str or None, not {type(reason).__name__}")
+        self._reason = self.name() if reason is None else reason
+        self._fatal, self._retriable, self._aborts = bool(fatal), bool(retriable), bool(txn_requires_abort)
 
     def code(self) -> int:
         """Return the number; compare it with the class's attributes."""
-        found: int = getattr(KafkaErrorCodes, self.name())
-        return found
+        return self._code
 
     def name(self) -> builtins.str:
         """Return confluent-kafka's name of the number: the attribute's.
 
         ``UNKNOWN``: it has none for what went wrong; the exception's cause has our code.
         """
-        name = _RENAMED.get(self._error.code, self._error.code)
-        return name if hasattr(KafkaErrorCodes, name) else "UNKNOWN"
+        return _NAMES.get(self._code, f"ERR_{self._code}?")
 
     def str(self) -> builtins.str:
         """Return what happened, what to do, the facts, and which name may have been meant."""
-        return " ".join([builtins.str(self._error), *getattr(self._error, "__notes__", ())])
+        return self._reason
 
     def retriable(self) -> bool:
         """Return whether the same call may be made again."""
-        return self._error.retriable
+        return self._retriable
 
     def fatal(self) -> bool:
         """Return whether the client is of no use any more: close it."""
-        return self._error.fatal
+        return self._fatal
 
     def txn_requires_abort(self) -> bool:
         """Return whether the transaction must be aborted."""
-        return self._error.txn_requires_abort
+        return self._aborts
+
+    def __eq__(self, other: object) -> bool:
+        number = _number(other)
+        return NotImplemented if number is None else self._code == number
+
+    def __lt__(self, other: KafkaError | int) -> bool:
+        number = _number(other)
+        return NotImplemented if number is None else self._code < number
+
+    def __hash__(self) -> int:
+        return hash(self._code)
 
     def __str__(self) -> builtins.str:
-        return f'KafkaError{{code={self.name()},val={self.code()},str="{self.str()}"}}'
+        fatal = "FATAL," if self._fatal else ""
+        return f'KafkaError{{{fatal}code={self.name()},val={self._code},str="{self._reason}"}}'
 
     __repr__ = __str__
+
+
+def _number(other: object) -> int | None:
+    """Return what an error is compared by; ``None``: it is neither an error nor a number."""
+    if isinstance(other, KafkaError):
+        return other.code()
+    return other if isinstance(other, int) else None
+
+
+def kafka_error(error: TxnTableError) -> KafkaError:
+    """Return an error of txntable as confluent-kafka's; its text says what to do."""
+    name = _RENAMED.get(error.code, error.code)
+    number: int = getattr(KafkaErrorCodes, name, KafkaErrorCodes.UNKNOWN)
+    reason = " ".join([str(error), *getattr(error, "__notes__", ())])
+    return KafkaError(number, reason, error.fatal, error.retriable, error.txn_requires_abort)
 
 
 class KafkaException(Exception):
@@ -98,7 +149,7 @@ def kafka_errors(typed: str | None = None) -> Iterator[None]:
     try:
         yield
     except TxnTableError as error:
-        raise KafkaException(KafkaError(error if typed is None else _as_typed(error, typed))) from error
+        raise KafkaException(kafka_error(error if typed is None else _as_typed(error, typed))) from error
 
 
 def _as_typed(error: TxnTableError, typed: str) -> TxnTableError:

@@ -5,11 +5,11 @@ Values of the clients; nothing is asked for here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from txntable import errors
+from txntable.compat.confluent.arguments import int_of, list_of, of_type
 from txntable.compat.confluent.kafka_error import KafkaError
 from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.format import records
@@ -42,6 +42,11 @@ class TopicPartition:
         The text that is committed beside an offset.
     error : KafkaError or None
         Always ``None``: what fails is raised.
+
+    Raises
+    ------
+    TypeError
+        A value is of another type.
     """
 
     topic: str
@@ -49,6 +54,12 @@ class TopicPartition:
     offset: int = field(default=OFFSET_INVALID, compare=False)
     metadata: str | None = field(default=None, compare=False)
     error: KafkaError | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        of_type(str, self.topic, "topic")
+        self.partition, self.offset = int_of(self.partition, "partition"), int_of(self.offset, "offset")
+        if self.metadata is not None:
+            of_type(str, self.metadata, "metadata")
 
     def __hash__(self) -> int:
         return hash((self.topic, self.partition))
@@ -59,6 +70,7 @@ class TopicPartition:
 
 def own_partition(given: TopicPartition) -> records.TopicPartition:
     """Return a partition as txntable has it."""
+    of_type(TopicPartition, given, "partition")
     return records.TopicPartition(given.topic, given.partition)
 
 
@@ -67,10 +79,17 @@ def with_offset(partition: records.TopicPartition, offset: int, metadata: str | 
     return TopicPartition(partition.topic, partition.partition, offset, metadata)
 
 
-def offsets_of(given: Iterable[TopicPartition]) -> dict[records.TopicPartition, OffsetAndMetadata]:
+def own_partitions(given: Sequence[TopicPartition]) -> list[records.TopicPartition]:
+    """Return a list of partitions as txntable has them."""
+    return [own_partition(each) for each in list_of(TopicPartition, given, "partitions")]
+
+
+def offsets_of(given: Sequence[TopicPartition]) -> dict[records.TopicPartition, OffsetAndMetadata]:
     """Return offsets that are to be committed; partitions without an offset are left out, as librdkafka does."""
     return {
-        own_partition(each): OffsetAndMetadata(each.offset, each.metadata or "") for each in given if each.offset >= 0
+        own_partition(each): OffsetAndMetadata(each.offset, each.metadata or "")
+        for each in list_of(TopicPartition, given, "offsets")
+        if each.offset >= 0
     }
 
 
@@ -130,19 +149,28 @@ def encoded(given: str | bytes | None) -> bytes | None:
 
     Raises
     ------
-    InvalidRequestError
+    TypeError
         It is neither text nor bytes.
     """
     if given is None or isinstance(given, bytes):
         return given
     if not isinstance(given, str):
-        raise errors.InvalidRequestError("keys, values and headers are text or bytes", found=type(given).__name__)
+        raise TypeError(f"keys, values and headers must be str, bytes or None, not {type(given).__name__}")
     return given.encode()
 
 
 def header_pairs(given: Headers | None) -> list[tuple[str, bytes]] | None:
-    """Return headers, given as a dict or as pairs, as txntable's producer takes them."""
+    """Return headers, given as a dict or as pairs, as txntable's producer takes them.
+
+    Raises
+    ------
+    TypeError
+        They are given as something else.
+    """
     if given is None:
         return None
-    pairs = given.items() if isinstance(given, Mapping) else given
+    pairs = list(given.items()) if isinstance(given, Mapping) else given
+    for each in list_of(object, pairs, "headers"):
+        if not isinstance(each, tuple | list) or len(each) != 2 or not isinstance(each[0], str):
+            raise TypeError("headers must be a dict, or a list of pairs of a name and a value")
     return [(name, encoded(value)) for name, value in pairs]  # type: ignore[misc]  # null is a header's value too

@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from txntable.compat.confluent.arguments import check_callables, int_of, of_type, seconds_or_none
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
-from txntable.compat.confluent.connection import connected, seconds_or_none
+from txntable.compat.confluent.connection import connection
 from txntable.compat.confluent.elsewhere import ELSEWHERE
-from txntable.compat.confluent.kafka_error import KafkaError, kafka_errors
+from txntable.compat.confluent.kafka_error import KafkaError, kafka_error, kafka_errors
 from txntable.compat.confluent.message import (
     PARTITION_UNASSIGNED,
     Headers,
@@ -22,10 +23,12 @@ from txntable.compat.confluent.message import (
     header_pairs,
     offsets_of,
 )
+from txntable.consumer.consumer_config import no_dataframes
 from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.coordinator.group_request import GroupMetadata
-from txntable.errors import RetriableError, TxnTableError
+from txntable.errors import InvalidConfigError, RetriableError, TxnTableError
 from txntable.format.records import OnDelivery, RecordMetadata
+from txntable.producer.producer_config import DEFAULT_TRANSACTION_TIMEOUT_MS, ProducerConfig, with_kafka_settings
 from txntable.runtime.other_names import answering
 
 Callback: TypeAlias = "Callable[[KafkaError | None, Message], object]"
@@ -52,12 +55,17 @@ class Producer:
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         with kafka_errors():
-            warehouse, settings = connected(config, named, sends=True)
+            given = connection(config, named, sends=True)
+            settings = given.settings
             self._on_delivery: Callback | None = settings.pop("on.delivery", None)
+            if self._on_delivery is not None and not callable(self._on_delivery):
+                given.wrong.append(InvalidConfigError("on_delivery must be a callable; give one, or leave it out"))
             if settings.get("partitioner") == _PARTITIONER:
                 del settings["partitioner"]
             if not settings.keys() & {"transactional.id", "queue.buffering.max.ms"}:
                 settings.setdefault("linger.ms", _LINGER_MS)
+            plain = ProducerConfig(None, DEFAULT_TRANSACTION_TIMEOUT_MS, True, no_dataframes)
+            warehouse = given.opened(lambda settings: with_kafka_settings(plain, settings))
             self._admin = warehouse.admin()
             self._producer = warehouse.producer(settings)
         # What was produced and neither delivered nor given up; a set, since another thread may deliver.
@@ -81,7 +89,12 @@ class Producer:
         ------
         KafkaException
             Nothing was buffered.
+        TypeError
+            An argument is of the wrong type: nothing was buffered.
         """
+        of_type(str, topic, "topic")
+        partition, timestamp = int_of(partition, "partition"), int_of(timestamp, "timestamp")
+        check_callables([("callback", callback), ("on_delivery", on_delivery)])
         with kafka_errors("produce"):
             data, name, pairs = encoded(value), encoded(key), header_pairs(headers)
             sent = ConsumerRecord(topic, _UNKNOWN, _UNKNOWN, _UNKNOWN, name, data, list(pairs or ()), {}, None)
@@ -111,13 +124,14 @@ class Producer:
             place = (metadata.partition, metadata.offset) if metadata.is_delivered else (_UNKNOWN, _UNKNOWN)
             time_ms = _UNKNOWN if metadata.timestamp_ms is None else metadata.timestamp_ms
             record = ConsumerRecord(sent.topic, *place, time_ms, sent.key, sent.value, sent.headers, {}, None)
-            failure = None if error is None else KafkaError(error)
+            failure = None if error is None else kafka_error(error)
             call(failure, Message(record, failure))
 
         return delivered
 
     def poll(self, timeout: float = 0) -> int:
         """Return how many delivery callbacks were called since the last poll; calls none, and waits for nothing."""
+        seconds_or_none(timeout)
         with self._lock:
             served, self._served = self._served, 0
         return served
@@ -146,7 +160,7 @@ class Producer:
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """Return all topics, or one; one that there is not has an error.  The timeout is taken and not heeded."""
-        return listed_topics(self._admin, topic)
+        return listed_topics(self._admin, topic, timeout)
 
     def init_transactions(self, timeout: float = -1) -> None:
         """See :meth:`txntable.Producer.init_transactions`."""
@@ -162,6 +176,8 @@ class Producer:
         self, positions: Sequence[TopicPartition], group_metadata: GroupMetadata, timeout: float = -1
     ) -> None:
         """See :meth:`txntable.Producer.send_offsets_to_transaction`; positions without an offset are left out."""
+        seconds_or_none(timeout)
+        of_type(GroupMetadata, group_metadata, "group_metadata")
         with kafka_errors():
             self._producer.send_offsets_to_transaction(offsets_of(positions), group_metadata)
 
