@@ -21,15 +21,19 @@ from txntable.format.kafka_call_names import (
     ADMIN_ARGUMENTS,
     CONSUMER,
     CONSUMER_ARGUMENTS,
+    OF_PRODUCERS,
     PRODUCER,
     PRODUCER_ARGUMENTS,
     RECORD,
     RECORD_METADATA,
+    TRANSACTION,
+    TRANSACTIONS,
 )
 from txntable.format.kafka_error_names import ERRORS
 from txntable.format.records import RecordMetadata, TopicPartition
 from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.producer.producer import Producer
+from txntable.producer.transaction import Transaction
 from txntable.runtime.other_names import BY_PLACE
 from txntable.warehouse.warehouse import Warehouse
 
@@ -46,6 +50,15 @@ PARTITION = TopicPartition(TOPIC, 0)
         (Admin, "describe_cluster", "there are no brokers"),
         (Producer, "produce", r"call send\("),
         (Producer, "beginTransaction", "call begin_transaction$"),
+        (Producer, "abort", "call abort_transaction$"),
+        (Producer, "commit", "call commit_transaction$"),
+        (confluent.Producer, "abort", "call abort_transaction$"),
+        (Consumer, "abort_transaction", "call it of one that has a transactional id$"),
+        (Warehouse, "transaction", "it is a producer's"),
+        (confluent.Consumer, "commit_transaction", "it is a producer's"),
+        (Admin, "abort", "call abort_transaction$"),
+        (Transaction, "abort", "raise an exception in the block"),
+        (Transaction, "commit", "the end of the block commits$"),
         (Consumer, "commitSync", "call commit$"),
         (Consumer, "store_offsets", "what has been processed"),
         (Consumer, "never_heard_of", "'Consumer' object has no attribute 'never_heard_of'$"),
@@ -111,6 +124,10 @@ def test_type_error_of_something_inside_of_a_call_is_not_told_as_an_argument() -
         (Admin, ADMIN, ADMIN_ARGUMENTS),
         (Consumer, CONSUMER, CONSUMER_ARGUMENTS),
         (Producer, PRODUCER, PRODUCER_ARGUMENTS),
+        (Transaction, TRANSACTION, {}),
+        (Warehouse, OF_PRODUCERS, {}),
+        (confluent.Producer, TRANSACTIONS, {}),
+        (confluent.Consumer, OF_PRODUCERS, {}),
         (RecordMetadata, RECORD_METADATA, {}),
         (ConsumerRecord, RECORD, {}),
     ],
@@ -145,6 +162,7 @@ def test_names_that_are_told_of_are_none_of_ours(
         (errors, "KafkaTimeoutError", r"StoreUnavailableError is raised"),
         (errors, "NoBrokersAvailable", r"it is txntable\.StoreUnavailableError$"),
         (errors, "Nonsense", "module 'txntable.errors' has no attribute 'Nonsense'$"),
+        (txntable, "abort", r"abort_transaction of a producer, or of Warehouse\.admin\(\)"),
         (txntable, "Nonsense", "module 'txntable' has no attribute 'Nonsense'$"),
         (confluent, "SerializingProducer", "give bytes"),
         (confluent, "version", "importlib"),

@@ -57,6 +57,11 @@ _COMMANDS: Mapping[str, str] = {
     "help": "say --help",
     "version": "say --version",
     **dict.fromkeys(("force-terminate", "forceTerminateTransaction"), _FENCE),
+    **{
+        name: f"say `txntable transactions {name}`" for name in ("abort", "describe-producers", "fence", "find-hanging")
+    },
+    "abort-transaction": "say `txntable transactions abort`",
+    **{name: f"say `txntable groups {name}`" for name in ("delete-offsets", "reset-offsets")},
     "configs": "settings are altered by `topics alter` and `warehouse alter`",
     "delete-records": "say `txntable topics delete-records`",
     "get-offsets": "say `txntable offsets list`",

@@ -18,9 +18,23 @@ _RETRIED = "leave it out: for how long a request is made again says the store's 
 _RAISED = "leave it out: what goes wrong is raised, or in the answer"
 _NO_BROKER = "leave it out: there are no brokers"
 _DURABLE = "leave it out: a commit is durable when it returns"
+_PRODUCERS = "it is a producer's: call it of one that has a transactional id"
+_BY_EXCEPTION = (
+    "raise an exception in the block, which aborts; without a block, call the producer's begin_transaction, and"
+    " commit_transaction or abort_transaction"
+)
+_BY_THE_END = "leave it out: the end of the block commits"
 _ALONE = ("bootstrap_connected", "set_sasl_credentials", "cluster_id", "client_instance_id")
 
+TRANSACTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("abort", "rollback"), "call abort_transaction"),
+    "commit": "call commit_transaction",
+    "begin": "call begin_transaction",
+}
+"""Short name of a producer's call -> what to do; also of confluent-kafka's."""
+
 PRODUCER: Mapping[str, str] = {
+    **TRANSACTIONS,
     **dict.fromkeys(_ALONE, NO_BROKERS),
     "produce": "call send(topic, value=, key=), or take txntable.compat.confluent's Producer",
     "produce_batch": "call send with rows=, or for each",
@@ -32,6 +46,23 @@ PRODUCER: Mapping[str, str] = {
 }
 """Attribute of a producer -> what to do."""
 
+TRANSACTION: Mapping[str, str] = {
+    **dict.fromkeys(("abort", "rollback", "abort_transaction"), _BY_EXCEPTION),
+    **dict.fromkeys(("commit", "commit_transaction"), _BY_THE_END),
+    "produce": "call send(topic, value=, key=)",
+    "send_offsets_to_transaction": "call send_offsets(consumer), or send_offsets_to_transaction of the producer",
+}
+"""Attribute of an open transaction, as a block holds it -> what to do."""
+
+OF_PRODUCERS: Mapping[str, str] = dict.fromkeys(
+    (
+        *("init_transactions", "begin_transaction", "send_offsets_to_transaction", "commit_transaction"),
+        *("abort_transaction", "transaction", "abort"),
+    ),
+    _PRODUCERS,
+)
+"""What consumers and warehouses are asked for and a producer does -> what to do."""
+
 CONSUMER: Mapping[str, str] = {
     **dict.fromkeys((*_ALONE, "bootstrap"), NO_BROKERS),
     "consume": "call poll(timeout_ms=, max_records=), or take txntable.compat.confluent's Consumer",
@@ -42,6 +73,7 @@ CONSUMER: Mapping[str, str] = {
     **dict.fromkeys(("memberid", "member_id"), "call group_metadata(), which has member_id"),
     "list_topics": "call topics(), or Warehouse.admin().list_topics()",
     "partitions_for": "call partitions_for_topic",
+    **OF_PRODUCERS,
     "enforce_rebalance": "close this consumer and create a new one: a group rebalances when a member comes or goes",
 }
 """Attribute of a consumer -> what to do."""
@@ -62,7 +94,7 @@ _GROUPS = {
     "create_topics": "create_topic for each, with partitions=",
     "delete_topics": "delete_topic for each",
     "list_config_resources": "describe_configs(list_topics())",
-    **dict.fromkeys(("terminate_transaction", "force_terminate_transaction"), "abort_transaction"),
+    **dict.fromkeys(("terminate_transaction", "force_terminate_transaction", "abort"), "abort_transaction"),
 }
 
 ADMIN: Mapping[str, str] = {
@@ -181,6 +213,10 @@ MODULE: Mapping[str, str] = {
     **dict.fromkeys(("Admin", "AdminClient", "KafkaAdminClient"), "call Warehouse.admin()"),
     **dict.fromkeys(("NewTopic", "NewPartitions"), "Warehouse.admin() takes names and numbers"),
     "ConsumerGroupMetadata": "Consumer.group_metadata() returns it",
+    **dict.fromkeys(
+        ("abort", "abort_transaction"),
+        "call abort_transaction of a producer, or of Warehouse.admin() for a transaction that somebody left open",
+    ),
 }
 """Name in a module of Kafka's clients -> what to do."""
 
@@ -214,6 +250,7 @@ OFFSET_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
 # Decorators of the clients, and of what they return.
 answering_producer = answering(PRODUCER, PRODUCER_ARGUMENTS)
 answering_consumer = answering(CONSUMER, CONSUMER_ARGUMENTS)
+answering_transaction = answering(TRANSACTION)
 answering_admin = answering(ADMIN, ADMIN_ARGUMENTS)
 answering_record_metadata = answering(RECORD_METADATA)
 answering_record = answering(RECORD)

@@ -80,6 +80,7 @@ _REMEDIES: Mapping[ClientState, str] = {
 # Where the state's own remedy would not help with the call.
 _REMEDIES_OF_CALLS: Mapping[tuple[ClientState, Call], str] = {
     (_S.READY, Call.INIT): "it was called before, and once is enough: call begin_transaction next",
+    (_S.READY, Call.ABORT): "no transaction is open: there is nothing to abort",
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from txntable.errors import InvalidRequestError
+from txntable.format.kafka_call_names import answering_transaction
 from txntable.runtime.one_process import OfOneProcess
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from txntable.producer.producer import Producer
 
 
+@answering_transaction
 class Transaction(OfOneProcess):
     """The open transaction; the end of the block commits it, an exception aborts it."""
 

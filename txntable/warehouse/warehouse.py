@@ -26,6 +26,7 @@ from txntable.errors import (
     WarehouseAlreadyExistsError,
 )
 from txntable.format.isolation import IsolationLevel, level_at
+from txntable.format.kafka_call_names import OF_PRODUCERS
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.warehouse_settings import WarehouseSettings, settings_from
 from txntable.log.delta_log import DeltaLog
@@ -81,7 +82,7 @@ def _engine() -> str:
     return f"txntable/{version('txntable')}"
 
 
-@answering({}, {"create": {"config": "retentions and limits are settings=WarehouseSettings(…)"}})
+@answering(OF_PRODUCERS, {"create": {"config": "retentions and limits are settings=WarehouseSettings(…)"}})
 @asking_for_topics(attrgetter("store"))
 class Warehouse(OfOneProcess):
     """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""

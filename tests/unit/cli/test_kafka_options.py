@@ -32,6 +32,9 @@ from txntable.cli.kafka_options import instead_of
         (("version",), "say --version"),
         (("vacuum", "--dry-run"), "a dry run until --execute"),
         (("optimize",), "`txntable compact`"),
+        (("abort", "etl"), "`txntable transactions abort`"),
+        (("groups", "abort"), "`txntable transactions abort`"),
+        (("reset-offsets",), "`txntable groups reset-offsets`"),
         (("purge",), "`txntable erase --purge`"),
     ],
 )

@@ -218,3 +218,10 @@ def test_failure_of_the_first_init_leaves_it_to_be_called_again() -> None:
 
     status.check(Call.INIT)
     assert status.state is ClientState.UNINITIALIZED
+
+
+def test_abort_without_a_transaction_is_told_that_there_is_none_and_not_to_begin_one() -> None:
+    with pytest.raises(IllegalStateError, match="there is nothing to abort") as caught:
+        next_client_state(ClientState.READY, Call.ABORT)
+
+    assert "begin_transaction" not in str(caught.value)

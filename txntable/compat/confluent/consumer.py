@@ -28,6 +28,7 @@ from txntable.consumer.consumer_config import consumer_config, no_dataframes
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import IllegalStateError, InvalidConfigError, InvalidRequestError
 from txntable.format import records
+from txntable.format.kafka_call_names import OF_PRODUCERS
 from txntable.runtime.other_names import answering
 
 OnPartitions: TypeAlias = "Callable[[Consumer, list[TopicPartition]], object]"
@@ -37,7 +38,7 @@ _MOST_MESSAGES = 1_000_000
 _RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest", "error": "none"}
 
 
-@answering(ELSEWHERE)
+@answering({**ELSEWHERE, **OF_PRODUCERS})
 class Consumer:
     """Reads messages; see :mod:`txntable.compat.confluent` for what differs.
 

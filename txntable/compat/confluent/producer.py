@@ -27,6 +27,7 @@ from txntable.consumer.consumer_config import no_dataframes
 from txntable.consumer.consumer_record import ConsumerRecord
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.errors import InvalidConfigError, RetriableError, TxnTableError
+from txntable.format.kafka_call_names import TRANSACTIONS
 from txntable.format.records import OnDelivery, RecordMetadata
 from txntable.producer.producer_config import DEFAULT_TRANSACTION_TIMEOUT_MS, ProducerConfig, with_kafka_settings
 from txntable.runtime.other_names import answering
@@ -38,7 +39,7 @@ _UNKNOWN = -1
 _PARTITIONER = "murmur2_random"
 
 
-@answering(ELSEWHERE)
+@answering({**ELSEWHERE, **TRANSACTIONS})
 class Producer:
     """Sends messages; see :mod:`txntable.compat.confluent` for what differs.
 
