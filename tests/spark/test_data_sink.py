@@ -180,3 +180,17 @@ def test_explaining_an_insert_fences_nobody(spark: Any, warehouse: Warehouse) ->
         transaction.send("t", row={"account": "bob", "amount": 2})
 
     assert found(warehouse) == [("bob", 2)]
+
+
+def test_mistyped_topic_and_options_of_reading_are_told_through_sparks_processes(
+    spark: Any, warehouse: Warehouse
+) -> None:
+    warehouse.admin().create_topic("orders", partitions=1)
+    where = {"warehouse": warehouse.url, "topic": "order"}
+
+    with pytest.raises(AnalysisException, match=r"did you mean orders\?"):
+        spark.read.format("txntable").options(**where, isolationLevel="read_committed").load()
+    with pytest.raises(AnalysisException, match=r"did you mean orders\?"):
+        frame(spark).write.format("txntable").options(**where).mode("append").save()
+    with pytest.raises(AnalysisException, match="options=asOf"):
+        writer(frame(spark), warehouse, asOf="1").save()

@@ -6,8 +6,8 @@ Owns that topics are listed only then.  Inside of a client an error about a topi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -43,11 +43,31 @@ def _asking(call: Callable[..., Any], store: Callable[[Any], ObjectStore]) -> Ca
         try:
             return call(self, *args, **kwargs)
         except UnknownTopicOrPartitionError as error:
-            topic = error.facts.get("topic")
-            # A partition that is not there is of a topic that is; and whoever raised it may have asked already.
-            if isinstance(topic, str) and "partition" not in error.facts and not getattr(error, "__notes__", ()):
-                with suppress(TxnTableError):
-                    asking(error, topic, topic_names(store(self).folders(TOPICS_FOLDER)))
+            _ask(error, store(self))
             raise
 
     return run
+
+
+@contextmanager
+def topics_asked_for(store: ObjectStore) -> Iterator[None]:
+    """Let an error that leaves the block ask for the topic that was meant: where no client's public call is around it.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The warehouse's.
+    """
+    try:
+        yield
+    except UnknownTopicOrPartitionError as error:
+        _ask(error, store)
+        raise
+
+
+def _ask(error: UnknownTopicOrPartitionError, store: ObjectStore) -> None:
+    topic = error.facts.get("topic")
+    # A partition that is not there is of a topic that is; and whoever raised it may have asked already.
+    if isinstance(topic, str) and "partition" not in error.facts and not getattr(error, "__notes__", ()):
+        with suppress(TxnTableError):
+            asking(error, topic, topic_names(store.folders(TOPICS_FOLDER)))

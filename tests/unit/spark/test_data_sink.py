@@ -6,6 +6,7 @@ import datetime as dt
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from txntable.errors import (
     UnknownTopicOrPartitionError,
 )
 from txntable.partition.batch import ProducerEpoch
+from txntable.producer.transaction import Transaction
 from txntable.segments.segment import StagedSegment
 from txntable.spark.datasource.data_sink import SkippingWriter, TopicWriter, UploadedSegments
 from txntable.spark.datasource.data_source import TxnTableSource
@@ -345,3 +347,41 @@ def test_insert_by_position_is_refused_where_it_gives_a_records_place(warehouse:
         writer.commit(messages)
 
     assert segment_files(warehouse) == []
+
+
+# -- what only a read is told, and topics that are not there ---------------------------------------
+
+
+@pytest.mark.parametrize("write", ["writer", "streamWriter"])
+def test_write_with_options_of_reading_is_refused_before_anything_is_opened(write: str) -> None:
+    source = TxnTableSource({"warehouse": "/nowhere", "topic": "t", "startingOffsets": "latest"})
+
+    with pytest.raises(InvalidRequestError, match="topic=t options=startingOffsets"):
+        getattr(source, write)(COLUMNS, False)
+
+
+def test_insert_into_a_view_passes_over_what_it_says_for_reading(warehouse: Warehouse) -> None:
+    write(writer_of(warehouse, {"isolationLevel": "read_committed", "filters": '[["amount", ">", 5]]'}, schema=AS_READ))
+
+    assert accounts(warehouse) == []
+
+
+@pytest.mark.parametrize("write", ["writer", "streamWriter"])
+def test_write_to_a_mistyped_topic_is_answered_with_the_one_that_was_meant(warehouse: Warehouse, write: str) -> None:
+    warehouse.admin().create_topic("orders", partitions=1)
+    source = TxnTableSource({"warehouse": warehouse.url, "topic": "order", "transactionalId": "etl"})
+
+    with pytest.raises(UnknownTopicOrPartitionError) as refused:
+        getattr(source, write)(COLUMNS, False)
+
+    assert refused.value.__notes__ == ["(did you mean orders?)"]
+
+
+def test_dataframe_for_a_mistyped_topic_is_answered_with_the_one_that_was_meant(warehouse: Warehouse) -> None:
+    warehouse.admin().create_topic("orders", partitions=1)
+    dataframe = SimpleNamespace(mapInArrow=None)
+
+    with pytest.raises(UnknownTopicOrPartitionError) as refused:
+        Transaction(warehouse.producer()).write("order", dataframe)
+
+    assert refused.value.__notes__ == ["(did you mean orders?)"]

@@ -140,6 +140,16 @@ def test_read_is_refused_when_the_topic_was_made_again(warehouse: Warehouse) -> 
         pinned.tasks()
 
 
+@pytest.mark.parametrize("options", [{}, {"asOf": "2"}, {"isolationLevel": "read_committed"}])
+def test_mistyped_topic_is_answered_with_the_one_that_was_meant(warehouse: Warehouse, options: dict[str, str]) -> None:
+    warehouse.admin().create_topic("orders", partitions=1)
+
+    with pytest.raises(UnknownTopicOrPartitionError) as refused:
+        TxnTableSource({**asked(warehouse, **options), "topic": "order"}).schema()
+
+    assert refused.value.__notes__ == ["(did you mean orders?)"]
+
+
 def test_columns_are_those_that_were_named(warehouse: Warehouse) -> None:
     assert TxnTableSource(asked(warehouse, columns="_offset,account")).schema().names == ["_offset", "account"]
 

@@ -11,7 +11,7 @@ from txntable.coordinator.batch_memory import BatchId
 from txntable.errors import InvalidRequestError
 from txntable.format.isolation import IsolationLevel
 from txntable.spark.datasource.read_options import read_options
-from txntable.spark.datasource.write_options import write_options
+from txntable.spark.datasource.write_options import check_not_reading, write_options
 from txntable.spark.writing.distribution import DistributionMode, distribution_mode
 
 WHERE = {"warehouse": "/wh", "topic": "t"}
@@ -120,6 +120,15 @@ def test_reading_passes_over_what_a_view_says_for_writing() -> None:
 
     assert read_options(options).level is IsolationLevel.READ_COMMITTED
     assert write_options(options).transactional_id == "etl"
+
+
+def test_options_of_reading_are_refused_by_name_all_at_once() -> None:
+    reading = {"isolationLevel": "read_committed", "ASOF": "3", "startingoffsets": "latest", "maxBytesPerTask": "1"}
+
+    with pytest.raises(InvalidRequestError, match="give them to spark") as refused:
+        check_not_reading({**WHERE, "transactionalId": "etl", **reading})
+
+    assert refused.value.facts["options"] == "isolationLevel,asOf,startingOffsets,maxBytesPerTask"
 
 
 @pytest.mark.parametrize("given", ["hash", DistributionMode.HASH])

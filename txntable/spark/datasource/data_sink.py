@@ -32,6 +32,7 @@ from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.scan.source_options import Option
 from txntable.spark.writing.python_worker import settle_worker
 from txntable.spark.writing.writer import WriteTarget, check_schema, raise_refusal, refusal_text, upload_segments
+from txntable.topics.topic_question import topics_asked_for
 from txntable.warehouse.warehouse import Warehouse, open_warehouse
 
 logger = logging.getLogger(__name__)
@@ -99,7 +100,8 @@ def topic_writer(options: WriteOptions, schema: StructType) -> DataSourceArrowWr
     """
     warehouse = open_warehouse(options.store)
     topic = warehouse.topic_log(options.topic)
-    settings = topic.settings()
+    with topics_asked_for(warehouse.store):
+        settings = topic.settings()
     check_schema(_written(schema), settings)
     producer = _new_producer(warehouse, options)
     try:
@@ -115,8 +117,13 @@ def topic_writer(options: WriteOptions, schema: StructType) -> DataSourceArrowWr
     return TopicWriter(options, WriteTarget(options.store, producer.segment_plan(topic, settings)))
 
 
+def is_of_view(schema: StructType) -> bool:
+    """Return whether what is written comes with the columns of a record's place: then it is inserted into a view."""
+    return set(_PLACE) <= set(schema.names)
+
+
 def _written(schema: StructType) -> StructType:
-    if not set(_PLACE) <= set(schema.names):
+    if not is_of_view(schema):
         return schema
     return StructType([field for field in schema if field.name not in _PLACE])
 

@@ -26,12 +26,12 @@ from pyspark.sql.types import StructType
 from txntable.errors import InvalidRequestError, SchemaMismatchError
 from txntable.format.schema import from_delta_schema, to_delta_schema
 from txntable.segments.segment_columns import PlannedSegment
-from txntable.spark.datasource.data_sink import topic_writer
+from txntable.spark.datasource.data_sink import is_of_view, topic_writer
 from txntable.spark.datasource.pinned_read import PinnedRead, pin
 from txntable.spark.datasource.plain_errors import without_traceback
 from txntable.spark.datasource.read_options import read_options
 from txntable.spark.datasource.stream_sink import stream_committer, stream_writer
-from txntable.spark.datasource.write_options import write_options
+from txntable.spark.datasource.write_options import check_not_reading, write_options
 
 
 class TxnTableSource(DataSource):
@@ -79,6 +79,8 @@ class TxnTableSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what uploads a DataFrame and commits it; see :mod:`txntable.spark.datasource.data_sink`."""
         options = write_options(self.options)
+        if not is_of_view(schema):
+            check_not_reading(self.options)
         if overwrite:
             raise InvalidRequestError(
                 "a topic is only appended to; write with mode('append') or INSERT INTO, and to begin anew delete the"
@@ -91,6 +93,7 @@ class TxnTableSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
         """Return what uploads a micro-batch, or commits it; see :mod:`txntable.spark.datasource.stream_sink`."""
         options = write_options(self.options)
+        check_not_reading(self.options)
         if overwrite:
             raise InvalidRequestError(
                 "a topic is only appended to; write the stream with outputMode('append')", topic=options.topic

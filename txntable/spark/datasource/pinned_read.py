@@ -24,6 +24,7 @@ from txntable.spark.datasource.read_options import ReadOptions
 from txntable.spark.scan.offset_bounds import OffsetBounds, offset_bounds
 from txntable.spark.writing.store_cache import opened
 from txntable.storage.object_store import StoreSpec
+from txntable.topics.topic_question import topics_asked_for
 from txntable.warehouse.warehouse import Warehouse, open_warehouse
 
 # What opening a segment costs, in bytes that could be read meanwhile: many small ones are many tasks too.
@@ -130,7 +131,8 @@ def pin(options: ReadOptions) -> PinnedRead:
         view = warehouse.snapshot_of(options.topic, options.as_of).view(options.topic)
     else:
         reader = warehouse.topic_reader(options.topic)
-        reader.catch_up()
+        with topics_asked_for(warehouse.store):
+            reader.catch_up()
         view = reader.view(options.level)
     ranges = offset_bounds(view, options.starting, options.ending)
     where = None if options.filters is None else read_filters(options.filters, record_schema(view.settings))

@@ -33,6 +33,7 @@ from txntable.spark.writing.streaming_query import checkpoint_query_id, task_que
 from txntable.spark.writing.writer import WriteTarget, check_schema
 from txntable.storage.object_store import StoreSpec
 from txntable.topics.topic_log import TopicLog
+from txntable.topics.topic_question import topics_asked_for
 from txntable.warehouse.warehouse import Warehouse, open_warehouse
 from txntable.warehouse.warehouse_creation import read_identity
 
@@ -112,7 +113,8 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
         transactional_id = f"{_UNNAMED}{checkpoint_query_id(options.checkpoint_location, options.store)}"
     warehouse = _opened(options.store)
     topic = warehouse.topic_log(options.topic)
-    settings = topic.settings()
+    with topics_asked_for(warehouse.store):
+        settings = topic.settings()
     check_schema(schema, settings)
     producer = warehouse.producer(transactional_id, transaction_timeout_ms=options.transaction_timeout_ms)
     producer.init_transactions()

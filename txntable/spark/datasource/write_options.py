@@ -15,6 +15,15 @@ from txntable.spark.scan.source_options import Option, SourceOptions, source_opt
 from txntable.spark.writing.distribution import DistributionMode, distribution_mode
 from txntable.storage.object_store import StoreSpec
 
+_OF_READING = (
+    Option.ISOLATION_LEVEL,
+    Option.AS_OF,
+    Option.STARTING_OFFSETS,
+    Option.ENDING_OFFSETS,
+    Option.FILTERS,
+    Option.MAX_BYTES_PER_TASK,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
@@ -75,6 +84,29 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         options.positive(Option.TRANSACTION_TIMEOUT_MS, DEFAULT_TRANSACTION_TIMEOUT_MS, "ms"),
         options.text(Option.CHECKPOINT_LOCATION),
     )
+
+
+def check_not_reading(given: Mapping[str, str]) -> None:
+    """Refuse options of reading where nothing can be read: at a writer, but not at a view, which is both.
+
+    Parameters
+    ----------
+    given : Mapping[str, str]
+        By name, in any case.
+
+    Raises
+    ------
+    InvalidRequestError
+        There are some; the message names all.
+    """
+    options = source_options(given)
+    found = [option for option in _OF_READING if options.text(option) is not None]
+    if found:
+        raise InvalidRequestError(
+            "a write takes no options of reading; leave them out, or give them to spark.read.format('txntable')",
+            topic=options.topic,
+            options=",".join(found),
+        )
 
 
 def _check_columns(options: SourceOptions) -> None:

@@ -1,8 +1,8 @@
 """What the options of ``format("txntable")`` have in common: their names, the store, the topic.
 
 Owns their names.  One that nobody knows is refused: a misspelt level must not read another one.  Reading passes over
-what only a write is told, and the other way round: a view in SQL is both.  Pure; options of the store are never
-printed.
+what only a write is told, and an INSERT into a view what only a read is: a view in SQL is both.  Pure; options of the
+store are never printed.
 """
 
 from __future__ import annotations

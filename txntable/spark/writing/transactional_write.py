@@ -16,6 +16,7 @@ from txntable.producer.producer import Producer
 from txntable.spark.writing.distribution import DistributionMode, distribution_mode
 from txntable.spark.writing.writer import FrameWrite, WriteTarget
 from txntable.storage.side_by_side import side_by_side
+from txntable.topics.topic_question import topics_asked_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +63,8 @@ def write_dataframes(
     logs = [producer.topic_log(topic) for topic, _ in dataframes]
     if not logs:
         return []
-    found = side_by_side(logs[0].context.store, [log.settings for log in logs])
+    with topics_asked_for(logs[0].context.store):
+        found = side_by_side(logs[0].context.store, [log.settings for log in logs])
     targets = [
         WriteTarget(log.context.store.spec, producer.segment_plan(log, settings))
         for log, settings in zip(logs, found, strict=True)
