@@ -214,7 +214,8 @@ def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -
     BatchAlreadyCommittedError
         It was committed: skip the run.
     BatchOutOfOrderError
-        An integer below the last committed one: go on from the last.
+        An integer below the last committed one.  Of integers the last alone is remembered, so a run that was done and
+        one that was passed over are the same: skip the one, give the other a name.
     InvalidRequestError
         It is no batch id.  A name of digits alone is one here: a transaction may be prepared with it since before.
     """
@@ -226,7 +227,10 @@ def check_batch(last_integer: int | None, name_known: bool, batch_id: BatchId) -
         raise BatchAlreadyCommittedError("this batch was committed before: skip the run", batch_id=batch_id)
     elif last_integer is not None and batch_id < last_integer:
         raise BatchOutOfOrderError(
-            "a later batch was committed before: go on after the last one", batch_id=batch_id, last=last_integer
+            "a later number was committed before, and whether this one was is not remembered: skip the run if it was"
+            f" done; if it was passed over, run it under a name, as run-{batch_id}, which may come in any order",
+            batch_id=batch_id,
+            last=last_integer,
         )
 
 

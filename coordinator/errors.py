@@ -129,7 +129,10 @@ class BatchAlreadyCommittedError(InvalidCallError):
 
 
 class BatchOutOfOrderError(InvalidCallError):
-    """An integer batch id is lower than the last committed one."""
+    """An integer batch id is lower than the last committed one.
+
+    The last alone is remembered: skip the run if it was done before, and give it a name if it was passed over.
+    """
 
     code = "BATCH_OUT_OF_ORDER"
 

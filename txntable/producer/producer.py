@@ -338,7 +338,7 @@ class Producer(OfOneProcess):
         BatchAlreadyCommittedError
             That run has committed: skip it.
         BatchOutOfOrderError
-            The integer is below the last committed one.
+            The integer is below the last committed one: skip the run if it was done, else give it a name.
         InvalidRequestError
             The batch id is not valid: give another.
         IllegalStateError
@@ -373,7 +373,10 @@ class Producer(OfOneProcess):
 
     @in_turn
     def is_committed(self, batch_id: BatchId) -> bool:
-        """Return whether a run with this batch id has committed under the transactional id; raises if it is invalid."""
+        """Return whether a run with this batch id has committed under the transactional id; raises if it is invalid.
+
+        Of an integer: whether it or a higher one has, since the last one alone is remembered.
+        """
         return self._coordinator.memory(self._transactional_id(Call.BEGIN), check_batch_id(batch_id)).has(batch_id)
 
     @in_turn

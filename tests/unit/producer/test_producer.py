@@ -291,6 +291,24 @@ def test_integer_batch_is_a_sequence(site: Site, batch_id: int, error: type[Exce
             producer.begin_transaction(batch_id=batch_id)
 
 
+@pytest.mark.parametrize("committed", [(4, 5, 6), (4, 6)])
+def test_integer_below_the_last_is_told_alike_whether_it_was_done_or_passed_over(
+    site: Site, committed: tuple[int, ...]
+) -> None:
+    producer = started(site.open())
+    for batch_id in committed:
+        with producer.transaction(batch_id=batch_id):
+            pass
+
+    with pytest.raises(
+        BatchOutOfOrderError, match="whether this one was is not remembered: skip"
+    ):
+        producer.begin_transaction(batch_id=5)
+
+    assert producer.is_committed(5)
+    producer.begin_transaction(batch_id="run-5")
+
+
 def test_records_that_nobody_flushed_are_told_of_when_their_producer_is_dropped(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
