@@ -94,6 +94,7 @@ NOT_CALLED: Mapping[str, str] = {
     "Producer.stage": _INSIDE,
     "Producer.spoil": _INSIDE,
     "Consumer.offsets_sent": _INSIDE,
+    "Consumer.offsets_decided": _INSIDE,
     "Consumer.refused": _INSIDE,
     "Snapshot.pin": _INSIDE,
     "TransactionCoordinator.run": "runs until it is stopped",

@@ -709,6 +709,10 @@ class Consumer(OfOneProcess):
         """Note that a transaction has these offsets: what is read from now on belongs to the next one."""
         self._commits.offsets_sent(sent)
 
+    def offsets_decided(self, sent: GroupCommit, *, committed: bool) -> None:
+        """Note how the transaction ended that had these offsets: what it aborted is sent to the next one, too."""
+        self._commits.offsets_decided(sent, committed=committed)
+
     def refused(self, error: TxnTableError, commit: GroupCommit) -> None:
         """Note that the group refused a commit, so that what was lost is refused only once."""
         self._commits.refused(error, commit)

@@ -106,7 +106,7 @@ class OffsetCommits:
         self._subscription.gain({each: self._subscription.of(each).reset for each in chosen})
         for partition in chosen:
             self._partitions.fetcher.drop(partition)
-        self._readings.drop(chosen if partitions else list(self._readings.by_partition))
+        self._readings.drop(chosen if partitions else self._readings.partitions)
 
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read."""
@@ -132,8 +132,12 @@ class OffsetCommits:
 
     def offsets_sent(self, sent: GroupCommit) -> None:
         """Take note that a transaction has these offsets."""
-        self._readings.drop(TopicPartition(*partition) for partition in sent.offsets)
+        self._readings.sent(TopicPartition(*partition) for partition in sent.offsets)
         self._place.polled()
+
+    def offsets_decided(self, sent: GroupCommit, *, committed: bool) -> None:
+        """Take note how the transaction ended that had these offsets."""
+        self._readings.decided((TopicPartition(*partition) for partition in sent.offsets), committed=committed)
 
     def refused(self, error: TxnTableError, commit: GroupCommit) -> None:
         """Take note that the group refused a commit, so that what was lost is refused once."""

@@ -1,7 +1,8 @@
 """What a consumer has handed out and not committed yet: the offsets of a transaction, and who owned them when.
 
 Owns the rule that group metadata is frozen *when something is read*: of each partition the first reading since the
-last commit counts, and one that was lost meanwhile stays here until it is refused or given up.  Pure.
+last commit counts, and one that was lost meanwhile stays here until it is refused or given up.  What a transaction
+aborts is here again: who tries once more with the same records sends their offsets, too.  Pure.
 """
 
 from __future__ import annotations
@@ -47,11 +48,18 @@ class Readings:
     Attributes
     ----------
     by_partition : dict of TopicPartition to Reading
-        What is not committed.
+        What is not committed, nor in a transaction.
     """
 
     def __init__(self) -> None:
         self.by_partition: dict[TopicPartition, Reading] = {}
+        # In a transaction that is not decided.
+        self._sent: dict[TopicPartition, Reading] = {}
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        """Those of which something is not committed, in a transaction or not."""
+        return self.by_partition.keys() | self._sent.keys()
 
     @property
     def ranges(self) -> dict[TopicPartition, Reading]:
@@ -68,7 +76,7 @@ class Readings:
         old = self.by_partition.get(partition)
         if old is None:
             return False
-        self.by_partition[partition] = Reading(old.topic_id, old.start, end, old.owner, old.read_from)
+        self.by_partition[partition] = replace(old, end=end)
         return True
 
     def took(self, partition: TopicPartition, reading: Reading) -> None:
@@ -79,17 +87,34 @@ class Readings:
         """Forget readings: they are committed, or given up."""
         for partition in list(partitions):
             self.by_partition.pop(partition, None)
+            self._sent.pop(partition, None)
+
+    def sent(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take note that a transaction has these."""
+        for partition in partitions:
+            reading = self.by_partition.pop(partition, None)
+            if reading is not None:
+                self._sent[partition] = _joined(self._sent.get(partition, reading), reading)
+
+    def decided(self, partitions: Iterable[TopicPartition], *, committed: bool) -> None:
+        """Take note how the transaction ended that had these: what it aborted is here again, unless dropped since."""
+        for partition in partitions:
+            reading = self._sent.pop(partition, None)
+            if reading is not None and not committed:
+                self.by_partition[partition] = _joined(reading, self.by_partition.get(partition, reading))
 
     def give_up(self, partitions: Iterable[TopicPartition]) -> None:
         """Take note that these were given up, also where the group leaves them to the consumer after all.
 
         It reads them from what is committed then: what was handed out before cannot be committed beside that.
         """
-        for partition in self.by_partition.keys() & set(partitions):
-            reading = self.by_partition[partition]
-            if reading.owner is not None:
-                ownership = {each: at for each, at in (reading.owner.ownership or {}).items() if each != partition}
-                self.by_partition[partition] = replace(reading, owner=replace(reading.owner, ownership=ownership))
+        given_up = set(partitions)
+        for readings in (self.by_partition, self._sent):
+            for partition in readings.keys() & given_up:
+                reading = readings[partition]
+                if reading.owner is not None:
+                    ownership = {each: at for each, at in (reading.owner.ownership or {}).items() if each != partition}
+                    readings[partition] = replace(reading, owner=replace(reading.owner, ownership=ownership))
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Forget what these committed offsets cover."""
@@ -144,3 +169,10 @@ class Readings:
             return replace(current, ownership=ownership)
         # Read as a member that is no more: it is that one which has to be refused, not who has its instance id now.
         return replace(current, member_id=former, instance_id=None, ownership=ownership)
+
+
+def _joined(earlier: Reading, later: Reading) -> Reading:
+    """Return what two readings of a partition are, one after the other; a bounded range takes the place of others."""
+    if later.read_from is not None or later.topic_id != earlier.topic_id:
+        return later
+    return replace(earlier, end=later.end)

@@ -30,6 +30,7 @@ from txntable.log.log_view import LogContext
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, committing_member, new_offsets, topics_of
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.client_state import Call, ClientState
+from txntable.producer.consumed_offsets import ConsumedOffsets
 from txntable.producer.coordinator_client import CoordinatorClient, Ending
 from txntable.producer.producer_config import ProducerConfig, check_identity, timeout_ms_of
 from txntable.producer.record_sender import KafkaRecord, RecordSender
@@ -110,6 +111,7 @@ class Producer(OfOneProcess):
         self._batch_id: BatchId | None = None
         self._token: str | None = None
         self._took_over = False
+        self._consumed = ConsumedOffsets()
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -437,18 +439,13 @@ class Producer(OfOneProcess):
         """Commit the offsets of everything that a consumer has read since its last commit as part of the transaction.
 
         After an abort, :meth:`Consumer.seek_to_committed` makes polls start from there again; :meth:`Consumer.read`
-        always does.  Raises as :meth:`send_offsets_to_transaction`, :class:`IllegalStateError` if the consumer has no
-        group or auto-commits, and :class:`CommitFailedError` if someone else committed a range that was read.
+        always does.  Who tries again with the same records calls this again.  Raises as
+        :meth:`send_offsets_to_transaction`, :class:`IllegalStateError` if the consumer has no group or auto-commits,
+        and :class:`CommitFailedError` if someone else committed a range that was read.
         """
         transactional_id = self._transactional_id(Call.SEND_OFFSETS)
         self._status.check(Call.SEND_OFFSETS)
-        offsets = consumer.offsets_to_send()
-        try:
-            self._send_offsets(offsets, transactional_id)
-        except TxnTableError as error:
-            consumer.refused(error, offsets)
-            raise
-        consumer.offsets_sent(offsets)
+        self._consumed.send(consumer, lambda offsets: self._send_offsets(offsets, transactional_id))
 
     def _send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
         if offsets.offsets:
@@ -591,6 +588,7 @@ class Producer(OfOneProcess):
             self._outbox.deliver_decided()
         self._outbox.restart(producer)
         self._status.reach(ClientState.READY)
+        self._consumed.decided(outcome)
         self._note_end(outcome, transactional_id, producer)
 
     def _note_end(self, outcome: Outcome, transactional_id: str, producer: ProducerEpoch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
@@ -194,6 +196,41 @@ def test_copy_and_its_offsets_are_one_decision(site: Site, copy: None) -> None:
 
     assert copied(site) == ["a", "a", "b", "b", "c", "c"]
     assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+@pytest.mark.parametrize("read", [poll_all, lambda consumer: consumer.read_arrow().read_all()])
+def test_transaction_that_is_tried_again_with_the_same_records_has_their_offsets(
+    site: Site, copy: None, read: Callable[[Consumer], object]
+) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    read(consumer)
+    aborting = pytest.raises(ZeroDivisionError)
+    with aborting, producer.transaction() as txn:
+        txn.send_offsets(consumer)
+        raise ZeroDivisionError
+
+    with producer.transaction() as txn:
+        txn.send_offsets(consumer)
+
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def test_offsets_of_an_aborted_transaction_are_not_sent_again_when_the_consumer_went_back(
+    site: Site, copy: None
+) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    producer.begin_transaction()
+    poll_all(consumer)
+    producer.send_offsets_of(consumer)
+    consumer.seek_to_committed()
+    producer.abort_transaction()
+
+    with producer.transaction() as txn:
+        txn.send_offsets(consumer)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
 
 
 def copy_polled(consumer: Consumer, producer: Producer) -> None:

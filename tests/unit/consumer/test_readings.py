@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from txntable.consumer.readings import Reading, Readings
@@ -111,6 +113,62 @@ def test_lost_is_what_is_not_owned_as_it_was_when_it_was_read(
         readings.polled(each, polled(3, owner()))
 
     assert readings.lost(now) == lost
+
+
+def test_what_a_transaction_aborts_goes_on_with_what_was_read_since() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner(5, zero=5)))
+    readings.sent([ZERO])
+    readings.polled(ZERO, Reading("id", 3, 4, owner(5, zero=5)))
+    readings.sent([ZERO, ONE])
+    readings.polled(ZERO, Reading("id", 4, 6, owner(7, zero=7)))
+
+    readings.decided([ZERO, ONE], committed=False)
+
+    assert readings.by_partition == {ZERO: polled(6, owner(5, zero=5))}
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        lambda readings: readings.decided([ZERO], committed=True),
+        lambda readings: readings.drop([ZERO]),
+    ],
+)
+def test_what_was_committed_or_given_up_is_not_there_again(since: Callable[[Readings], None]) -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner()))
+    readings.sent([ZERO])
+
+    since(readings)
+    readings.decided([ZERO], committed=False)
+
+    assert readings.by_partition == {}
+
+
+def test_what_was_read_anew_is_not_joined_with_what_was_aborted_of_another_topic_or_range() -> None:
+    readings = Readings()
+    again = {ZERO: Reading("new id", 0, 1), ONE: Reading("id", 0, 2, read_from=RangeStart(None))}
+    for partition in again:
+        readings.polled(partition, polled(9, owner()))
+    readings.sent(again)
+    for partition, reading in again.items():
+        readings.took(partition, reading)
+
+    readings.decided(again, committed=False)
+
+    assert readings.by_partition == again
+
+
+def test_what_a_rebalance_took_while_a_transaction_had_it_is_lost_when_it_aborts() -> None:
+    readings = Readings()
+    readings.polled(ZERO, polled(3, owner()))
+    readings.sent([ZERO])
+    readings.give_up([ZERO])
+
+    readings.decided([ZERO], committed=False)
+
+    assert readings.lost(owner()) == [ZERO]
 
 
 def test_range_takes_the_place_of_what_was_polled_and_is_told_apart() -> None:

@@ -300,9 +300,7 @@ def test_integer_below_the_last_is_told_alike_whether_it_was_done_or_passed_over
         with producer.transaction(batch_id=batch_id):
             pass
 
-    with pytest.raises(
-        BatchOutOfOrderError, match="whether this one was is not remembered: skip"
-    ):
+    with pytest.raises(BatchOutOfOrderError, match="whether this one was is not remembered: skip"):
         producer.begin_transaction(batch_id=5)
 
     assert producer.is_committed(5)
