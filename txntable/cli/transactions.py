@@ -31,7 +31,8 @@ application = typer.Typer(
 LIST_HEADERS = camel_headers(
     "transactional_id producer_id transaction_state producer_epoch transaction_duration_ms transaction_timeout_ms"
     " held_back_records last_outcome last_batch_id last_position"
-)
+) | {"transaction_duration_ms": "DurationMs", "held_back_records": "HeldBack"}
+_FOR_PROGRAMS = ("producer_epoch", "transaction_timeout_ms", "last_outcome", "last_batch_id", "last_position")
 PRODUCER_HEADERS = camel_headers(
     "producer_id producer_epoch latest_coordinator_epoch last_sequence last_timestamp current_transaction_start_offset"
 )
@@ -59,9 +60,10 @@ def list_transactions(
         typer.Option("--transactional-id-pattern", metavar="REGEX", help="Only ids that it matches as a whole."),
     ] = None,
 ) -> None:
-    """List transactional ids: who may act now, the state, and how the last transaction ended; PREPARED first.
+    """List transactional ids: who may act now, and the state; PREPARED first.
 
-    Of a transaction under way: for how long, its timeout, and how many committed records wait behind it.
+    Of a transaction under way: for how long, and how many committed records wait behind it. JSON also has the epoch,
+    the timeout, and how the last transaction ended; `describe` has these of one id.
     """
     admin = connection.open().admin()
     rows = admin.list_transactions(
@@ -73,7 +75,12 @@ def list_transactions(
     # Nothing but its token ends a prepared transaction: it may hold readers back for ever.
     shown = sorted(rows, key=lambda row: row.state is not TransactionState.PREPARED)
     connection.output.rows(
-        Rows(LIST_HEADERS, [_summary(row, described, blocking) for row in shown], empty="no transactional id fits")
+        Rows(
+            LIST_HEADERS,
+            [_summary(row, described, blocking) for row in shown],
+            empty="no transactional id fits",
+            for_programs=_FOR_PROGRAMS,
+        )
     )
 
 

@@ -120,6 +120,16 @@ def test_table_in_a_pipe_is_not_filled_up_with_blanks(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines() == ["Topic    Key", f"orders   {LONG}", "late     -"]
 
 
+def test_column_for_programs_is_in_json_only(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = Rows({"topic": "Topic", "epoch": "Epoch"}, [("orders", 7)], for_programs=("epoch",))
+
+    TableOutput().rows(rows)
+    JsonOutput().rows(rows)
+
+    assert capsys.readouterr().out.partition("[")[0].split() == ["Topic", "orders"]
+    assert rows.documents() == [{"topic": "orders", "epoch": 7}]
+
+
 def test_table_without_rows_says_so_where_there_are_words_for_it(capsys: pytest.CaptureFixture[str]) -> None:
     TableOutput().rows(Rows({"a": "A"}, [], empty="all is well"))
     JsonOutput().rows(Rows({"a": "A"}, [], empty="all is well"))
