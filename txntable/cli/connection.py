@@ -123,7 +123,7 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
             with interruptible():
                 command(connection, **arguments)
         except TxnTableError as error:
-            tell_error(error, suggestion(error, lambda: connection.open().admin()))
+            tell_error(error, suggestion(error, connection.open))
             raise typer.Exit(1) from error
         except KeyboardInterrupt as interruption:
             tell(word(interruption))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
+from txntable.errors import CommitStateUnknownError, StorePermissionError
 from txntable.format.layout import check_topic_name, commit_path, marker_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add, OperationDetails
@@ -21,7 +21,7 @@ from txntable.log.log_view import LogContext, moments
 from txntable.log.looking_beside import refresh_beside
 from txntable.log.outcome import CommitOutcome, Committed, Unknown
 from txntable.log.table_state import TableState
-from txntable.partition.append import AppendRequest, decide_append, live_settings
+from txntable.partition.append import AppendRequest, decide_append, live_settings, unknown_topic
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.completion import OwedMarker, decide_markers, still_owed
 from txntable.partition.expiration import decide_expiry, idle_producers
@@ -399,7 +399,7 @@ class TopicLog:
         with self.segments.lock:
             segments = self.segments.ensure_fresh()
             if segments.version is None:
-                raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=self.name)
+                raise unknown_topic(self.name)
             public = self.public.refresh()
             if public.version is not None and public.number(REFLECTS) >= segments.version:
                 return False

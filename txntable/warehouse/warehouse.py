@@ -82,7 +82,7 @@ def _engine() -> str:
 
 
 @answering({}, {"create": {"config": "retentions and limits are settings=WarehouseSettings(…)"}})
-@asking_for_topics(attrgetter("store"))
+@asking_for_topics(attrgetter("context"))
 class Warehouse(OfOneProcess):
     """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
 
