@@ -5,14 +5,16 @@ An outcome is never a bare bool: *unknown* is neither success nor failure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from txntable.errors import (
+    CommitStateUnknownError,
     InvalidConfigError,
     KafkaStorageError,
     StorePermissionError,
     StoreUnavailableError,
     StoreUnsuitableError,
+    TxnTableError,
     WarehouseNotFoundError,
 )
 
@@ -33,9 +35,18 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The store could not be reached: the commit may be at `version`, now or later."""
+    """The store could not be reached: the commit may be at `version`, now or later.
+
+    Attributes
+    ----------
+    version : int
+        The slot.
+    cause : TxnTableError or None
+        What the store said last.
+    """
 
     version: int
+    cause: TxnTableError | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +67,22 @@ NO_ANSWER = (
 )
 Attempt = Committed | Conflicted | Unknown
 CommitOutcome = Committed | Unchanged | Unknown
+
+
+def unknown_error(cause: TxnTableError | None, **facts: object) -> CommitStateUnknownError:
+    """Return the error that tells of a commit of which nobody knows whether it is there, and why.
+
+    Parameters
+    ----------
+    cause : TxnTableError, optional
+        What the store said last, in words of its own: that the disk is full, for one.
+    **facts : object
+        Whose commit it is.
+    """
+    said = "the store cannot be reached" if cause is None else cause.message
+    known = {} if cause is None else {name: fact for name, fact in cause.facts.items() if name not in facts}
+    error = CommitStateUnknownError(
+        f"{said}; the write may have happened all the same: make the same call again", **facts, **known
+    )
+    error.__cause__ = cause
+    return error
