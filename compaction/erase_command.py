@@ -36,7 +36,9 @@ def erase(
     ],
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="Only this topic; may be repeated. Default: all with the columns."),
+        typer.Option(
+            "--topic", metavar="TOPIC", help="Only this topic; may be repeated. Default: all with the columns."
+        ),
     ] = None,
     execute: Execute = False,
     purge: Annotated[

@@ -32,12 +32,18 @@ from txntable.errors import MissingDependencyError
 
 def compact_topics(  # noqa: PLR0913  the options of the command
     connection: Connection,
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this one; may be repeated.")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this one; may be repeated.")
+    ] = None,
     engine: Annotated[Engine, typer.Option(help="auto: Spark for topics with GiBs to rewrite.")] = Engine.AUTO,
-    parallelism: Annotated[int, typer.Option(min=1, help="The most Spark tasks at once.")] = 64,
-    memory_mib: Annotated[int, typer.Option(min=1, help="Of each task, for the keys of a compaction by key.")] = 256,
+    parallelism: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="The most Spark tasks at once.")] = 64,
+    memory_mib: Annotated[
+        int, typer.Option(metavar="MIB", min=1, help="Of each task, for the keys of a compaction by key.")
+    ] = 256,
     once: Annotated[bool, typer.Option("--once", help="One run, and exit; without it: until it is stopped.")] = False,
-    interval_ms: Annotated[int, typer.Option(min=1, help="Milliseconds from run to run, without --once.")] = 300_000,
+    interval_ms: Annotated[
+        int, typer.Option(metavar="MS", min=1, help="Milliseconds from run to run, without --once.")
+    ] = 300_000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and exit.")] = False,
 ) -> None:
     """Merge small segments; drop older records of their keys, and what retention lets go, where the topic says so.

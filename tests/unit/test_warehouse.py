@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.doubles.fault_plan import Fault, Operation, on
-from tests.doubles.memory_store import MemoryObjects, MemoryStore
+from tests.doubles.memory_store import MemoryStore
 from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.site import TWO_COLUMNS, Site, published
 from txntable.admin.admin import Admin
@@ -32,11 +32,10 @@ from txntable.errors import (
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
 )
-from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE, commit_path
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, WAREHOUSE_FILE
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.storage.object_store import PutOutcome
 from txntable.warehouse.warehouse import Warehouse, create_on, open_on
-from txntable.warehouse.warehouse_creation import read_identity
 
 
 @pytest.fixture
@@ -119,40 +118,6 @@ def test_creation_is_refused_on_a_store_whose_put_if_absent_has_two_winners(site
 def test_opening_says_where_there_is_no_warehouse(tmp_path: Path) -> None:
     with pytest.raises(WarehouseNotFoundError, match=str(tmp_path)):
         Warehouse.open(str(tmp_path))
-
-
-def lose_identity(objects: MemoryObjects) -> None:
-    objects.restore({path: one for path, one in objects.snapshot().items() if path != WAREHOUSE_FILE})
-
-
-@pytest.mark.parametrize("exist_ok", [False, True])
-def test_lost_identity_is_to_be_restored_and_nothing_is_created_over_the_logs(site: Site, exist_ok: bool) -> None:
-    made = site.create()
-    whole = site.objects.snapshot()
-    lose_identity(site.objects)
-    left = site.objects.snapshot()
-
-    for ask in (
-        site.open,
-        lambda: read_identity(site.store()),
-        lambda: create_on(site.store(), site.environment(), exist_ok=exist_ok, settings=WarehouseSettings()),
-    ):
-        with pytest.raises(DamagedDataError, match=rf"whose {WAREHOUSE_FILE} is gone; restore that file"):
-            ask()
-
-    assert site.objects.snapshot() == left
-    site.objects.restore({**left, WAREHOUSE_FILE: whole[WAREHOUSE_FILE]})
-    assert site.open().identity == made.identity
-
-
-def test_lost_identity_of_a_folder_is_told_by_every_command_that_looks_at_it(tmp_path: Path) -> None:
-    made = Warehouse.create(str(tmp_path / "w"), durability="page-cache")
-    (tmp_path / "w" / WAREHOUSE_FILE).unlink()
-
-    for ask in (Warehouse.open, Warehouse.create):
-        with pytest.raises(DamagedDataError, match="restore that file") as refused:
-            ask(made.url)
-        assert refused.value.facts["found"] == commit_path(TRANSACTION_LOG_ROOT, 0)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def alter(  # noqa: PLR0913  the interface of a command
     connection: Connection,
     name: Topic,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", help="How many it has then, in all: only more.")
+        int | None, typer.Option("--partitions", metavar="NUMBER", help="How many it has then, in all: only more.")
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")

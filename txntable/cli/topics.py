@@ -43,7 +43,8 @@ IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="A topic that is there stays as it is, and is shown.")
 ]
 ReplicationFactor = Annotated[
-    int | None, typer.Option("--replication-factor", help="Taken, and means nothing: the store replicates.")
+    int | None,
+    typer.Option("--replication-factor", metavar="NUMBER", help="Taken, and means nothing: the store replicates."),
 ]
 
 
@@ -51,7 +52,7 @@ ReplicationFactor = Annotated[
 def create(  # noqa: PLR0913 - the interface of a command
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name, by Kafka's rule.")],
-    partitions: Annotated[int, typer.Option("--partitions", help="How many.")] = 1,
+    partitions: Annotated[int, typer.Option("--partitions", metavar="NUMBER", help="How many.")] = 1,
     column: Annotated[
         list[str] | None,
         typer.Option(
@@ -122,7 +123,7 @@ def _summary(topic: TopicDescription) -> tuple[object, ...]:
 @both_ways("names", "--topic")
 def describe(
     connection: Connection,
-    names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="TOPIC")] = None,
     all_configs: Annotated[
         bool, typer.Option("--all-configs", help="All settings, also those that have their defaults.")
     ] = False,

@@ -49,7 +49,8 @@ def list_transactions(
         list[str] | None, typer.Option("--state", metavar="STATE", help="Only in this state; repeat it for several.")
     ] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option("--producer-id", help="Only of this producer id; repeat it for several.")
+        list[int] | None,
+        typer.Option("--producer-id", metavar="ID", help="Only of this producer id; repeat it for several."),
     ] = None,
     duration_filter: Annotated[
         int | None,
@@ -175,8 +176,8 @@ def _held(each: BlockedPartition) -> str:
 @both_ways("topic", "--topic")
 def describe_producers(
     connection: Connection,
-    topic: Annotated[str, typer.Option("--topic", help="The topic's name.")],
-    partition: Annotated[int, typer.Option("--partition", help="Of the topic.")],
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="The topic's name.")],
+    partition: Annotated[int, typer.Option("--partition", metavar="PARTITION", help="Of the topic.")],
 ) -> None:
     """Describe what a partition remembers of its producers."""
     where = TopicPartition(topic, partition)
@@ -194,8 +195,10 @@ def describe_producers(
 @both_ways("topic", "--topic")
 def find_hanging(
     connection: Connection,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only in this topic.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", help="Only in this partition of the topic.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Only in this topic.")] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="PARTITION", help="Only in this partition of the topic.")
+    ] = None,
     max_transaction_timeout: Annotated[
         int | None,
         typer.Option(

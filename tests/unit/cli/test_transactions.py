@@ -95,16 +95,6 @@ def test_list_prints_kafkas_headers_before_ours(call: Call) -> None:
     assert result.stdout.split()[:4] == ["TransactionalId", "ProducerId", "TransactionState", "DurationMs"]
 
 
-def test_list_fits_into_80_columns_with_an_id_of_24_characters(call: Call, warehouse: Warehouse) -> None:
-    name = "orders-nightly-2026-1120"
-    warehouse.producer(transactional_id=name).init_transactions()
-
-    lines = call("transactions", "list").stdout.splitlines()
-
-    assert max(map(len, lines)) <= 80
-    assert name in lines[1]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
