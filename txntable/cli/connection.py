@@ -168,6 +168,21 @@ def named_values(pairs: Sequence[str], option: str, form: str = "NAME=VALUE") ->
     return values
 
 
+def changed_values(config: Sequence[str], delete_config: Sequence[str]) -> dict[str, str | None]:
+    """Return the settings that ``--config`` and ``--delete-config`` change; ``None``: back to the default.
+
+    Raises
+    ------
+    typer.BadParameter
+        One is no pair, or is said to be both: exit code 2.
+    """
+    said = named_values(config, "--config")
+    twice = sorted(set(said) & set(delete_config))
+    if twice:
+        raise typer.BadParameter(f"{twice[0]} is in --config too", param_hint="--delete-config")
+    return {**said, **dict.fromkeys(delete_config)}
+
+
 def tell_error(error: TxnTableError, suggested: str | None = None) -> None:
     """Print what went wrong: code, what happened, what to do, facts, notes, what may have been meant; in one line."""
     said = [f"error: {error.code} {error}", *getattr(error, "__notes__", ()), f"({suggested})" if suggested else ""]

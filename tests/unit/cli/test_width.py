@@ -6,9 +6,7 @@ from tests.unit.cli.conftest import Call
 from txntable.warehouse.warehouse import Warehouse
 
 
-def test_list_of_transactions_fits_when_an_id_has_24_characters(
-    call: Call, warehouse: Warehouse
-) -> None:
+def test_list_of_transactions_fits_when_an_id_has_24_characters(call: Call, warehouse: Warehouse) -> None:
     name = "orders-nightly-2026-1120"
     warehouse.producer(transactional_id=name).init_transactions()
 
