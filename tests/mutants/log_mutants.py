@@ -75,7 +75,7 @@ LOG_MUTANTS = (
             ),
             Edit(
                 _LOG,
-                "        return Unknown(version, self._failure)\n",
+                "        return Unknown(version, self._failure, attempts.tried_for_ms)\n",
                 '        raise StoreUnavailableError("no answer")\n',
             ),
         ),

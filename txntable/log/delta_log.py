@@ -183,7 +183,7 @@ class DeltaLog(LogView[F]):
                     return outcome
                 # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
                 if not attempts.wait():
-                    return Unknown(version, self._failure)
+                    return Unknown(version, self._failure, attempts.tried_for_ms)
                 self.context.counters.add("log-metrics/retry-total")
 
     def _next_commit(

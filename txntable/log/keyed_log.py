@@ -107,7 +107,7 @@ class KeyedLog(Generic[F]):
         """
         outcome = self.log.commit(operation, decide)
         if isinstance(outcome, Unknown):
-            raise unknown_error(outcome.cause, operation=operation, **whose)
+            raise unknown_error(outcome, operation=operation, **whose)
 
     def run(self, operation: str, request: Callable[[TableState], RowChange[AnswerT]], **whose: str) -> AnswerT:
         """Run one request on the rows at the head, make what it decides durable, and return its answer.

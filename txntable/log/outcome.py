@@ -43,10 +43,13 @@ class Unknown:
         The slot.
     cause : TxnTableError or None
         What the store said last.
+    tried_for_ms : int or None
+        For how long it was tried.
     """
 
     version: int
     cause: TxnTableError | None = field(default=None, compare=False)
+    tried_for_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +72,24 @@ Attempt = Committed | Conflicted | Unknown
 CommitOutcome = Committed | Unchanged | Unknown
 
 
-def unknown_error(cause: TxnTableError | None, **facts: object) -> CommitStateUnknownError:
-    """Return the error that tells of a commit of which nobody knows whether it is there, and why.
+MAY_HAVE_HAPPENED = "; the write may have happened all the same: make the same call again"
+"""What the message of :func:`unknown_error` ends with, behind what the store said."""
+
+
+def unknown_error(outcome: Unknown, **facts: object) -> CommitStateUnknownError:
+    """Return the error about a commit of which nobody knows whether it is there: why, for how long it was tried.
 
     Parameters
     ----------
-    cause : TxnTableError, optional
-        What the store said last, in words of its own: that the disk is full, for one.
+    outcome : Unknown
+        What the store said last, in words of its own, and when it was given up.
     **facts : object
         Whose commit it is.
     """
+    cause, tried_for_ms = outcome.cause, outcome.tried_for_ms
     said = "the store cannot be reached" if cause is None else cause.message
-    known = {} if cause is None else {name: fact for name, fact in cause.facts.items() if name not in facts}
-    error = CommitStateUnknownError(
-        f"{said}; the write may have happened all the same: make the same call again", **facts, **known
-    )
+    known = {} if cause is None else cause.facts
+    tried = {} if tried_for_ms is None else {"tried_for_ms": tried_for_ms}
+    error = CommitStateUnknownError(f"{said}{MAY_HAVE_HAPPENED}", **{**known, **tried, **facts})
     error.__cause__ = cause
     return error

@@ -422,5 +422,5 @@ def known(outcome: CommitOutcome, log: str) -> CommitOutcome:
         The store could not be reached; the same call finds out.
     """
     if isinstance(outcome, Unknown):
-        raise unknown_error(outcome.cause, log=log, version=outcome.version)
+        raise unknown_error(outcome, log=log, version=outcome.version)
     return outcome

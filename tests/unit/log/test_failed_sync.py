@@ -102,8 +102,10 @@ def test_unknown_commit_has_what_the_disk_said(disk: SimulatedDisk) -> None:
     outcome = process.once()
 
     assert isinstance(outcome, Unknown)
-    assert "the disk is full; make room" in str(unknown_error(outcome.cause, operation="SET"))
-    assert "the store cannot be reached" in str(unknown_error(None, operation="SET"))
+    assert outcome.tried_for_ms == process.store.retry_timeout_ms
+    assert "the disk is full; make room" in str(unknown_error(outcome, operation="SET"))
+    assert f"tried_for_ms={outcome.tried_for_ms}" in str(unknown_error(outcome, operation="SET"))
+    assert "the store cannot be reached" in str(unknown_error(Unknown(1), operation="SET"))
 
 
 def test_next_process_tells_of_it_only_once_it_is_synced(disk: SimulatedDisk) -> None:
