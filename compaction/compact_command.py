@@ -118,7 +118,7 @@ def _cells(report: TopicReport) -> dict[str, object]:
 
 @contextmanager
 def shown_progress() -> Iterator[TellProgress]:
-    """Show how far a topic is: a bar on a terminal, elsewhere a line every few seconds."""
+    """Show how far a topic is: a bar on a terminal, elsewhere a line now and then."""
     console = error_console()
     if not console.is_terminal:
         with progressing("compact") as progress:

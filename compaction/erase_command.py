@@ -11,11 +11,12 @@ from typing import Annotated
 
 import typer
 
+from txntable.admin.blocking_words import counted
 from txntable.cli.connection import Connection, Execute, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note, tell
 from txntable.cli.progress import progressing
 from txntable.compaction.erasure import erase as run_erasure
-from txntable.compaction.erasure_report import ErasureReport, Extent
+from txntable.compaction.erasure_report import ErasureReport, Extent, Proof
 
 TOPIC_HEADERS = camel_headers("topic records segments undecided files executed")
 LOG_HEADERS = camel_headers("log telling deleted begins_at")
@@ -36,7 +37,9 @@ def erase(
     ],
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="Only this topic; may be repeated. Default: all with the columns."),
+        typer.Option(
+            "--topic", metavar="TOPIC", help="Only this topic; may be repeated. Default: all with the columns."
+        ),
     ] = None,
     execute: Execute = False,
     purge: Annotated[
@@ -87,9 +90,23 @@ def told_of(report: ErasureReport, *, purge: bool) -> str:
         )
     if report.extent is Extent.REWRITE:
         return f"erased {records:,} records from the newest version; say --purge to erase them from older ones at once"
-    if report.is_proved and report.proof is not None:
-        return f"erased {records:,} records; nothing of them was found in {report.proof.objects:,} objects"
+    if report.is_proved:
+        return f"erased {records:,} records, and proved it"
     return f"erased {records:,} records; something is left: erase again after what is said here"
+
+
+def proof_in_words(proof: Proof) -> list[str]:
+    """Return what was looked through after a purge, and what was found, a sentence a line."""
+    looked = (
+        f"Looked through {counted(proof.objects, 'object')} ({counted(proof.bytes, 'byte')}), all that is stored:"
+        f" segments were decoded ({counted(proof.records, 'record')}), log entries and checkpoints read, and"
+        " everything else searched for the values."
+    )
+    left, others = len(proof.left), len(proof.traces) - len(proof.left)
+    if left:
+        return [looked, f"Something is left in {counted(left, 'place')}: see Found."]
+    beside = f" The value stands in {counted(others, 'other place')}, for you to judge: see Found." if others else ""
+    return [looked, f"Nothing of what was erased was found.{beside}"]
 
 
 def sections_of(report: ErasureReport) -> dict[str, Rows | Sequence[str]]:
@@ -105,7 +122,8 @@ def sections_of(report: ErasureReport) -> dict[str, Rows | Sequence[str]]:
         traces = [(one.trace.value, one.trace.is_left, one.path, one.count, one.column) for one in proof.traces]
         looked = [(proof.objects, proof.bytes, proof.records, report.as_of_ms, report.is_proved)]
         sections["proof"] = Rows(LOOKED_HEADERS, looked, "Proof", {"objects", "bytes", "records"})
-        sections["found"] = Rows(TRACE_HEADERS, traces, "Found", {"count"}, "nothing was found")
+        sections["found"] = Rows(TRACE_HEADERS, traces, "Found", {"count"}, empty="nothing was found")
+        sections["proof_in_words"] = proof_in_words(proof)
     sections["skipped"] = [f"{name} lacks a column, and was not erased from" for name in report.skipped]
     sections["unseen"] = list(proof.unseen) if proof is not None else []
     sections["waiting"] = list(report.waiting)

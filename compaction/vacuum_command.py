@@ -23,7 +23,7 @@ HEADERS = camel_headers("topic action reason objects bytes example executed")
 def vacuum(
     connection: Connection,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="Only this topic's folder; may be repeated.")
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic's folder; may be repeated.")
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this: say what would be done.")] = False,
 ) -> None:

@@ -55,7 +55,7 @@ def sync(  # noqa: PLR0913  the options of the command
     database: Annotated[
         str | None, typer.Option("--database", metavar="NAME", help="That has the tables; of Unity: CATALOG.SCHEMA.")
     ] = None,
-    prefix: Annotated[str, typer.Option("--prefix", help="Of the tables' names.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Of the tables' names.")] = "",
     transactions: Annotated[
         bool,
         typer.Option("--transactions", help=f"Register the transaction log, too, as {TRANSACTIONS}, for snapshots."),

@@ -20,7 +20,7 @@ import typer
 
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.interruption import stopped_by_signals
-from txntable.cli.output import note
+from txntable.cli.output import note, tell
 from txntable.cli.plain_help import run_alone
 from txntable.compaction.compact_command import answer, repeat, shown_progress
 from txntable.compaction.compactor import CompactionOptions, compact
@@ -32,19 +32,25 @@ from txntable.errors import MissingDependencyError
 
 def compact_topics(  # noqa: PLR0913  the options of the command
     connection: Connection,
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this one; may be repeated.")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this one; may be repeated.")
+    ] = None,
     engine: Annotated[Engine, typer.Option(help="auto: Spark for topics with GiBs to rewrite.")] = Engine.AUTO,
-    parallelism: Annotated[int, typer.Option(min=1, help="The most Spark tasks at once.")] = 64,
-    memory_mib: Annotated[int, typer.Option(min=1, help="Of each task, for the keys of a compaction by key.")] = 256,
-    once: Annotated[bool, typer.Option("--once", help="One run, and exit; without it: again and again.")] = False,
-    interval_ms: Annotated[int, typer.Option(min=1, help="Milliseconds from run to run, without --once.")] = 300_000,
+    parallelism: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="The most Spark tasks at once.")] = 64,
+    memory_mib: Annotated[
+        int, typer.Option(metavar="MIB", min=1, help="Of each task, for the keys of a compaction by key.")
+    ] = 256,
+    once: Annotated[bool, typer.Option("--once", help="One run, and exit; without it: until it is stopped.")] = False,
+    interval_ms: Annotated[
+        int, typer.Option(metavar="MS", min=1, help="Milliseconds from run to run, without --once.")
+    ] = 300_000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and exit.")] = False,
 ) -> None:
     """Merge small segments; drop older records of their keys, and what retention lets go, where the topic says so.
 
     Records go by the topic's own configuration only.  Readers and writers go on meanwhile, and notice nothing.
     What was decided less than the warehouse's snapshot_retention_ms ago (one hour, unless it was created otherwise)
-    waits for a later run.
+    waits for a later run. Without --once it goes on, run after run, until it is stopped (Ctrl-C, SIGTERM).
     """
     warehouse = connection.open()
     with stopped_by_signals() as stop, ExitStack() as sessions:
@@ -65,7 +71,7 @@ def compact_topics(  # noqa: PLR0913  the options of the command
                 note("stopped: what was done holds, and the next run does the rest")
             answer(connection.output, reports, executed=not dry_run)
             return
-        note("compaction runs until it is interrupted")
+        tell("compaction goes on until it is stopped (Ctrl-C); --once is one run")
         repeat(run, interval_ms, stop.is_set, warehouse.context.environment)
 
 

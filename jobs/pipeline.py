@@ -31,22 +31,33 @@ from txntable.spark.session import require_java
 
 BatchId = Annotated[
     str | None,
-    typer.Option(callback=batch_name, help="Names the one run, not by digits alone: a second time it does nothing."),
+    typer.Option(
+        metavar="ID", callback=batch_name, help="Names the one run, not by digits alone: a second time it does nothing."
+    ),
 ]
+
+
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML: group, sources, targets, function or sql, …")]
+Sources = Annotated[list[str] | None, typer.Option(metavar="TOPIC", help="A topic that is read; may be repeated.")]
+Targets = Annotated[list[str] | None, typer.Option(metavar="TOPIC", help="A topic that is written; may be repeated.")]
+State = Annotated[str | None, typer.Option(metavar="TOPIC", help="A keyed topic for what the function keeps.")]
+Instance = Annotated[str | None, typer.Option(metavar="NAME", help="Of several that share the group: its own name.")]
+Most = Annotated[int | None, typer.Option(metavar="NUMBER", min=1, help="The most that one run reads.")]
+Interval = Annotated[int | None, typer.Option(metavar="MS", min=0, help="How long to wait when nothing is new.")]
 
 
 def pipeline(  # noqa: PLR0913  the options of the command
     connection: Connection,
-    config: Annotated[Path | None, typer.Option(help="TOML: group, sources, targets, function or sql, …")] = None,
-    group: Annotated[str | None, typer.Option(help="The consumer group.")] = None,
-    source: Annotated[list[str] | None, typer.Option(help="A topic that is read; may be repeated.")] = None,
-    target: Annotated[list[str] | None, typer.Option(help="A topic that is written; may be repeated.")] = None,
-    state: Annotated[str | None, typer.Option(help="A keyed topic for what the function keeps.")] = None,
+    config: Config = None,
+    group: Annotated[str | None, typer.Option(metavar="GROUP", help="The consumer group.")] = None,
+    source: Sources = None,
+    target: Targets = None,
+    state: State = None,
     function: Annotated[str | None, typer.Option(metavar="MODULE:FUNCTION", help="DataFrames -> DataFrame.")] = None,
     sql: Annotated[list[str] | None, typer.Option(metavar="TARGET=QUERY", help="In place of a function.")] = None,
-    instance: Annotated[str | None, typer.Option(help="Of several that share the group: its own name.")] = None,
-    max_offsets_per_partition: Annotated[int | None, typer.Option(min=1, help="The most that one run reads.")] = None,
-    interval_ms: Annotated[int | None, typer.Option(min=0, help="How long to wait when nothing is new.")] = None,
+    instance: Instance = None,
+    max_offsets_per_partition: Most = None,
+    interval_ms: Interval = None,
     batch_id: BatchId = None,
     once: Annotated[bool, typer.Option("--once", help="One transaction, and exit.")] = False,
 ) -> None:

@@ -23,7 +23,10 @@ from txntable.spark.pipelines.transforms import query_refusal
 def sql(
     connection: Connection,
     query: Annotated[
-        str, typer.Argument(help=f"Spark SQL; every topic is a view of its name, {SNAPSHOT_VIEW} tells the position.")
+        str,
+        typer.Argument(
+            metavar="QUERY", help=f"Spark SQL; every topic is a view of its name, {SNAPSHOT_VIEW} tells the position."
+        ),
     ],
     isolation_level: Annotated[
         IsolationLevel,
@@ -33,9 +36,14 @@ def sql(
         ),
     ] = IsolationLevel.SNAPSHOT,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", help="Of a snapshot: a position, or a time with a zone (ISO 8601).")
+        str | None,
+        typer.Option(
+            "--as-of", metavar="POSITION|TIME", help="Of a snapshot: a position, or a time with a zone (ISO 8601)."
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The most rows that are printed.")] = 1000,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="NUMBER", min=1, help="The most rows that are printed.")
+    ] = 1000,
 ) -> None:
     """Ask the topics of a warehouse with Spark SQL: a snapshot of all of them at one position."""
     warehouse = connection.open()

@@ -27,7 +27,9 @@ DEFAULT_WAREHOUSE = ".demo/warehouse"
 
 def demo(
     connection: Connection,
-    months: Annotated[int, typer.Option("--months", min=1, max=12, help="Only the first months of the year.")] = 12,
+    months: Annotated[
+        int, typer.Option("--months", metavar="NUMBER", min=1, max=12, help="Only the first months of the year.")
+    ] = 12,
 ) -> None:
     """Bring 336,776 flights through transactions: with a failure, a zombie, a kill and re-runs, and check the result.
 

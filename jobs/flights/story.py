@@ -69,7 +69,7 @@ class Story:
     Parameters
     ----------
     console : rich.console.Console
-        Standard error: bars where it is a terminal, elsewhere a line every few seconds.
+        Standard error: bars where it is a terminal, elsewhere a line now and then.
     """
 
     def __init__(self, console: Console) -> None:

@@ -35,10 +35,13 @@ _STEP_MS = 200
 
 Servers = Annotated[str, typer.Option(metavar="HOST:PORT,…", help="Of the Kafka cluster.")]
 CommandConfig = Annotated[
-    Path | None, typer.Option(help="A file of NAME=VALUE lines with the Kafka client's settings: TLS, SASL, …")
+    Path | None,
+    typer.Option(metavar="FILE", help="A file of NAME=VALUE lines with the Kafka client's settings: TLS, SASL, …"),
 ]
 Once = Annotated[bool, typer.Option("--once", help="As far as the source is committed now, and exit.")]
-Interval = Annotated[int, typer.Option(min=1, help="Milliseconds to wait when nothing is new, without --once.")]
+Interval = Annotated[
+    int, typer.Option(metavar="MS", min=1, help="Milliseconds to wait when nothing is new, without --once.")
+]
 At = Annotated[
     list[str] | None,
     typer.Option(metavar="PARTITION=OFFSET", help="Set where the mirror goes on, and exit; may be repeated."),
@@ -66,11 +69,15 @@ class Mirror(Protocol):
 
 def from_kafka(  # noqa: PLR0913  the options of the command
     connection: Connection,
-    topic: Annotated[str, typer.Argument(help="Kafka's.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Kafka's.")],
     bootstrap_servers: Servers,
-    into: Annotated[str | None, typer.Option(help="Our topic; default: of the same name. Created if need be.")] = None,
+    into: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Our topic; default: of the same name. Created if need be.")
+    ] = None,
     command_config: CommandConfig = None,
-    max_offsets_per_partition: Annotated[int | None, typer.Option(min=1, help="The most of one transaction.")] = None,
+    max_offsets_per_partition: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, help="The most of one transaction.")
+    ] = None,
     at: At = None,
     once: Once = False,
     interval_ms: Interval = 10_000,
@@ -94,11 +101,15 @@ def from_kafka(  # noqa: PLR0913  the options of the command
 
 def to_kafka(  # noqa: PLR0913  the options of the command
     connection: Connection,
-    topic: Annotated[str, typer.Argument(help="Ours; it has the columns key and value as bytes.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Ours; it has the columns key and value as bytes.")],
     bootstrap_servers: Servers,
-    into: Annotated[str | None, typer.Option(help="Kafka's topic; default: of the same name. Made if need be.")] = None,
+    into: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Kafka's topic; default: of the same name. Made if need be.")
+    ] = None,
     command_config: CommandConfig = None,
-    max_records: Annotated[int, typer.Option(min=1, help="The most of one transaction.")] = DEFAULT_MOST_RECORDS,
+    max_records: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="The most of one transaction.")
+    ] = DEFAULT_MOST_RECORDS,
     at: At = None,
     once: Once = False,
     interval_ms: Interval = 1_000,

@@ -132,6 +132,18 @@ def calls_of_a_transaction(machine: Machine) -> int:
     return len(machine.disk.asked) - before
 
 
+def test_commit_whose_outcome_is_unknown_says_that_the_disk_is_full(machine: Machine) -> None:
+    producer = started(machine)
+    send(producer, "first")
+    machine.disk.fail(lambda _, name, path: errno.ENOSPC if name == "link" and "transaction_log" in path else None)
+
+    with pytest.raises(CommitStateUnknownError, match=r"the disk is full; make room.*reason=No space left on device"):
+        producer.commit_transaction()
+
+    machine.disk.fail(None)
+    producer.commit_transaction()
+
+
 def test_transaction_is_whole_or_not_there_when_the_disk_is_full_from_any_call_on_and_has_room_again(
     machine: Machine,
 ) -> None:

@@ -73,7 +73,11 @@ LOG_MUTANTS = (
                 '                counters.add("log-metrics/unknown-total")\n',
                 '                raise\n                counters.add("log-metrics/unknown-total")\n',
             ),
-            Edit(_LOG, "        return Unknown(version)\n", '        raise StoreUnavailableError("no answer")\n'),
+            Edit(
+                _LOG,
+                "        return Unknown(version, self._failure, attempts.tried_for_ms)\n",
+                '        raise StoreUnavailableError("no answer")\n',
+            ),
         ),
         Killer("answers", 3),
     ),

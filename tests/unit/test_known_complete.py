@@ -236,7 +236,7 @@ def test_commit_whose_answer_is_lost_is_found_although_no_complete_is_between(si
     producer.begin_transaction()
     producer.send("t", row=row("b"))
     lose_answers(warehouse, applied=True)
-    with pytest.raises(Exception, match="may have been granted"):
+    with pytest.raises(Exception, match="may have happened"):
         producer.commit_transaction()
     store_of(warehouse).plan = ()
 

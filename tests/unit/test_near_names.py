@@ -86,6 +86,20 @@ def test_topic_that_is_not_there_is_asked_for_by_every_client(call: Callable[[Wa
     assert refused.value.__notes__ == [f"(did you mean {TOPIC}?)"]
 
 
+def test_topic_that_was_deleted_is_not_asked_for() -> None:
+    _, warehouse = site_with_topic()
+    warehouse.admin().create_topic("paid")
+    warehouse.admin().delete_topic("paid")
+
+    with pytest.raises(UnknownTopicOrPartitionError) as mistyped:
+        warehouse.read_arrow("pai")
+    with pytest.raises(UnknownTopicOrPartitionError, match="the topic was deleted; list the topics") as deleted:
+        warehouse.admin().alter_configs("paid", {"retention.ms": "1"})
+
+    assert not hasattr(mistyped.value, "__notes__")
+    assert not hasattr(deleted.value, "__notes__")
+
+
 def test_topics_are_listed_only_when_a_topic_is_not_there() -> None:
     _, warehouse = site_with_topic()
     store = warehouse.store

@@ -53,7 +53,7 @@ from txntable.transactions.completion import Completer
 
 
 @answering_admin
-@asking_for_topics(attrgetter("_context.store"))
+@asking_for_topics(attrgetter("_context"))
 class Admin(OfOneProcess):
     """Made by :meth:`txntable.Warehouse.admin`."""
 

@@ -138,8 +138,9 @@ class TopicAdmin:
         deleted: list[str] = []
 
         def decide(table: TableState) -> Sequence[Action]:
+            actions = decide_deletion(topic.segments.fold, table, now_ms, self._settings().vacuum_retention_ms)
             deleted[:] = [live_settings(topic.segments.fold).topic_id]
-            return decide_deletion(topic.segments.fold, table, now_ms, self._settings().vacuum_retention_ms)
+            return actions
 
         known(topic.segments.commit("DELETE TOPIC", decide), name)
         topic.catch_up()

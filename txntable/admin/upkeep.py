@@ -152,8 +152,8 @@ class Finding:
         The transactional id, topic, partition or log.
     found, limit : int or None
         How late, or how many; above the limit.  ``None``: no number.
-    unit : str
-        Of both.
+    unit : str or None
+        Of both; ``None``: no number.
     note : str
         What else is known; of what cannot be read the error.
     """
@@ -162,7 +162,7 @@ class Finding:
     where: str
     found: int | None = None
     limit: int | None = None
-    unit: str = "ms"
+    unit: str | None = None
     note: str = ""
 
     @property

@@ -98,7 +98,7 @@ class UpkeepCheck:
 
     def _late(self, duty: Duty, where: str, found: int, limit: int, note: str = "") -> Iterator[Finding]:
         if found > limit:
-            yield Finding(duty, where, found, limit, note=note)
+            yield Finding(duty, where, found, limit, "ms", note)
 
     # -- the transaction log ----------------------------------------------------------------
 
@@ -201,7 +201,8 @@ class UpkeepCheck:
                     f"producer_id={one.producer_id} producer_epoch={one.producer_epoch} start_offset={one.start_offset}"
                 )
                 age_ms = self._now_ms - one.since_ms
-                yield Finding(Duty.END_HANGING, f"partition {topic.name}-{one.partition}", age_ms, limit_ms, note=who)
+                where = f"partition {topic.name}-{one.partition}"
+                yield Finding(Duty.END_HANGING, where, age_ms, limit_ms, "ms", who)
 
     # -- groups -----------------------------------------------------------------------------
 

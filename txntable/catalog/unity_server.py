@@ -127,7 +127,9 @@ class UnityServer:
                 failure = error
             if not attempts.wait():
                 raise StoreUnavailableError(
-                    "the catalog's server did not answer; run this again", reason=str(failure)
+                    "the catalog's server gave no usable answer; run this again",
+                    reason=str(failure),
+                    tried_for_ms=attempts.tried_for_ms,
                 ) from failure
 
 

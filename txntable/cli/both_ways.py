@@ -42,7 +42,9 @@ def both_ways(name: str, option: str) -> Callable[[Callable[..., None]], Callabl
 
         called = option.removeprefix("--").replace("-", "_").upper()
         place = typer.Argument(help=told.help, metavar=called)
-        same = typer.Option(option, help=told.help if isinstance(told, OptionInfo) else f"The same as {called}.")
+        same = typer.Option(
+            option, metavar=called, help=told.help if isinstance(told, OptionInfo) else f"The same as {called}."
+        )
         taken: Any = list[str] | None if is_list else str | None
         new = [
             inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[taken, info])

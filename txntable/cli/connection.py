@@ -123,7 +123,7 @@ def on_warehouse(command: Callable[..., None], *, default_url: str | None = None
             with interruptible():
                 command(connection, **arguments)
         except TxnTableError as error:
-            tell_error(error, suggestion(error, lambda: connection.open().admin()))
+            tell_error(error, suggestion(error, connection.open))
             raise typer.Exit(1) from error
         except KeyboardInterrupt as interruption:
             tell(word(interruption))
@@ -166,6 +166,21 @@ def named_values(pairs: Sequence[str], option: str, form: str = "NAME=VALUE") ->
             raise typer.BadParameter(f"is given as {form}", param_hint=option)
         values[name] = value
     return values
+
+
+def changed_values(config: Sequence[str], delete_config: Sequence[str]) -> dict[str, str | None]:
+    """Return the settings that ``--config`` and ``--delete-config`` change; ``None``: back to the default.
+
+    Raises
+    ------
+    typer.BadParameter
+        One is no pair, or is said to be both: exit code 2.
+    """
+    said = named_values(config, "--config")
+    twice = sorted(set(said) & set(delete_config))
+    if twice:
+        raise typer.BadParameter(f"{twice[0]} is in --config too", param_hint="--delete-config")
+    return {**said, **dict.fromkeys(delete_config)}
 
 
 def tell_error(error: TxnTableError, suggested: str | None = None) -> None:

@@ -35,7 +35,7 @@ class LineForm(StrEnum):
     JSON = "json"
 
 
-Topic = Annotated[str, typer.Argument(help="The topic's name.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 FromBeginning = Annotated[
     bool, typer.Option("--from-beginning", help="Begin at the log start, as it does anyway without --follow.")
 ]
@@ -43,21 +43,28 @@ Offset = Annotated[
     str | None,
     typer.Option("--offset", metavar="N|earliest|latest", help="Where to begin; a number needs --partition."),
 ]
-Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only this one; default: all.")]
+Partition = Annotated[
+    int | None, typer.Option("--partition", metavar="PARTITION", min=0, help="Only this one; default: all.")
+]
 Group = Annotated[
     str | None,
     typer.Option(
-        "--group", help="Go on where this group has committed, as a member of it, and commit what was printed."
+        "--group",
+        metavar="GROUP",
+        help="Go on where this group has committed, as a member of it, and commit what was printed.",
     ),
 ]
-MaxMessages = Annotated[int | None, typer.Option("--max-messages", min=1, help="Stop after so many records.")]
+MaxMessages = Annotated[
+    int | None, typer.Option("--max-messages", metavar="NUMBER", min=1, help="Stop after so many records.")
+]
 Isolation = Annotated[
     Literal["read_committed", "read_uncommitted"],
     typer.Option("--isolation-level", help="Committed records only; or everything that was appended."),
 ]
 Follow = Annotated[bool, typer.Option("--follow", help="Wait for more; begins at the end, unless it is told where.")]
 Timeout = Annotated[
-    int | None, typer.Option("--timeout-ms", min=0, help="With --follow: stop when nothing came for so long.")
+    int | None,
+    typer.Option("--timeout-ms", metavar="MS", min=0, help="With --follow: stop when nothing came for so long."),
 ]
 Format = Annotated[
     LineForm | None,
@@ -68,9 +75,11 @@ PrintPartition = Annotated[bool, typer.Option("--print-partition", help="Print e
 PrintOffset = Annotated[bool, typer.Option("--print-offset", help="Print each record's offset.")]
 PrintHeaders = Annotated[bool, typer.Option("--print-headers", help="Before the value: name:value,name:value.")]
 PrintKey = Annotated[bool, typer.Option("--print-key", help="Before the value.")]
-KeySeparator = Annotated[str, typer.Option("--key-separator", help="Between the parts of a line; default: a tab.")]
-HeadersSeparator = Annotated[str, typer.Option("--headers-separator", help="Between two headers.")]
-NullLiteral = Annotated[str, typer.Option("--null-literal", help="What stands for null in a line.")]
+KeySeparator = Annotated[
+    str, typer.Option("--key-separator", metavar="TEXT", help="Between the parts of a line; default: a tab.")
+]
+HeadersSeparator = Annotated[str, typer.Option("--headers-separator", metavar="TEXT", help="Between two headers.")]
+NullLiteral = Annotated[str, typer.Option("--null-literal", metavar="TEXT", help="What stands for null in a line.")]
 Base64 = Annotated[bool, typer.Option("--base64", help="In JSON, bytes are base64, as `produce --base64` reads them.")]
 
 

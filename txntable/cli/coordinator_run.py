@@ -29,7 +29,7 @@ def run(
     connection: Connection,
     once: Annotated[bool, typer.Option("--once", help="Do all that there is to do, and exit.")] = False,
     interval_ms: Annotated[
-        int, typer.Option("--interval-ms", min=1, help="Milliseconds between rounds; without --once.")
+        int, typer.Option("--interval-ms", metavar="MS", min=1, help="Milliseconds between rounds; without --once.")
     ] = _DEFAULT_INTERVAL_MS,
     metrics: Metrics = None,
 ) -> None:

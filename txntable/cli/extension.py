@@ -22,7 +22,7 @@ from typer.core import TyperCommand
 
 from txntable.cli.connection import tell_error
 from txntable.cli.kafka_options import instead_of
-from txntable.cli.plain_help import PLAIN, PlainGroup, plain
+from txntable.cli.plain_help import PLAIN, PlainCommand, PlainGroup, plain
 from txntable.errors import MissingDependencyError
 from txntable.format.near_names import asked
 
@@ -194,7 +194,7 @@ def _made(name: str, loaded: Any) -> Any:
         command.name = name
         return command
     application = typer.Typer(add_completion=False, rich_markup_mode=PLAIN)
-    application.command(name)(loaded)
+    application.command(name, cls=PlainCommand)(loaded)
     return typer.main.get_command(application)
 
 

@@ -32,7 +32,7 @@ _CSV_COLUMNS = 3
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
-Group = Annotated[str, typer.Option("--group", help="The group's name; it need not exist.")]
+Group = Annotated[str, typer.Option("--group", metavar="GROUP", help="The group's name; it need not exist.")]
 Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="TOPIC[:0,1]", help="All its partitions, or these; repeat it for several."),
@@ -41,8 +41,10 @@ AllTopics = Annotated[bool, typer.Option("--all-topics", help="All that the grou
 ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the log start.")]
 ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the last stable offset.")]
 ToCurrent = Annotated[bool, typer.Option("--to-current", help="To what is committed; else to the end.")]
-ToOffset = Annotated[int | None, typer.Option("--to-offset", min=0, help="To this offset.")]
-ShiftBy = Annotated[int | None, typer.Option("--shift-by", help="On from what is committed; negative: back.")]
+ToOffset = Annotated[int | None, typer.Option("--to-offset", metavar="OFFSET", min=0, help="To this offset.")]
+ShiftBy = Annotated[
+    int | None, typer.Option("--shift-by", metavar="NUMBER", help="On from what is committed; negative: back.")
+]
 ToDatetime = Annotated[
     str | None,
     typer.Option("--to-datetime", metavar="TIME", help="To the first record then or later; no zone: UTC."),
@@ -50,7 +52,9 @@ ToDatetime = Annotated[
 ByDuration = Annotated[
     str | None, typer.Option("--by-duration", metavar="PnDTnHnMnS", help="To so long ago, by the store's time.")
 ]
-FromFile = Annotated[Path | None, typer.Option("--from-file", help="To the offsets of a CSV: topic,partition,offset.")]
+FromFile = Annotated[
+    Path | None, typer.Option("--from-file", metavar="FILE", help="To the offsets of a CSV: topic,partition,offset.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done; the default.")]
 Export = Annotated[bool, typer.Option("--export", help="Print a CSV that --from-file reads.")]
 

@@ -52,8 +52,10 @@ class Shown(StrEnum):
     STATE = "state"
 
 
-Group = Annotated[str, typer.Option("--group", help="The group's name.")]
-Groups = Annotated[list[str] | None, typer.Option("--group", help="A group's name; repeat it for several.")]
+Group = Annotated[str, typer.Option("--group", metavar="GROUP", help="The group's name.")]
+Groups = Annotated[
+    list[str] | None, typer.Option("--group", metavar="GROUP", help="A group's name; repeat it for several.")
+]
 
 
 def list_groups(

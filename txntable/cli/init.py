@@ -25,7 +25,9 @@ _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder; it is made where there is none.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder; it is made where there is none.")
+    ] = Path(),
 ) -> None:
     """Make a runnable example project in an empty folder: a pipeline, its test, and a schedule.
 

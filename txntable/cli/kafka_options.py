@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 
 _URL = "there is no broker: --warehouse or TXNTABLE_WAREHOUSE says where the warehouse is"
 _FILE = "options of the store are given by --storage-option, and settings by options of their own"
-_SETTINGS = "settings of a topic are altered by `txntable topics alter TOPIC --config NAME=VALUE`"
+_SETTINGS = "`topics alter` and `warehouse alter` change settings: --config NAME=VALUE and --delete-config NAME"
 _NO_REPLICAS = "leave it out: the object store keeps the copies, and there are no brokers"
 _BYTES = "leave it out: bytes are printed as text, and --format json has any bytes"
 _ONE_TOPIC = "name one topic: there are no patterns, and `txntable topics list` has all names"
@@ -28,9 +28,13 @@ INSTEAD: Mapping[str, str] = {
         _FILE,
     ),
     **dict.fromkeys(("--topic", "--group", "--time", "--transactional-id"), "the command comes before its options"),
-    **dict.fromkeys(("--entity-name", "--entity-type", "--add-config", "--topic-config", "--topics"), _SETTINGS),
-    "--config": "settings of a warehouse are given by --set NAME=VALUE, those of a topic by `txntable topics alter`",
-    "--delete-config": "settings of a warehouse go back by --unset NAME, those of a topic by `txntable topics alter`",
+    **dict.fromkeys(
+        (
+            *("--entity-name", "--entity-type", "--add-config", "--topic-config", "--topics"),
+            *("--config", "--delete-config"),
+        ),
+        _SETTINGS,
+    ),
     "--topics-with-overrides": "`topics describe` without a name shows what was set, of every topic",
     **dict.fromkeys(
         (

@@ -30,7 +30,7 @@ _KAFKAS_NUMBERS = {"-1": OffsetSpec.LATEST, "-2": OffsetSpec.EARLIEST, "-3": Off
 @both_ways("topics", "--topic")
 def list_offsets(
     connection: Connection,
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="TOPIC")] = None,
     time: Annotated[
         str,
         typer.Option(
@@ -42,7 +42,9 @@ def list_offsets(
     isolation_level: Annotated[
         str,
         typer.Option(
-            "--isolation-level", help="read_uncommitted: latest is the high watermark; read_committed: the LSO."
+            "--isolation-level",
+            metavar="LEVEL",
+            help="read_uncommitted: latest is the high watermark; read_committed: the LSO.",
         ),
     ] = IsolationLevel.READ_UNCOMMITTED.value,
 ) -> None:

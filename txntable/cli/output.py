@@ -60,6 +60,8 @@ class Rows:
         Names of columns that are times of the store (ms since 1970): people read them as ISO 8601.
     empty : str
         What people read in place of a table without rows; empty: its headers.
+    for_programs : collection of str
+        Names of columns that only JSON has: with them a table for people would be wider than a terminal.
     """
 
     headers: Mapping[str, str]
@@ -68,6 +70,7 @@ class Rows:
     counts: Collection[str] = ()
     instants: Collection[str] = ()
     empty: str = ""
+    for_programs: Collection[str] = ()
 
     def documents(self) -> list[dict[str, object]]:
         """Return the rows as JSON objects."""
@@ -126,6 +129,7 @@ class TableOutput(Output):
             self._title(rows)
             self._line(Text(escaped(rows.empty)))
             return
+        rows = _for_people(rows)
         headers = [escaped(header) for header in rows.headers.values()]
         if not self._console.is_terminal:
             self._write_plain(_table(rows, headers, for_terminal=False))
@@ -216,6 +220,17 @@ def _table(rows: Rows, headers: Sequence[str], *, for_terminal: bool) -> Table:
     return table
 
 
+def _for_people(rows: Rows) -> Rows:
+    return _only(rows, [index for index, name in enumerate(rows.headers) if name not in rows.for_programs])
+
+
+def _only(rows: Rows, kept: Sequence[int]) -> Rows:
+    """Return the rows with some of their columns."""
+    names = list(rows.headers)
+    left = {names[index]: rows.headers[names[index]] for index in kept}
+    return replace(rows, headers=left, rows=[[row[index] for index in kept] for row in rows.rows])
+
+
 def _parted(rows: Rows) -> tuple[dict[str, str], Rows]:
     """Return what is the same in all of several rows, by its header, and the rows without it."""
     columns = list(zip(*(_cells(rows, row) for row in rows.rows), strict=True))
@@ -225,8 +240,7 @@ def _parted(rows: Rows) -> tuple[dict[str, str], Rows]:
     said = {escaped(rows.headers[names[index]]): columns[index][0] for index in sorted(alike)}
     if not alike or not kept:
         return {}, replace(rows, rows=())
-    left = {names[index]: rows.headers[names[index]] for index in kept}
-    return said, replace(rows, headers=left, rows=[[row[index] for index in kept] for row in rows.rows])
+    return said, _only(rows, kept)
 
 
 def _cells(rows: Rows, row: Sequence[object]) -> list[str]:

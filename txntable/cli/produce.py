@@ -21,42 +21,58 @@ from txntable.producer.producer_config import COMPRESSION_TYPES, DEFAULT_MAX_REQ
 
 STANDARD_INPUT = Path("-")
 
-Topic = Annotated[str, typer.Argument(help="The topic's name.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 File = Annotated[
     Path | None,
-    typer.Option("--file", "-f", exists=True, dir_okay=False, allow_dash=True, help="Default, and -: standard input."),
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        allow_dash=True,
+        help="Default, and -: standard input.",
+    ),
 ]
 Format = Annotated[
     RecordFormat | None,
     typer.Option("--format", help="Default: by the file's suffix; of the standard input, and of .txt or none: lines."),
 ]
 ParseKey = Annotated[bool, typer.Option("--parse-key", help="A line has a key before its value.")]
-KeySeparator = Annotated[str, typer.Option("--key-separator", help="Between key and value; default: a tab.")]
+KeySeparator = Annotated[
+    str, typer.Option("--key-separator", metavar="TEXT", help="Between key and value; default: a tab.")
+]
 ParseHeaders = Annotated[bool, typer.Option("--parse-headers", help="A line begins with headers.")]
 HeadersDelimiter = Annotated[
-    str, typer.Option("--headers-delimiter", help="Between headers and what follows; default: a tab.")
+    str, typer.Option("--headers-delimiter", metavar="TEXT", help="Between headers and what follows; default: a tab.")
 ]
-HeadersSeparator = Annotated[str, typer.Option("--headers-separator", help="Between two headers.")]
+HeadersSeparator = Annotated[str, typer.Option("--headers-separator", metavar="TEXT", help="Between two headers.")]
 HeadersKeySeparator = Annotated[
-    str, typer.Option("--headers-key-separator", help="Between a header's name and its value.")
+    str, typer.Option("--headers-key-separator", metavar="TEXT", help="Between a header's name and its value.")
 ]
 NullMarker = Annotated[
-    str | None, typer.Option("--null-marker", help="What stands for null in a line: a key, a tombstone.")
+    str | None,
+    typer.Option("--null-marker", metavar="TEXT", help="What stands for null in a line: a key, a tombstone."),
 ]
 Base64 = Annotated[
     bool, typer.Option("--base64", help="Keys and values in JSON and CSV are base64, as --output json prints them.")
 ]
-NullValue = Annotated[str, typer.Option("--null-value", help="What an unquoted cell of CSV says where it is null.")]
+NullValue = Annotated[
+    str, typer.Option("--null-value", metavar="TEXT", help="What an unquoted cell of CSV says where it is null.")
+]
 Partition = Annotated[
-    int | None, typer.Option("--partition", min=0, help="Where records go that name none; default: by key.")
+    int | None,
+    typer.Option("--partition", metavar="PARTITION", min=0, help="Where records go that name none; default: by key."),
 ]
 TransactionalId = Annotated[
-    str | None, typer.Option("--transactional-id", help="Everything in one transaction of this id, or nothing.")
+    str | None,
+    typer.Option("--transactional-id", metavar="ID", help="Everything in one transaction of this id, or nothing."),
 ]
 BatchIdOption = Annotated[
     str | None,
     typer.Option(
         "--batch-id",
+        metavar="ID",
         callback=batch_name,
         help="Names the run, not by digits alone: one that has committed is not done twice.",
     ),
@@ -69,9 +85,11 @@ PartitionerName = Annotated[
     Literal["default", "round_robin"],
     typer.Option("--partitioner", help="By key and in turns without one; or each record to the next partition."),
 ]
-MaxRequestSize = Annotated[int, typer.Option("--max-request-size", help="Bytes of the largest record.")]
+MaxRequestSize = Annotated[
+    int, typer.Option("--max-request-size", metavar="BYTES", help="Bytes of the largest record.")
+]
 TransactionTimeout = Annotated[
-    int, typer.Option("--transaction-timeout-ms", help="From the first append on, by the store's time.")
+    int, typer.Option("--transaction-timeout-ms", metavar="MS", help="From the first append on, by the store's time.")
 ]
 
 

@@ -28,6 +28,7 @@ from txntable.errors import (
 from txntable.format.conform import TIMESTAMP_COLUMN
 from txntable.format.records import RecordMetadata
 from txntable.format.topic import TopicSettings
+from txntable.log.outcome import MAY_HAVE_HAPPENED
 from txntable.producer.producer import Producer
 from txntable.warehouse.warehouse import Warehouse
 
@@ -130,7 +131,9 @@ class ProduceRun:
             if not complete:
                 raise
             raise CommitStateUnknownError(
-                f"it is not known whether the transaction committed; {self._remedy()}", **error.facts
+                f"{error.message.removesuffix(MAY_HAVE_HAPPENED)}; it is not known whether the transaction committed:"
+                f" {self._remedy()}",
+                **error.facts,
             ) from error
         except KeyboardInterrupt as interrupt:
             what = self._remedy() if complete else "the transaction is aborted, nothing of it is visible"

@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: alive on a terminal, a line every few seconds elsewhere.
+"""Progress of long work on standard error: alive on a terminal, elsewhere a line now and then.
 
 Owns how often it is told.  Whoever works says what is done as often as it likes; the answer on standard output is not
 touched.  Must not know what is being done.
@@ -6,6 +6,7 @@ touched.  Must not know what is being done.
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -19,8 +20,14 @@ from txntable.format.control_characters import escaped
 from txntable.runtime.environment import Environment, SystemEnvironment
 
 _STANDARD_ERROR = 2
-INTERVAL_MS = 5_000
-"""Between two lines where nobody is looking: in a log of a scheduler, or in a file."""
+FIRST_MS = 5_000
+"""From the beginning to the first line where nobody is looking: in a log of a scheduler, or in a file."""
+INTERVAL_MS = 60_000
+"""Between any two lines there."""
+
+
+def _pauses_ms() -> Iterator[int]:
+    return itertools.chain((FIRST_MS,), itertools.repeat(INTERVAL_MS))
 
 
 @contextmanager
@@ -45,12 +52,13 @@ def progressing(begun: str, environment: Environment | None = None) -> Iterator[
             yield lambda done: status.update(Text(escaped(done)))
         return
     clock = environment or SystemEnvironment()
-    last = clock.instant()
+    pauses = _pauses_ms()
+    last, pause = clock.instant(), next(pauses)
 
     def told(done: str) -> None:
-        nonlocal last
-        if clock.since_ms(last) >= INTERVAL_MS:
-            last = clock.instant()
+        nonlocal last, pause
+        if clock.since_ms(last) >= pause:
+            last, pause = clock.instant(), next(pauses)
             tell(done)
 
     yield told
@@ -96,10 +104,12 @@ def waiting(begun: str) -> Iterator[None]:
         over = threading.Event()
 
         def tell_again() -> None:
-            seconds = 0
-            while not over.wait(INTERVAL_MS / 1_000):
-                seconds += INTERVAL_MS // 1_000
-                console.print(Text(escaped(f"{begun}: {seconds} s")), soft_wrap=True)
+            passed_ms = 0
+            for pause_ms in _pauses_ms():
+                if over.wait(pause_ms / 1_000):
+                    return
+                passed_ms += pause_ms
+                console.print(Text(escaped(f"{begun}: {passed_ms // 1_000} s")), soft_wrap=True)
 
         teller = threading.Thread(target=tell_again, name="txntable-waiting", daemon=True)
         teller.start()

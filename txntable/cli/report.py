@@ -23,13 +23,18 @@ DEFAULTS = ReportLimits()
 Records = Annotated[
     int,
     typer.Option(
-        "--records", min=0, max=LARGEST_LIMIT, help="Newest records of each topic; 0: the page has no record's content."
+        "--records",
+        metavar="NUMBER",
+        min=0,
+        max=LARGEST_LIMIT,
+        help="Newest records of each topic; 0: the page has no record's content.",
     ),
 ]
 Entries = Annotated[
     int,
     typer.Option(
         "--entries",
+        metavar="NUMBER",
         min=0,
         max=LARGEST_LIMIT,
         help="Newest entries of the transaction log that transactions are drawn from; a GET each.",
@@ -39,9 +44,9 @@ Entries = Annotated[
 
 def report(
     connection: Connection,
-    file: Annotated[Path, typer.Argument(help="Where the page is written; a file there is replaced.")] = Path(
-        DEFAULT_FILE
-    ),
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where the page is written; a file there is replaced.")
+    ] = Path(DEFAULT_FILE),
     records: Records = DEFAULTS.records,
     entries: Entries = DEFAULTS.entries,
 ) -> None:

@@ -31,7 +31,7 @@ from txntable.cli.output import instant_text
 
 def status(
     connection: Connection,
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="TOPIC")] = None,
 ) -> None:
     """Show which open transactions hold readers back, what waits behind them, and how to end each.
 

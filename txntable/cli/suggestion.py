@@ -14,53 +14,56 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.layout import TOPICS_FOLDER
 from txntable.format.near_names import question
 
 if TYPE_CHECKING:
     # Imported when a warehouse is opened, not for `--help`.
-    from txntable.admin.admin import Admin
+    from txntable.warehouse.warehouse import Warehouse
 
 
-def _topics(admin: Admin) -> list[str]:
-    return admin.list_topics()
+def _of_topics(given: str, warehouse: Warehouse) -> str | None:
+    if given in warehouse.store.folders(TOPICS_FOLDER):
+        # It was deleted, or what is missing is a partition of it: no other name was meant.
+        return None
+    return question(given, warehouse.admin().list_topics())
 
 
-def _groups(admin: Admin) -> list[str]:
-    return [one.group_id for one in admin.list_consumer_groups()]
+def _of_groups(given: str, warehouse: Warehouse) -> str | None:
+    return question(given, [one.group_id for one in warehouse.admin().list_consumer_groups()])
 
 
-def _ids(admin: Admin) -> list[str]:
-    return [row.transactional_id for row in admin.list_transactions()]
+def _of_ids(given: str, warehouse: Warehouse) -> str | None:
+    return question(given, [row.transactional_id for row in warehouse.admin().list_transactions()])
 
 
-# The error, the fact in it that has the name, and who knows the names there are.
-_NAMED: Mapping[type[TxnTableError], tuple[str, Callable[[Admin], list[str]]]] = {
-    UnknownTopicOrPartitionError: ("topic", _topics),
-    GroupIdNotFoundError: ("group", _groups),
-    TransactionalIdNotFoundError: ("transactional_id", _ids),
+# The error, the fact in it that has the name, and who asks for the one that was meant.
+_NAMED: Mapping[type[TxnTableError], tuple[str, Callable[[str, Warehouse], str | None]]] = {
+    UnknownTopicOrPartitionError: ("topic", _of_topics),
+    GroupIdNotFoundError: ("group", _of_groups),
+    TransactionalIdNotFoundError: ("transactional_id", _of_ids),
 }
 
 
-def suggestion(error: TxnTableError, admin: Callable[[], Admin]) -> str | None:
+def suggestion(error: TxnTableError, warehouse: Callable[[], Warehouse]) -> str | None:
     """Return a question for who mistyped a name; ``None``: the error is about something else, or nothing is like it.
 
     Parameters
     ----------
     error : TxnTableError
         What the command failed with.
-    admin : callable
+    warehouse : callable
         Opens the warehouse; it is asked only when a name was wrong.
     """
     if getattr(error, "__notes__", ()):
         # Who raised it had the names at hand.
         return None
-    fact, names = _NAMED.get(type(error), ("", None))
+    fact, ask = _NAMED.get(type(error), ("", None))
     given = error.facts.get(fact)
-    if names is None or not isinstance(given, str):
+    if ask is None or not isinstance(given, str):
         return None
     try:
-        known = names(admin())
+        return ask(given, warehouse())
     except TxnTableError:
         # The command's own error is what counts.
         return None
-    return question(given, known)

@@ -15,7 +15,7 @@ import typer
 from txntable.admin.admin import Admin
 from txntable.admin.config_admin import ConfigEntry
 from txntable.cli.both_ways import both_ways
-from txntable.cli.connection import Connection, Execute, named_values
+from txntable.cli.connection import Connection, Execute, changed_values, named_values
 from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
 from txntable.format.records import TopicPartition
 
@@ -33,7 +33,7 @@ def alter(  # noqa: PLR0913  the interface of a command
     connection: Connection,
     name: Topic,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", help="How many it has then, in all: only more.")
+        int | None, typer.Option("--partitions", metavar="NUMBER", help="How many it has then, in all: only more.")
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting, Kafka's name; repeat it.")
@@ -45,7 +45,7 @@ def alter(  # noqa: PLR0913  the interface of a command
     execute: Execute = False,
 ) -> None:
     """Give a topic more partitions, which it keeps, or other settings: without --execute only check."""
-    changes = _changes(config or (), delete_config or ())
+    changes = changed_values(config or (), delete_config or ())
     if bool(changes) == (partitions is not None):
         raise typer.BadParameter("say --partitions, or --config and --delete-config", param_hint="what to alter")
     admin = connection.open().admin()
@@ -55,15 +55,6 @@ def alter(  # noqa: PLR0913  the interface of a command
         rows = _alter_partitions(admin, name, partitions, execute=execute)
     note_dry_run(execute=execute)
     connection.output.rows(rows)
-
-
-def _changes(config: Sequence[str], delete_config: Sequence[str]) -> dict[str, str | None]:
-    """Return the settings that are to change; ``None``: back to the default."""
-    said = named_values(config, "--config")
-    twice = sorted(set(said) & set(delete_config))
-    if twice:
-        raise typer.BadParameter(f"{twice[0]} is in --config too", param_hint="--delete-config")
-    return {**said, **dict.fromkeys(delete_config)}
 
 
 def _alter_partitions(admin: Admin, name: str, partitions: int, *, execute: bool) -> Rows:

@@ -16,8 +16,9 @@ from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
 from txntable.cli.topic_changes import alter, delete_records
-from txntable.errors import TopicAlreadyExistsError
+from txntable.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from txntable.format.topic import TopicSettings
+from txntable.topics.topic_creation import NOTHING_TO_DELETE
 
 application = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Create, list, describe, change and delete topics."
@@ -42,7 +43,8 @@ IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="A topic that is there stays as it is, and is shown.")
 ]
 ReplicationFactor = Annotated[
-    int | None, typer.Option("--replication-factor", help="Taken, and means nothing: the store replicates.")
+    int | None,
+    typer.Option("--replication-factor", metavar="NUMBER", help="Taken, and means nothing: the store replicates."),
 ]
 
 
@@ -50,7 +52,7 @@ ReplicationFactor = Annotated[
 def create(  # noqa: PLR0913 - the interface of a command
     connection: Connection,
     name: Annotated[str, typer.Argument(help="The topic's name, by Kafka's rule.")],
-    partitions: Annotated[int, typer.Option("--partitions", help="How many.")] = 1,
+    partitions: Annotated[int, typer.Option("--partitions", metavar="NUMBER", help="How many.")] = 1,
     column: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,7 +123,7 @@ def _summary(topic: TopicDescription) -> tuple[object, ...]:
 @both_ways("names", "--topic")
 def describe(
     connection: Connection,
-    names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="TOPIC")] = None,
     all_configs: Annotated[
         bool, typer.Option("--all-configs", help="All settings, also those that have their defaults.")
     ] = False,
@@ -174,13 +176,21 @@ def delete(
 ) -> None:
     """Delete a topic: without --execute only say what would be deleted."""
     admin = connection.open().admin()
-    (topic,) = admin.describe_topics([name])
+    topic = _to_delete(admin, name)
     if execute:
         admin.delete_topic(name)
     note_dry_run(execute=execute)
     connection.output.rows(
         Rows({**LIST_HEADERS, "deleted": "Deleted"}, [(*_summary(topic), execute)]),
     )
+
+
+def _to_delete(admin: Admin, name: str) -> TopicDescription:
+    try:
+        (topic,) = admin.describe_topics([name])
+    except UnknownTopicOrPartitionError as error:
+        raise UnknownTopicOrPartitionError(NOTHING_TO_DELETE, **error.facts) from error
+    return topic
 
 
 def _columns(topic: TopicDescription) -> list[tuple[object, ...]]:

@@ -28,19 +28,29 @@ ABORT_ACTIONS = {
 }
 
 
+Topic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Abort what is open in this topic.")]
+Partition = Annotated[int | None, typer.Option("--partition", metavar="PARTITION", help="In this partition of it.")]
+StartOffset = Annotated[
+    int | None,
+    typer.Option("--start-offset", metavar="OFFSET", help="The transaction that starts at this offset there."),
+]
+ProducerId = Annotated[
+    int | None, typer.Option("--producer-id", metavar="ID", help="The transaction of this producer.")
+]
+ProducerEpoch = Annotated[int | None, typer.Option("--producer-epoch", metavar="EPOCH", help="Under this epoch.")]
+
+
 @both_ways("transactional_id", "--transactional-id")
 def abort(  # noqa: PLR0913  the interface of a command
     connection: Connection,
     transactional_id: Annotated[
         str | None, typer.Argument(help="Abort what this id has open.", metavar="TRANSACTIONAL_ID")
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Abort what is open in this topic.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", help="In this partition of it.")] = None,
-    start_offset: Annotated[
-        int | None, typer.Option("--start-offset", help="The transaction that starts at this offset there.")
-    ] = None,
-    producer_id: Annotated[int | None, typer.Option("--producer-id", help="The transaction of this producer.")] = None,
-    producer_epoch: Annotated[int | None, typer.Option("--producer-epoch", help="Under this epoch.")] = None,
+    topic: Topic = None,
+    partition: Partition = None,
+    start_offset: StartOffset = None,
+    producer_id: ProducerId = None,
+    producer_epoch: ProducerEpoch = None,
     execute: Execute = False,
 ) -> None:
     """Abort a transaction, by its id or by where it is open: a dry run until --execute."""

@@ -31,7 +31,8 @@ application = typer.Typer(
 LIST_HEADERS = camel_headers(
     "transactional_id producer_id transaction_state producer_epoch transaction_duration_ms transaction_timeout_ms"
     " held_back_records last_outcome last_batch_id last_position"
-)
+) | {"transaction_duration_ms": "DurationMs", "held_back_records": "HeldBack"}
+_FOR_PROGRAMS = ("producer_epoch", "transaction_timeout_ms", "last_outcome", "last_batch_id", "last_position")
 PRODUCER_HEADERS = camel_headers(
     "producer_id producer_epoch latest_coordinator_epoch last_sequence last_timestamp current_transaction_start_offset"
 )
@@ -48,7 +49,8 @@ def list_transactions(
         list[str] | None, typer.Option("--state", metavar="STATE", help="Only in this state; repeat it for several.")
     ] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option("--producer-id", help="Only of this producer id; repeat it for several.")
+        list[int] | None,
+        typer.Option("--producer-id", metavar="ID", help="Only of this producer id; repeat it for several."),
     ] = None,
     duration_filter: Annotated[
         int | None,
@@ -59,9 +61,10 @@ def list_transactions(
         typer.Option("--transactional-id-pattern", metavar="REGEX", help="Only ids that it matches as a whole."),
     ] = None,
 ) -> None:
-    """List transactional ids: who may act now, the state, and how the last transaction ended; PREPARED first.
+    """List transactional ids: who may act now, and the state; PREPARED first.
 
-    Of a transaction under way: for how long, its timeout, and how many committed records wait behind it.
+    Of a transaction under way: for how long, and how many committed records wait behind it. JSON also has the epoch,
+    the timeout, and how the last transaction ended; `describe` has these of one id.
     """
     admin = connection.open().admin()
     rows = admin.list_transactions(
@@ -73,7 +76,12 @@ def list_transactions(
     # Nothing but its token ends a prepared transaction: it may hold readers back for ever.
     shown = sorted(rows, key=lambda row: row.state is not TransactionState.PREPARED)
     connection.output.rows(
-        Rows(LIST_HEADERS, [_summary(row, described, blocking) for row in shown], empty="no transactional id fits")
+        Rows(
+            LIST_HEADERS,
+            [_summary(row, described, blocking) for row in shown],
+            empty="no transactional id fits",
+            for_programs=_FOR_PROGRAMS,
+        )
     )
 
 
@@ -168,8 +176,8 @@ def _held(each: BlockedPartition) -> str:
 @both_ways("topic", "--topic")
 def describe_producers(
     connection: Connection,
-    topic: Annotated[str, typer.Option("--topic", help="The topic's name.")],
-    partition: Annotated[int, typer.Option("--partition", help="Of the topic.")],
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="The topic's name.")],
+    partition: Annotated[int, typer.Option("--partition", metavar="PARTITION", help="Of the topic.")],
 ) -> None:
     """Describe what a partition remembers of its producers."""
     where = TopicPartition(topic, partition)
@@ -187,8 +195,10 @@ def describe_producers(
 @both_ways("topic", "--topic")
 def find_hanging(
     connection: Connection,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only in this topic.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", help="Only in this partition of the topic.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Only in this topic.")] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="PARTITION", help="Only in this partition of the topic.")
+    ] = None,
     max_transaction_timeout: Annotated[
         int | None,
         typer.Option(

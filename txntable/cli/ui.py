@@ -31,10 +31,12 @@ LARGEST_PORT = 65_535
 def ui(
     connection: Connection,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=LARGEST_PORT, help=f"On {LOOPBACK}; 0: any that is free.")
+        int,
+        typer.Option("--port", metavar="PORT", min=0, max=LARGEST_PORT, help=f"On {LOOPBACK}; 0: any that is free."),
     ] = DEFAULT_PORT,
     refresh: Annotated[
-        int, typer.Option("--refresh", min=1, max=3600, help="Seconds after which the page looks again.")
+        int,
+        typer.Option("--refresh", metavar="SECONDS", min=1, max=3600, help="Seconds after which the page looks again."),
     ] = DEFAULT_REFRESH_S,
     records: Records = DEFAULTS.records,
     entries: Entries = DEFAULTS.entries,

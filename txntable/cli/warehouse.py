@@ -11,7 +11,7 @@ from txntable.admin.blocking_words import counted
 from txntable.admin.metric_samples import samples_of_verification
 from txntable.admin.restoration import Restoration
 from txntable.admin.warehouse_admin import meanings
-from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
+from txntable.cli.connection import Connection, Execute, changed_values, named_values, on_warehouse
 from txntable.cli.metrics import Metrics, write_samples
 from txntable.cli.output import Rows, camel_headers, instant_text, note_dry_run, tell
 from txntable.cli.progress import progressing
@@ -29,18 +29,18 @@ application = typer.Typer(
     help="Create, describe, alter and verify warehouses, and fence them after a restore.",
 )
 
+Configs = Annotated[
+    list[str] | None,
+    typer.Option("--config", metavar="NAME=VALUE", help="A setting, as describe shows it; milliseconds. Repeat it."),
+]
+
 
 def create(
     connection: Connection,
     exist_ok: Annotated[
         bool, typer.Option("--exist-ok", help="A warehouse that is there already is fine, and keeps its settings.")
     ] = False,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config", metavar="NAME=VALUE", help="A setting, as describe shows it; milliseconds. Repeat it."
-        ),
-    ] = None,
+    config: Configs = None,
 ) -> None:
     """Create a warehouse; the store must pass the probe of its put-if-absent."""
     settings = settings_from_text(named_values(config or (), "--config"))
@@ -78,22 +78,19 @@ def _describe(connection: Connection, warehouse: Warehouse) -> None:
 
 def alter(
     connection: Connection,
-    changes: Annotated[
+    config: Configs = None,
+    delete_config: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as describe shows it; milliseconds. Repeat it."),
-    ] = None,
-    unset: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="NAME", help="Back to the default. Repeat it.")
+        typer.Option("--delete-config", metavar="NAME", help="A setting that goes back to its default; repeat it."),
     ] = None,
     execute: Execute = False,
 ) -> None:
     """Change settings of a warehouse, and say what that means for what is running: a dry run until --execute."""
-    said = named_values(changes or (), "--set")
-    if twice := sorted({*said} & {*(unset or ())}):
-        raise typer.BadParameter(f"set and unset: {','.join(twice)}", param_hint="--unset")
-    if not said and not unset:
-        raise typer.BadParameter("say what to change", param_hint="--set")
-    wanted = {**numbers_from_text(said), **dict.fromkeys(unset or ())}
+    changes = changed_values(config or (), delete_config or ())
+    if not changes:
+        raise typer.BadParameter("say --config or --delete-config", param_hint="what to alter")
+    given = numbers_from_text({name: value for name, value in changes.items() if value is not None})
+    wanted = {name: given.get(name) for name in changes}
     warehouse = connection.open()
     before = warehouse.settings()
     after = warehouse.admin().alter_warehouse(wanted, validate_only=not execute)

@@ -57,9 +57,13 @@ class Tick:
 
 def watch(
     connection: Connection,
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="[TOPIC]...")] = None,
-    interval_ms: Annotated[int, typer.Option("--interval-ms", min=100, help="Milliseconds between two looks.")] = 2_000,
-    ticks: Annotated[int | None, typer.Option("--ticks", min=1, help="End after so many looks.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; default: all.", metavar="TOPIC")] = None,
+    interval_ms: Annotated[
+        int, typer.Option("--interval-ms", metavar="MS", min=100, help="Milliseconds between two looks.")
+    ] = 2_000,
+    ticks: Annotated[
+        int | None, typer.Option("--ticks", metavar="NUMBER", min=1, help="End after so many looks.")
+    ] = None,
 ) -> None:
     """Show what holds readers back, where topics end and how far groups are behind, and look again and again.
 

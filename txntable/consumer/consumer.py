@@ -67,7 +67,7 @@ def alone(call: Callable[Concatenate[Consumer, P], T]) -> Callable[Concatenate[C
 
 
 @answering_consumer
-@asking_for_topics(attrgetter("_context.store"))
+@asking_for_topics(attrgetter("_context"))
 class Consumer(OfOneProcess):
     """Reads the records of partitions; created by :meth:`txntable.Warehouse.consumer`.
 

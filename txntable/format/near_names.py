@@ -31,8 +31,8 @@ def about_nearest(given: str, known: Collection[str]) -> str | None:
     return asked(close) if close else None
 
 
-def question(given: str, known: Collection[str]) -> str | None:
-    """Return what to ask who gave a name that is not known.
+def meant(given: str, known: Collection[str]) -> list[str]:
+    """Return the names that may have been meant.
 
     Parameters
     ----------
@@ -43,14 +43,18 @@ def question(given: str, known: Collection[str]) -> str | None:
 
     Returns
     -------
-    str or None
-        A question about those that are near, else about all where they are few, else ``None``; also where the name is
-        known.
+    list of str
+        Those that are near, else all where they are few, else none; none also where the name is known.
     """
-    if given in known or not known:
-        return None
-    meant = near(given, known) or (sorted(known) if len(known) <= MOST_LISTED else [])
-    return asked(meant) if meant else None
+    if given in known:
+        return []
+    return near(given, known) or (sorted(known) if len(known) <= MOST_LISTED else [])
+
+
+def question(given: str, known: Collection[str]) -> str | None:
+    """Return what to ask who gave a name that is not known; ``None``: nothing."""
+    names = meant(given, known)
+    return asked(names) if names else None
 
 
 def column_hint(unknown: Iterable[str], known: Collection[str]) -> str:

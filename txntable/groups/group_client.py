@@ -333,7 +333,7 @@ class GroupClient(OfOneProcess):
         return found, unstable
 
     def _when_stable(self, look: Callable[[], T], timeout_ms: float) -> T:
-        """Call until no transaction is in the way, or the time is over."""
+        """Call until no transaction is in the way, or the time is over: the error says after how long."""
         environment = self._context.environment
         began, wait_ms, is_over = environment.instant(), FIRST_WAIT_MS, False
         while True:
@@ -347,7 +347,8 @@ class GroupClient(OfOneProcess):
                     is_over = rest_ms <= 0
                     continue
                 if rest_ms <= 0:
-                    raise
+                    tried_for_ms = environment.since_ms(began)
+                    raise type(error)(error.message, **error.facts, tried_for_ms=tried_for_ms) from error
                 environment.sleep_ms(min(wait_ms, rest_ms))
                 wait_ms = min(wait_ms * 2, LONGEST_WAIT_MS)
 

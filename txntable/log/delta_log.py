@@ -61,6 +61,8 @@ class DeltaLog(LogView[F]):
         super().__init__(context, root, fold)
         # The slot at which a put of the commit under way may still land.
         self._in_doubt: int | None = None
+        # What the store said when it did not answer last.
+        self._failure: TxnTableError | None = None
 
     def commit(self, operation: str, decide: Decide, describe: Describe | None = None) -> CommitOutcome:
         """Decide on the newest state, write, apply; again for as long as others take the slot.
@@ -130,13 +132,15 @@ class DeltaLog(LogView[F]):
                         self.refresh()
                     while isinstance(outcome := attempt(), Conflicted):
                         counters.add("log-metrics/conflict-total")
-            except NO_ANSWER:
+            except NO_ANSWER as error:
                 # An error is a definite no to the caller: with a put under way it would be a lie.
                 if self._in_doubt is None:
                     raise
                 counters.add("log-metrics/unknown-total")
                 logger.warning("a commit has no answer log=%s version=%d", self.root, self._in_doubt)
-                return Unknown(self._in_doubt)
+                return Unknown(self._in_doubt, error)
+            finally:
+                self._failure = None
             if isinstance(outcome, Committed):
                 counters.add("log-metrics/commit-total")
                 logger.debug("committed log=%s version=%d operation=%s", self.root, outcome.version, operation)
@@ -179,7 +183,7 @@ class DeltaLog(LogView[F]):
                     return outcome
                 # Neither applied nor refused, as far as can be told: the same bytes, the same slot (log rule 1).
                 if not attempts.wait():
-                    return Unknown(version)
+                    return Unknown(version, self._failure, attempts.tried_for_ms)
                 self.context.counters.add("log-metrics/retry-total")
 
     def _next_commit(
@@ -198,8 +202,8 @@ class DeltaLog(LogView[F]):
         try:
             created, below = self._create(path, data, head)
             entry, free_since = (None, None) if created else self._read_taken(commit.version)
-        except StoreUnavailableError:
-            self._in_doubt = commit.version
+        except StoreUnavailableError as error:
+            self._in_doubt, self._failure = commit.version, error
             created, (entry, below) = False, self._look(path, head)
         except KafkaStorageError:
             # It may be there, and what is read back after a failed sync proves nothing (log rule 10).
@@ -282,7 +286,7 @@ class DeltaLog(LogView[F]):
             own = Head(commit.version, commit.info.commit_id, commit.info.log)
             follower = own.find_follower(self._store, self.root, head)
             if follower is None:
-                return Unknown(commit.version)
+                return Unknown(commit.version, self._failure)
             mine = follower.previous == commit.info.commit_id
         else:
             mine = self.table.commit_id == commit.info.commit_id

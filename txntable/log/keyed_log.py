@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from txntable.errors import CommitStateUnknownError, DamagedDataError
+from txntable.errors import DamagedDataError
 from txntable.log.actions import Action, Add
 from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.keyed_table import ensure_key_files, find_row, keyed_add, keyed_remove
 from txntable.log.log_view import F, LogContext, LogView
-from txntable.log.outcome import Unknown
+from txntable.log.outcome import Unknown, unknown_error
 from txntable.log.request_queue import AnswerT, RequestQueue, RowChange, WaitingRequest, decide_together
 from txntable.log.table_state import TableState
 
@@ -105,12 +105,9 @@ class KeyedLog(Generic[F]):
         TxnTableError
             Whatever `decide` raises.
         """
-        if isinstance(self.log.commit(operation, decide), Unknown):
-            raise CommitStateUnknownError(
-                "the store cannot be reached: the request may have been granted; make the same call again",
-                operation=operation,
-                **whose,
-            )
+        outcome = self.log.commit(operation, decide)
+        if isinstance(outcome, Unknown):
+            raise unknown_error(outcome, operation=operation, **whose)
 
     def run(self, operation: str, request: Callable[[TableState], RowChange[AnswerT]], **whose: str) -> AnswerT:
         """Run one request on the rows at the head, make what it decides durable, and return its answer.

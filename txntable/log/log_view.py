@@ -271,8 +271,8 @@ class LogView(OfOneProcess, Generic[F]):
                 if not self._prove_head():
                     return False
                 raise DamagedDataError(
-                    "the log has a gap: an entry is gone; restore it from a backup, or, where the warehouse was "
-                    "restored while processes ran, run txntable warehouse fence-all",
+                    "the log has a gap: an entry is gone; restore it first, from a backup or an older version; only "
+                    "where the whole warehouse was restored to an older state, run txntable warehouse fence-all",
                     path=path,
                 )
         return True

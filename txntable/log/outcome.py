@@ -5,14 +5,16 @@ An outcome is never a bare bool: *unknown* is neither success nor failure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from txntable.errors import (
+    CommitStateUnknownError,
     InvalidConfigError,
     KafkaStorageError,
     StorePermissionError,
     StoreUnavailableError,
     StoreUnsuitableError,
+    TxnTableError,
     WarehouseNotFoundError,
 )
 
@@ -33,9 +35,21 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The store could not be reached: the commit may be at `version`, now or later."""
+    """The store could not be reached: the commit may be at `version`, now or later.
+
+    Attributes
+    ----------
+    version : int
+        The slot.
+    cause : TxnTableError or None
+        What the store said last.
+    tried_for_ms : int or None
+        For how long it was tried.
+    """
 
     version: int
+    cause: TxnTableError | None = field(default=None, compare=False)
+    tried_for_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +70,26 @@ NO_ANSWER = (
 )
 Attempt = Committed | Conflicted | Unknown
 CommitOutcome = Committed | Unchanged | Unknown
+
+
+MAY_HAVE_HAPPENED = "; the write may have happened all the same: make the same call again"
+"""What the message of :func:`unknown_error` ends with, behind what the store said."""
+
+
+def unknown_error(outcome: Unknown, **facts: object) -> CommitStateUnknownError:
+    """Return the error about a commit of which nobody knows whether it is there: why, for how long it was tried.
+
+    Parameters
+    ----------
+    outcome : Unknown
+        What the store said last, in words of its own, and when it was given up.
+    **facts : object
+        Whose commit it is.
+    """
+    cause, tried_for_ms = outcome.cause, outcome.tried_for_ms
+    said = "the store cannot be reached" if cause is None else cause.message
+    known = {} if cause is None else cause.facts
+    tried = {} if tried_for_ms is None else {"tried_for_ms": tried_for_ms}
+    error = CommitStateUnknownError(f"{said}{MAY_HAVE_HAPPENED}", **{**known, **tried, **facts})
+    error.__cause__ = cause
+    return error

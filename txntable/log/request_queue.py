@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 from txntable.errors import CommitStateUnknownError, TxnTableError
 from txntable.log.actions import Txn
 from txntable.log.keyed_table import ROW, Columns
+from txntable.log.outcome import MAY_HAVE_HAPPENED
 from txntable.log.table_state import TableState
 from txntable.runtime.environment import Lock
 from txntable.runtime.one_process import OfOneProcess
@@ -246,11 +247,11 @@ class RequestQueue(OfOneProcess):
 
 
 def _unknown(request: WaitingRequest[Any], cause: BaseException) -> CommitStateUnknownError:
-    unknown = CommitStateUnknownError(
-        "the store cannot be reached: the request may have been granted; make the same call again",
-        operation=request.operation,
-        **request.whose,
-    )
+    if isinstance(cause, CommitStateUnknownError):
+        message, facts = cause.message, cause.facts
+    else:
+        message, facts = f"the call was interrupted{MAY_HAVE_HAPPENED}", {}
+    unknown = CommitStateUnknownError(message, **{**facts, "operation": request.operation, **request.whose})
     unknown.__cause__ = cause
     return unknown
 

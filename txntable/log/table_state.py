@@ -295,8 +295,9 @@ class TableState:
         info = commit.info
         if commit.version != self.next_version or info.previous != self.commit_id:
             raise DamagedDataError(
-                "the log does not continue the version before; an entry was replaced or lost: restore it from a "
-                "backup, or, where the warehouse was restored while processes ran, run txntable warehouse fence-all",
+                "the log does not continue the version before; an entry was replaced or lost: restore it first, from a "
+                "backup or an older version; only where the whole warehouse was restored to an older state, run "
+                "txntable warehouse fence-all",
                 version=commit.version,
                 expected=self.next_version,
                 previous=info.previous,

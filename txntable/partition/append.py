@@ -81,6 +81,18 @@ class AppendDecision:
     base_offsets: tuple[int, ...]
 
 
+def unknown_topic(name: str) -> UnknownTopicOrPartitionError:
+    """Return the error about a topic that was never there."""
+    return UnknownTopicOrPartitionError(
+        "there is no such topic; create it, or list the topics to see their names", topic=name
+    )
+
+
+def deleted_topic(name: str) -> UnknownTopicOrPartitionError:
+    """Return the error about a topic that is there no more."""
+    return UnknownTopicOrPartitionError("the topic was deleted; list the topics to see which there are", topic=name)
+
+
 def live_settings(logs: PartitionLogs, topic_id: str | None = None) -> TopicSettings:
     """Return the topic's settings when it exists, is not deleted, and has the id asked for.
 
@@ -90,8 +102,10 @@ def live_settings(logs: PartitionLogs, topic_id: str | None = None) -> TopicSett
         Create the topic, or take its new id by making a new producer.
     """
     settings = logs.settings
-    if settings is None or settings.deleted:
-        raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=logs.name)
+    if settings is None:
+        raise unknown_topic(logs.name)
+    if settings.deleted:
+        raise deleted_topic(logs.name)
     if topic_id is not None and settings.topic_id != topic_id:
         raise UnknownTopicOrPartitionError(
             "the topic was deleted and created again; look it up again and write again",

@@ -79,7 +79,7 @@ def timed(name: str) -> Callable[[Callable[Concatenate[Producer, P], T]], Callab
 
 
 @answering_producer
-@asking_for_topics(attrgetter("_context.store"))
+@asking_for_topics(attrgetter("_context"))
 class Producer(OfOneProcess):
     """Sends records and decides transactions; created by :meth:`txntable.Warehouse.producer`.
 

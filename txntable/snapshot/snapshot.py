@@ -46,7 +46,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@asking_for_topics(attrgetter("_offsets.context.store"))
+@asking_for_topics(attrgetter("_offsets.context"))
 class Snapshot(OfOneProcess):
     """A consistent state of all topics; made by :meth:`txntable.Warehouse.snapshot`.
 

@@ -30,7 +30,7 @@ from txntable.log.entry_time import version_as_of
 from txntable.log.log_view import refresh_together
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
-from txntable.partition.append import live_settings
+from txntable.partition.append import deleted_topic, live_settings
 from txntable.partition.offsets import (
     DECIDED_THROUGH,
     HIGH_WATERMARK,
@@ -202,7 +202,7 @@ class TopicReader:
                 return self.topic.settings()
             settings = settings_of(self.topic.name, public.metadata)
         if settings.deleted:
-            raise UnknownTopicOrPartitionError("the topic was deleted", topic=self.topic.name)
+            raise deleted_topic(self.topic.name)
         return settings
 
     # -- looking ----------------------------------------------------------------------------

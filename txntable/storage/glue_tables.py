@@ -156,10 +156,10 @@ class GlueTables:
                 if code in _MOVED:
                     raise _Moved from error
                 if not _passes(error) or not attempts.wait():
-                    raise _failure(error, action) from error
+                    raise _failure(error, action, attempts.tried_for_ms) from error
             except HTTPClientError as error:
                 if not attempts.wait():
-                    raise _failure(error, action) from error
+                    raise _failure(error, action, attempts.tried_for_ms) from error
             except BotoCoreError as error:
                 raise InvalidConfigError("glue cannot be asked; correct the options", reason=str(error)) from error
 
@@ -173,10 +173,12 @@ def _passes(error: ClientError) -> bool:
     return status >= _FAILING_STATUS or error.response["Error"]["Code"] in _PASSING
 
 
-def _failure(error: ClientError | HTTPClientError, action: str) -> TxnTableError:
+def _failure(error: ClientError | HTTPClientError, action: str, tried_for_ms: int) -> TxnTableError:
     reason = " ".join(str(error).split())
     if not isinstance(error, ClientError) or _passes(error):
-        return StoreUnavailableError("glue did not answer, or is busy; run this again", action=action, reason=reason)
+        return StoreUnavailableError(
+            "glue gave no usable answer; run this again", action=action, reason=reason, tried_for_ms=tried_for_ms
+        )
     code = error.response["Error"]["Code"]
     if code in _REFUSED or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == _FORBIDDEN_STATUS:
         return StorePermissionError(

@@ -10,14 +10,20 @@ from collections.abc import Sequence
 
 from txntable.coordinator.enrolment import LARGEST_PARTITION_COUNT
 from txntable.coordinator.error_kinds import shown
-from txntable.errors import InvalidPartitionsError, InvalidRequestError, TopicAlreadyExistsError
+from txntable.errors import (
+    InvalidPartitionsError,
+    InvalidRequestError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
 from txntable.format.schema import needs_timestamp_ntz, to_delta_schema
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata, Remove, guard_protocol
 from txntable.log.table_state import TableState
-from txntable.partition.append import live_settings
 from txntable.partition.partition_log import PartitionLogs
 from txntable.segments.topic_metadata import segments_metadata
+
+NOTHING_TO_DELETE = "there is nothing to delete: no topic has this name; list the topics to see their names"
 
 
 def check_partitions(partitions: int) -> int:
@@ -89,7 +95,9 @@ def decide_deletion(logs: PartitionLogs, table: TableState, now_ms: int, retenti
     UnknownTopicOrPartitionError
         There is no such topic.
     """
-    settings = live_settings(logs)
+    settings = logs.settings
+    if settings is None or settings.deleted:
+        raise UnknownTopicOrPartitionError(NOTHING_TO_DELETE, topic=logs.name)
     ended = TopicSettings(
         settings.name,
         settings.topic_id,
@@ -100,7 +108,7 @@ def decide_deletion(logs: PartitionLogs, table: TableState, now_ms: int, retenti
         deleted=True,
     )
     old = table.metadata
-    assert old is not None  # live_settings found the topic in it
+    assert old is not None  # the settings were found in it
     metadata: Metadata = segments_metadata(ended, old.table_id, old.created_ms, retention_ms)
     removes = [Remove(add.path, now_ms, False, add.partition_values, add.size) for add in table.files]
     return [metadata, *removes]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from txntable.errors import CommitStateUnknownError, StorePermissionError, UnknownTopicOrPartitionError
+from txntable.errors import StorePermissionError
 from txntable.format.layout import check_topic_name, commit_path, marker_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add, OperationDetails
@@ -19,9 +19,9 @@ from txntable.log.delta_log import DeltaLog
 from txntable.log.fairness import Fairness
 from txntable.log.log_view import LogContext, moments
 from txntable.log.looking_beside import refresh_beside
-from txntable.log.outcome import CommitOutcome, Committed, Unknown
+from txntable.log.outcome import CommitOutcome, Committed, Unknown, unknown_error
 from txntable.log.table_state import TableState
-from txntable.partition.append import AppendRequest, decide_append, live_settings
+from txntable.partition.append import AppendRequest, decide_append, live_settings, unknown_topic
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.completion import OwedMarker, decide_markers, still_owed
 from txntable.partition.expiration import decide_expiry, idle_producers
@@ -399,7 +399,7 @@ class TopicLog:
         with self.segments.lock:
             segments = self.segments.ensure_fresh()
             if segments.version is None:
-                raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=self.name)
+                raise unknown_topic(self.name)
             public = self.public.refresh()
             if public.version is not None and public.number(REFLECTS) >= segments.version:
                 return False
@@ -422,9 +422,5 @@ def known(outcome: CommitOutcome, log: str) -> CommitOutcome:
         The store could not be reached; the same call finds out.
     """
     if isinstance(outcome, Unknown):
-        raise CommitStateUnknownError(
-            "the store cannot be reached: the write may have happened; make the same call again",
-            log=log,
-            version=outcome.version,
-        )
+        raise unknown_error(outcome, log=log, version=outcome.version)
     return outcome

@@ -1,6 +1,7 @@
 """Which topic a mistyped name was meant to be: asked where the error about it leaves a client.
 
-Owns that topics are listed only then.  Inside of a client an error about a topic that is not there is often expected.
+Owns that topics are listed only then, and that one that was deleted is none of them: its folder is still there.
+Inside of a client an error about a topic that is not there is often expected.
 """
 
 from __future__ import annotations
@@ -13,61 +14,73 @@ from typing import Any, TypeVar
 
 from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
-from txntable.format.near_names import asking
-from txntable.storage.object_store import ObjectStore
+from txntable.format.near_names import asked, meant
+from txntable.log.log_view import LogContext
+from txntable.topics.topic_log import TopicLog
 
 ClientT = TypeVar("ClientT", bound=type)
 
 
-def asking_for_topics(store: Callable[[Any], ObjectStore]) -> Callable[[ClientT], ClientT]:
+def asking_for_topics(context: Callable[[Any], LogContext]) -> Callable[[ClientT], ClientT]:
     """Let errors that leave the public calls of a class ask for the topic that was meant.
 
     Parameters
     ----------
-    store : callable
-        One of its objects -> the warehouse's store.
+    context : callable
+        One of its objects -> the warehouse's logs.
     """
 
     def decorate(client: ClientT) -> ClientT:
         for name, value in vars(client).copy().items():
             if isinstance(value, FunctionType) and not name.startswith("_"):
-                setattr(client, name, _asking(value, store))
+                setattr(client, name, _asking(value, context))
         return client
 
     return decorate
 
 
-def _asking(call: Callable[..., Any], store: Callable[[Any], ObjectStore]) -> Callable[..., Any]:
+def _asking(call: Callable[..., Any], context: Callable[[Any], LogContext]) -> Callable[..., Any]:
     @functools.wraps(call)
     def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
             return call(self, *args, **kwargs)
         except UnknownTopicOrPartitionError as error:
-            _ask(error, store(self))
+            _ask(error, context(self))
             raise
 
     return run
 
 
 @contextmanager
-def topics_asked_for(store: ObjectStore) -> Iterator[None]:
+def topics_asked_for(context: LogContext) -> Iterator[None]:
     """Let an error that leaves the block ask for the topic that was meant: where no client's public call is around it.
 
     Parameters
     ----------
-    store : ObjectStore
-        The warehouse's.
+    context : LogContext
+        Of the warehouse.
     """
     try:
         yield
     except UnknownTopicOrPartitionError as error:
-        _ask(error, store)
+        _ask(error, context)
         raise
 
 
-def _ask(error: UnknownTopicOrPartitionError, store: ObjectStore) -> None:
+def _ask(error: UnknownTopicOrPartitionError, context: LogContext) -> None:
     topic = error.facts.get("topic")
     # A partition that is not there is of a topic that is; and whoever raised it may have asked already.
     if isinstance(topic, str) and "partition" not in error.facts and not getattr(error, "__notes__", ()):
         with suppress(TxnTableError):
-            asking(error, topic, topic_names(store.folders(TOPICS_FOLDER)))
+            folders = topic_names(context.store.folders(TOPICS_FOLDER))
+            names = [name for name in meant(topic, folders) if _exists(TopicLog(context, name))]
+            if names:
+                error.add_note(f"({asked(names)})")
+
+
+def _exists(topic: TopicLog) -> bool:
+    try:
+        topic.settings()
+    except UnknownTopicOrPartitionError:
+        return False
+    return True

@@ -56,8 +56,10 @@ class DamageKind(Enum):
 
 
 _RESTORE_LOG = (
-    "stop every writer, restore this object from the newest backup that has it, and verify again; where the log as a"
-    " whole comes from a backup, run `txntable warehouse fence-all --execute` before anybody writes"
+    "stop every writer, and restore what is at this path, and nothing else, from an older version of it or the newest"
+    " backup that has it; then verify again. Where that finds nothing, writers go on, and nothing more is to be done."
+    " Only where nothing has it, restore the whole warehouse from the newest backup that verifies, and then run"
+    " `txntable warehouse fence-all --execute` before anybody writes"
 )
 _MAKE_AGAIN = (
     "delete that log whole while nobody reads or writes: whoever uses the topic next, or `txntable transactions run"

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from txntable.coordinator.transaction import TransactionMetadata
-from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, topic_names
 from txntable.log.keyed_table import KIND
 from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLogFold
+from txntable.partition.append import unknown_topic
 from txntable.storage.object_store import ObjectStore
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLogFold
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
@@ -73,7 +73,7 @@ class WarehouseVerification:
             topic = TopicVerification(self._store, name, self._decisions, self._guard_ms)
             topic.run(complete, progress)
             if topics is not None and not (topic.segments.exists or topic.segments.damages or topic.damages):
-                raise UnknownTopicOrPartitionError("there is no such topic; create it first", topic=name)
+                raise unknown_topic(name)
             self._topics.append(topic)
         self._offsets.advance(progress)
         self._transactions.advance(progress)

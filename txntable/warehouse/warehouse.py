@@ -83,7 +83,7 @@ def _engine() -> str:
 
 
 @answering(OF_PRODUCERS, {"create": {"config": "retentions and limits are settings=WarehouseSettings(…)"}})
-@asking_for_topics(attrgetter("store"))
+@asking_for_topics(attrgetter("context"))
 class Warehouse(OfOneProcess):
     """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
 
@@ -140,6 +140,8 @@ class Warehouse(OfOneProcess):
         ------
         WarehouseAlreadyExistsError
             A warehouse exists, or the folder is not empty: choose another location.
+        DamagedDataError
+            A warehouse is there whose ``_warehouse.json`` is gone: restore that.
         StoreUnsuitableError
             The store's put-if-absent does not work as promised.
         """
@@ -172,6 +174,8 @@ class Warehouse(OfOneProcess):
         ------
         WarehouseNotFoundError
             There is no warehouse at `url`.
+        DamagedDataError
+            What is stored of it contradicts the format, or a part of it is gone: the message says what to restore.
         UnsupportedFormatError
             The warehouse has a newer format: upgrade.
         """
@@ -614,13 +618,13 @@ def open_on(
     UnsupportedFormatError
         It has a newer format: upgrade.
     DamagedDataError
-        Its identity cannot be read, or a log is gone although there are topics.
+        Its identity cannot be read or is gone, or a log is gone although there are topics.
     """
     clock = StoreClock(store, environment)
     context = LogContext(store, environment, clock, engine=_engine(), recovering=recovering)
     transactions, offsets = TransactionLog(context), OffsetLog(context)
     logs: tuple[DeltaLog[Any], ...] = (transactions.log, offsets.log)
-    identity: WarehouseIdentity = refresh_together(*logs, beside=reading_identity(store.spec.url))
+    identity: WarehouseIdentity = refresh_together(*logs, beside=reading_identity(store))
     for log in logs:
         create_missing_log(log, identity, settings or WarehouseSettings())
     return Warehouse(identity, transactions, offsets)

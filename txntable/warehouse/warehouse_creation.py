@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +32,7 @@ from txntable.format.layout import (
     TOPICS_FOLDER,
     TRANSACTION_LOG_ROOT,
     WAREHOUSE_FILE,
+    log_folder,
 )
 from txntable.format.warehouse_settings import WarehouseSettings, settings_properties
 from txntable.log.actions import Action
@@ -88,6 +91,8 @@ def write_identity(store: ObjectStore, environment: Environment) -> bool:
     ------
     WarehouseAlreadyExistsError
         The location is not empty: choose another.
+    DamagedDataError
+        It holds a warehouse whose identity is gone: restore that.
     StoreUnsuitableError
         The store's put-if-absent does not hold what it promises.
     InvalidRequestError
@@ -129,11 +134,30 @@ def _require_short_prefix(url: str) -> None:
 def _require_unused(store: ObjectStore) -> None:
     for meta in store.list(""):
         if not meta.path.startswith(("system/clock", f"{PROBE_FOLDER}/")):
+            _refuse_lost_identity(store)
             raise WarehouseAlreadyExistsError(
                 "the location is not empty and holds no warehouse; choose an empty folder or prefix",
                 url=store.spec.url,
                 found=meta.path,
             )
+
+
+def _refuse_lost_identity(store: ObjectStore) -> None:
+    """Refuse to take a place for an empty one where a warehouse's logs are: only its identity is gone."""
+    found = None
+    # Who may not list learns what he asked for.
+    with suppress(StorePermissionError):
+        logs = (store.list(log_folder(root)) for root in (TRANSACTION_LOG_ROOT, OFFSET_LOG_ROOT))
+        found = next(chain.from_iterable(logs), None)
+    # Looked for once more: it may have been created meanwhile, and the logs after it.
+    if found is not None and store.get(WAREHOUSE_FILE) is None:
+        raise DamagedDataError(
+            f"a warehouse is here whose {WAREHOUSE_FILE} is gone; restore that file, which never changes, from a backup"
+            " or an older version, and create nothing over it; or, where the warehouse was deleted on purpose, delete"
+            " what is left",
+            url=store.spec.url,
+            found=found.path,
+        )
 
 
 def create_missing_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: WarehouseSettings) -> None:
@@ -196,15 +220,17 @@ def read_identity(store: ObjectStore) -> WarehouseIdentity:
     UnsupportedFormatError
         It has a newer format: upgrade.
     DamagedDataError
-        It cannot be read.
+        It cannot be read, or is gone while the logs are there.
     """
-    return answer(store, reading_identity(store.spec.url))
+    return answer(store, reading_identity(store))
 
 
-def reading_identity(url: str) -> Asking[WarehouseIdentity]:
+def reading_identity(store: ObjectStore) -> Asking[WarehouseIdentity]:
     """Do the same beside other readings."""
+    url = store.spec.url
     (found,) = yield [WAREHOUSE_FILE]
     if found is None:
+        _refuse_lost_identity(store)
         raise WarehouseNotFoundError("there is no warehouse here; create one, or check the URL", url=url)
     with reading(WAREHOUSE_FILE):
         if len(found.data) > _LARGEST_BYTES:

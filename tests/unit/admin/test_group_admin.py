@@ -339,10 +339,11 @@ def test_stable_offset_is_waited_for_no_longer_than_the_timeout_says(site: Site,
     warehouse = site.open()
     began = warehouse.context.environment.instant()
 
-    with pytest.raises(UnstableOffsetCommitError):
+    with pytest.raises(UnstableOffsetCommitError) as unstable:
         warehouse.admin().list_consumer_group_offsets("g", require_stable=True, timeout_ms=timeout_ms)
 
     assert timeout_ms <= warehouse.context.environment.since_ms(began) <= timeout_ms + 1
+    assert unstable.value.facts["tried_for_ms"] in (timeout_ms, timeout_ms + 1)
 
 
 def test_stable_offset_of_a_decided_transaction_needs_no_time(site: Site) -> None:

@@ -59,6 +59,7 @@ def test_check_tells_what_can_not_be_read(call: Call, warehouse: Warehouse) -> N
     (found,) = json.loads(result.stdout)
     assert found["finding"] == Duty.READ.value
     assert found["note"].startswith("CORRUPT_MESSAGE")
+    assert [found[name] for name in ("found", "limit", "unit")] == [None, None, None]
 
 
 @pytest.mark.parametrize(("said", "code"), [("lag=1", 1), ("lag_records=many", 1), ("lag_records", 2)])

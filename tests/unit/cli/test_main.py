@@ -246,7 +246,7 @@ def test_alter_is_a_dry_run_until_it_is_told_to_execute_and_says_what_it_means(
 ) -> None:
     place = ("--warehouse", str(tmp_path / "new"))
     assert call_anywhere("warehouse", "create", *place).exit_code == 0
-    words = ("warehouse", "alter", *place, "--set", "snapshot_retention_ms=60000", "--output", "json")
+    words = ("warehouse", "alter", *place, "--config", "snapshot_retention_ms=60000", "--output", "json")
 
     tried, done = call_anywhere(*words), call_anywhere(*words, "--execute")
 
@@ -255,6 +255,10 @@ def test_alter_is_a_dry_run_until_it_is_told_to_execute_and_says_what_it_means(
         assert "snapshot_retention_ms: takes effect at the next compaction" in result.stderr
         (row,) = json.loads(result.stdout)
         assert (row["value"], row["new_value"], row["executed"]) == (3_600_000, 60_000, executed)
-    refused = call_anywhere("warehouse", "alter", *place, "--set", "vacuum_retention_ms=1")
+    refused = call_anywhere("warehouse", "alter", *place, "--config", "vacuum_retention_ms=1")
     assert (refused.exit_code, refused.stderr.startswith("error: INVALID_CONFIG")) == (1, True)
     assert call_anywhere("warehouse", "alter", *place).exit_code == 2
+    back = call_anywhere("warehouse", "alter", *place, "--delete-config", "snapshot_retention_ms", "--output", "json")
+    assert [(row["value"], row["new_value"]) for row in json.loads(back.stdout)] == [(60_000, 3_600_000)]
+    both = call_anywhere(*words, "--delete-config", "snapshot_retention_ms")
+    assert (both.exit_code, "in --config too" in both.stderr) == (2, True)

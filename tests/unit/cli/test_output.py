@@ -120,6 +120,16 @@ def test_table_in_a_pipe_is_not_filled_up_with_blanks(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines() == ["Topic    Key", f"orders   {LONG}", "late     -"]
 
 
+def test_column_for_programs_is_in_json_only(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = Rows({"topic": "Topic", "epoch": "Epoch"}, [("orders", 7)], for_programs=("epoch",))
+
+    TableOutput().rows(rows)
+    JsonOutput().rows(rows)
+
+    assert capsys.readouterr().out.partition("[")[0].split() == ["Topic", "orders"]
+    assert rows.documents() == [{"topic": "orders", "epoch": 7}]
+
+
 def test_table_without_rows_says_so_where_there_are_words_for_it(capsys: pytest.CaptureFixture[str]) -> None:
     TableOutput().rows(Rows({"a": "A"}, [], empty="all is well"))
     JsonOutput().rows(Rows({"a": "A"}, [], empty="all is well"))
@@ -165,11 +175,11 @@ def test_records_are_counted_at_once_on_a_terminal(monkeypatch: pytest.MonkeyPat
     assert "336,776 records to orders" in console.file.getvalue()
 
 
-def test_records_are_counted_every_few_seconds_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_are_counted_now_and_then_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     environment = ManualEnvironment()
     with counting("orders", environment) as count:
         count(1)
-        environment.advance_ms(progress.INTERVAL_MS)
+        environment.advance_ms(progress.FIRST_MS)
         count(336_776)
         count(336_777)
 
@@ -179,11 +189,12 @@ def test_records_are_counted_every_few_seconds_in_a_file(capsys: pytest.CaptureF
 def test_who_waits_for_what_tells_nothing_is_told_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     monkeypatch.setattr(progress, "_STANDARD_ERROR", writing)
-    monkeypatch.setattr(progress, "INTERVAL_MS", 1)
+    monkeypatch.setattr(progress, "FIRST_MS", 1)
 
     with waiting("starting Spark"):
         told = os.read(reading, 20)
 
     os.close(writing)
+    rest = os.read(reading, 20)
     os.close(reading)
-    assert told == b"starting Spark: 0 s\n"
+    assert (told, rest) == (b"starting Spark: 0 s\n", b""), "once, and the next time is far off"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -29,6 +31,14 @@ def test_help_names_every_option_whole_in_80_columns(path: str) -> None:
     names = [name for each in command.params if not each.hidden for name in (*each.opts, *each.secondary_opts)]
     assert [name for name in names if name.startswith("-") and name not in lines] == []
     assert max(map(len, lines.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands()])
+def test_help_says_what_a_value_is_in_the_fields_words(path: str) -> None:
+    lines = told(*path.split()[1:])
+
+    # What can be chosen from stays: <table|json>.
+    assert re.findall(r"<[^<>|]*>", lines) == []
 
 
 @pytest.mark.parametrize("noun", [[], *([noun] for noun in NOUNS)], ids=" ".join)

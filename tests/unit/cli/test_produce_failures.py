@@ -147,7 +147,8 @@ def test_commit_of_unknown_outcome_says_how_to_go_on(  # noqa: PLR0913 - a truth
     result = invoke(*COMMIT, *options, data="a\n")
 
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: COMMIT_STATE_UNKNOWN it is not known whether the transaction committed")
+    assert result.stderr.startswith("error: COMMIT_STATE_UNKNOWN ")
+    assert "; it is not known whether the transaction committed: " in result.stderr
     assert remedy in result.stderr
     assert (decision(site) is not None) is applied
 

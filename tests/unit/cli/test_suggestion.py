@@ -22,7 +22,10 @@ def names(warehouse: Warehouse) -> None:
     [
         (("topics", "describe", "order"), "orders"),
         (("topics", "describe", "ORDERS"), "orders"),
+        (("topics", "delete", "order"), "orders"),
+        (("warehouse", "verify", "--topic", "order"), "orders"),
         (("consume", "ordres"), "orders"),
+        (("produce", "ordres"), "orders"),
         (("status", "oders"), "orders"),
         (("groups", "describe", "--group", "report"), "reports"),
         (("transactions", "describe", "nihgtly"), "nightly"),

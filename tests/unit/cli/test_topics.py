@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.cli.conftest import Call
+from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.topic_config import TOPIC_CONFIG
+from txntable.topics.topic_creation import NOTHING_TO_DELETE
 from txntable.warehouse.warehouse import Warehouse
 
 FLIGHTS = pa.schema([pa.field("carrier", pa.string(), nullable=False), pa.field("delay", pa.int32())])
@@ -136,6 +138,19 @@ def test_describe_fails_when_there_is_no_such_topic(call: Call) -> None:
     assert result.exit_code == 1
     assert result.stderr.startswith("error: UNKNOWN_TOPIC_OR_PARTITION")
     assert "topic=nowhere" in result.stderr
+
+
+@pytest.mark.parametrize("execute", [(), ("--execute",)])
+def test_delete_of_a_topic_that_is_deleted_or_was_never_there_says_that_there_is_nothing_to_delete(
+    call: Call, warehouse: Warehouse, topic: str, execute: tuple[str, ...]
+) -> None:
+    warehouse.admin().delete_topic(topic)
+
+    for name in (topic, "nothing-like-it"):
+        result = call("topics", "delete", name, *execute)
+
+        assert result.exit_code == 1
+        assert result.stderr == f"error: {UnknownTopicOrPartitionError.code} {NOTHING_TO_DELETE} topic={name}\n"
 
 
 def test_delete_keeps_the_topic_until_it_is_executed(call: Call, warehouse: Warehouse, topic: str) -> None:

@@ -92,7 +92,7 @@ def test_list_prints_kafkas_headers_before_ours(call: Call) -> None:
     result = call("transactions", "list")
 
     assert result.exit_code == 0
-    assert result.stdout.split()[:4] == ["TransactionalId", "ProducerId", "TransactionState", "ProducerEpoch"]
+    assert result.stdout.split()[:4] == ["TransactionalId", "ProducerId", "TransactionState", "DurationMs"]
 
 
 @pytest.mark.parametrize(

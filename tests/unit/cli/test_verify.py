@@ -8,7 +8,7 @@ import pytest
 
 from tests.doubles.manual_environment import ManualEnvironment
 from tests.unit.cli.conftest import Call
-from txntable.cli.progress import INTERVAL_MS, progressing
+from txntable.cli.progress import FIRST_MS, INTERVAL_MS, progressing
 from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
 from txntable.verification.damage import REMEDIES, DamageKind
 from txntable.warehouse.warehouse import Warehouse
@@ -69,14 +69,18 @@ def test_verification_prints_metrics_of_a_warehouse_that_cannot_be_opened_too(ca
     assert REMEDIES[DamageKind.LOG_BEGINNING] in damaged.stderr
 
 
-def test_progress_is_a_line_every_few_seconds_where_nobody_is_looking(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_a_line_early_and_then_rarely_where_nobody_is_looking(capsys: pytest.CaptureFixture[str]) -> None:
     environment = ManualEnvironment()
     with progressing("reading", environment) as progress:
-        progress("1 of 3")
-        environment.advance_ms(INTERVAL_MS)
-        progress("2 of 3")
+        progress("1 of 5")
+        environment.advance_ms(FIRST_MS)
+        progress("2 of 5")
         environment.advance_ms(INTERVAL_MS - 1)
-        progress("3 of 3")
+        progress("3 of 5")
+        environment.advance_ms(1)
+        progress("4 of 5")
+        environment.advance_ms(INTERVAL_MS - 1)
+        progress("5 of 5")
 
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "2 of 3\n")
+    assert (captured.out, captured.err) == ("", "2 of 5\n4 of 5\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,17 @@ def test_purge_proves_that_nothing_is_left_and_finds_nothing_to_do_again(warehou
 
 
 @pytest.mark.usefixtures("patient")
+def test_purge_tells_people_what_was_looked_through_and_that_nothing_was_found(warehouse: Warehouse) -> None:
+    result = call(warehouse, "--where", "account=ann", "--execute", "--purge")
+
+    lines = result.stdout.splitlines()
+    assert lines[lines.index("Found") + 1] == "nothing was found"
+    looked, found = lines[lines.index("Found") + 2 :][:2]
+    assert re.match(r"Looked through \d+ objects \([\d,]+ bytes\), all that is stored: .*1 record\)", looked)
+    assert found == "Nothing of what was erased was found."
+
+
+@pytest.mark.usefixtures("patient")
 def test_purge_that_leaves_something_fails_and_says_what(warehouse: Warehouse) -> None:
     Path(warehouse.url, "topics/orders/notes.txt").write_text("about annabel-lee")
     with warehouse.producer() as producer:
@@ -102,6 +114,7 @@ def test_purge_that_leaves_something_fails_and_says_what(warehouse: Warehouse) -
         {"trace": "bytes", "left": True, "path": "topics/orders/notes.txt", "count": 1, "column": None}
     ]
     assert report["proof"][0]["proved"] is False
+    assert report["proof_in_words"][1] == "Something is left in 1 place: see Found."
 
 
 def test_values_of_one_column_are_any_of_them_and_columns_all(warehouse: Warehouse) -> None:

@@ -15,7 +15,7 @@ from txntable.errors import KafkaStorageError, StoreUnavailableError
 from txntable.log.actions import Action, Txn
 from txntable.log.delta_log import DeltaLog
 from txntable.log.log_view import LogContext
-from txntable.log.outcome import Committed, Unchanged, Unknown
+from txntable.log.outcome import Committed, Unchanged, Unknown, unknown_error
 from txntable.log.table_state import TableState
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import StoreSpec
@@ -92,6 +92,20 @@ def test_commit_is_unknown_and_the_process_writes_no_more_when_its_folder_was_no
             write("elsewhere/a", b"")
     assert process.store.get("elsewhere/a") is None, "refused before anybody can see it"
     assert not is_set(disk)
+
+
+def test_unknown_commit_has_what_the_disk_said(disk: SimulatedDisk) -> None:
+    process = Process(disk)
+    process.log.refresh()
+    disk.fail(lambda _, name, path: errno.ENOSPC if (name, path) == ("link", f"/disk/lake/{slot(1)}") else None)
+
+    outcome = process.once()
+
+    assert isinstance(outcome, Unknown)
+    assert outcome.tried_for_ms == process.store.retry_timeout_ms
+    assert "the disk is full; make room" in str(unknown_error(outcome, operation="SET"))
+    assert f"tried_for_ms={outcome.tried_for_ms}" in str(unknown_error(outcome, operation="SET"))
+    assert "the store cannot be reached" in str(unknown_error(Unknown(1), operation="SET"))
 
 
 def test_next_process_tells_of_it_only_once_it_is_synced(disk: SimulatedDisk) -> None:

@@ -21,6 +21,7 @@ from txntable.errors import (
 from txntable.log import request_queue
 from txntable.log.actions import Txn
 from txntable.log.keyed_table import ROW
+from txntable.log.outcome import Unknown, unknown_error
 from txntable.log.request_queue import RequestQueue, RowChange, WaitingRequest, decide_together
 from txntable.log.table_state import TableState
 
@@ -199,7 +200,7 @@ def test_request_that_had_room_only_in_a_slot_that_was_lost_is_not_told_that_it_
 
 
 def test_unknown_outcome_is_told_to_each_who_wrote_with_its_own_key(log: Log) -> None:
-    log.fails = [CommitStateUnknownError("the store cannot be reached", operation="ASK")]
+    log.fails = [unknown_error(Unknown(1, StoreUnavailableError("the disk is full; make room")), operation="ASK")]
 
     log.crowd(lambda: log.ask("a"), lambda: log.ask("b"))
 
@@ -208,6 +209,7 @@ def test_unknown_outcome_is_told_to_each_who_wrote_with_its_own_key(log: Log) ->
         error = log.told[key]
         assert isinstance(error, CommitStateUnknownError)
         assert f"id={key}" in str(error)
+        assert "the disk is full" in str(error)
     assert log.told["a"] is not log.told["b"]
 
 

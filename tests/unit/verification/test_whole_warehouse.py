@@ -168,5 +168,15 @@ def test_log_that_is_cleaned_up_meanwhile_is_read_from_its_new_beginning(site: S
     assert any("transaction_log/_delta_log" in path for path in gone)
 
 
+def test_remedy_restores_what_is_damaged_alone_before_it_speaks_of_fencing() -> None:
+    fencing = [text for text in REMEDIES.values() if "fence-all" in text]
+
+    assert REMEDIES[DamageKind.ENTRY_MISSING] in fencing
+    for text in fencing:
+        places = [text.find(said) for said in ("verify again", "restore the whole warehouse", "fence-all")]
+        assert min(places) >= 0
+        assert places == sorted(places)
+
+
 def test_every_kind_of_damage_has_a_remedy() -> None:
     assert set(REMEDIES) == set(DamageKind)

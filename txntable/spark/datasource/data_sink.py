@@ -100,7 +100,7 @@ def topic_writer(options: WriteOptions, schema: StructType) -> DataSourceArrowWr
     """
     warehouse = open_warehouse(options.store)
     topic = warehouse.topic_log(options.topic)
-    with topics_asked_for(warehouse.store):
+    with topics_asked_for(warehouse.context):
         settings = topic.settings()
     check_schema(_written(schema), settings)
     producer = _new_producer(warehouse, options)

@@ -131,7 +131,7 @@ def pin(options: ReadOptions) -> PinnedRead:
         view = warehouse.snapshot_of(options.topic, options.as_of).view(options.topic)
     else:
         reader = warehouse.topic_reader(options.topic)
-        with topics_asked_for(warehouse.store):
+        with topics_asked_for(warehouse.context):
             reader.catch_up()
         view = reader.view(options.level)
     ranges = offset_bounds(view, options.starting, options.ending)

@@ -113,7 +113,7 @@ def stream_writer(options: WriteOptions, schema: StructType) -> DataSourceStream
         transactional_id = f"{_UNNAMED}{checkpoint_query_id(options.checkpoint_location, options.store)}"
     warehouse = _opened(options.store)
     topic = warehouse.topic_log(options.topic)
-    with topics_asked_for(warehouse.store):
+    with topics_asked_for(warehouse.context):
         settings = topic.settings()
     check_schema(schema, settings)
     producer = warehouse.producer(transactional_id, transaction_timeout_ms=options.transaction_timeout_ms)

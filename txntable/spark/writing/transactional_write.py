@@ -63,7 +63,7 @@ def write_dataframes(
     logs = [producer.topic_log(topic) for topic, _ in dataframes]
     if not logs:
         return []
-    with topics_asked_for(logs[0].context.store):
+    with topics_asked_for(logs[0].context):
         found = side_by_side(logs[0].context.store, [log.settings for log in logs])
     targets = [
         WriteTarget(log.context.store.spec, producer.segment_plan(log, settings))
