@@ -93,7 +93,7 @@ lane: ## Run the share of the tests that meets the libraries, with PYTHON=3.13 a
 	$(LANE)/bin/python -m pytest -p no:cacheprovider $(LANE_TESTS)
 
 lanes: ## Run `make lane` for each supported version of Python with the lowest and the newest libraries
-	for python in 3.11 3.12 3.13; do for deps in lowest newest; do $(MAKE) lane PYTHON=$$python DEPS=$$deps || exit 1; done; done
+	for python in 3.11 3.12 3.13 3.14; do for deps in lowest newest; do $(MAKE) lane PYTHON=$$python DEPS=$$deps || exit 1; done; done
 
 test-spark41: java $(SPARK41)/.jars ## Run the tests that touch Spark's interfaces with pyspark 4.1
 	$(SPARK41)/bin/pytest $(SPARK41_TESTS)

@@ -131,6 +131,22 @@ def _compaction() -> Iterator[Line]:
             yield from _kinds(result, f"compaction {place} ÷ {peer}", f"{said} ÷ {words}", goal)
 
 
+def _vacuum() -> Iterator[Line]:
+    for peer, goal in (("Delta's VACUUM", 1.0), ("deltalake's vacuum", None)):
+        yield from _kinds("vacuum-spark4.2", f"vacuum ÷ {peer}", f"vacuum ÷ {peer}", goal)
+
+
+def _time_travel() -> Iterator[Line]:
+    for figure, words in (
+        ("read_arrow of the past ÷ deltalake's", "read_arrow ÷ deltalake"),
+        ("read by Spark of the past ÷ Delta's, warm", "by Spark ÷ Delta's own"),
+        ("read by Spark of the past ÷ Iceberg's, warm", "by Spark ÷ Iceberg"),
+    ):
+        yield Line("time_travel-spark4.1", f"{figure}, wall", f"{words}, time", 1.0)
+    figure = "read_arrow of the past, half of the rows ÷ of the present, wall"
+    yield Line("time_travel-spark4.1", figure, "read_arrow, half of the rows ÷ all of the present, time")
+
+
 def _record_rates() -> Iterator[Line]:
     for seconds in ("0.1", "1", "30"):
         for peer, words, goal in (
@@ -193,6 +209,8 @@ SECTIONS: dict[str, Sequence[Line]] = {
         Line("planning-spark4.2", "read of one segment by Spark ÷ Delta's own, again", "again ÷ Delta", 1.0),
     ),
     "compaction": tuple(_compaction()),
+    "vacuum": tuple(_vacuum()),
+    "time travel": tuple(_time_travel()),
     "records": tuple(_record_rates()),
     "many partitions": tuple(_many_partitions()),
     "transactions": tuple(_transactions()),

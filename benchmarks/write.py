@@ -14,18 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyspark
-
 from benchmarks.lineitem import SCALE, columns, lineitem
 from benchmarks.measurement import Figure, alternate_costs, paired_ratio, rounds
-from benchmarks.spark_session import session
+from benchmarks.spark_session import has_iceberg, iceberg_settings, session
 from txntable.spark.writing.writer_choice import SWITCH, Wish
 from txntable.warehouse.warehouse import Warehouse
 
 ROUNDS = rounds(9)
 KEY = "l_orderkey"
-ICEBERG = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
-"""By the version of Spark; for others there is none yet."""
 _PEERS = "peers"
 _ROWS = (
     "wh/topics/*/_segments/p*/*.parquet",
@@ -55,7 +51,7 @@ _RATIOS = (
 def measure(folder: Path) -> list[Figure]:
     """Return the ratios of wall time and of CPU time."""
     source = lineitem(folder)
-    spark = session(_iceberg_settings(folder))
+    spark = session(iceberg_settings(folder))
     try:
         frame = spark.read.parquet(str(source))
         warehouse = Warehouse.create(str(folder / "wh"), durability="page-cache")
@@ -104,28 +100,12 @@ def _peers(frame: Any, folder: Path) -> dict[str, Callable[[], None]]:
         "delta": lambda: frame.write.format("delta").mode("append").save(table),
         "repartitioned": lambda: _parquet(frame.repartition(8, KEY), folder),
     }
-    if _iceberg_jar() is None:
+    if not has_iceberg():
         return peers
     name = "iceberg.bench.lineitem"
     properties = frame.limit(0).writeTo(name).tableProperty("write.parquet.compression-codec", "zstd")
     properties.create()
     return {**peers, "iceberg": lambda: frame.writeTo(name).append()}
-
-
-def _iceberg_jar() -> str | None:
-    return ICEBERG.get(".".join(pyspark.__version__.split(".")[:2]))
-
-
-def _iceberg_settings(folder: Path) -> dict[str, str]:
-    jar = _iceberg_jar()
-    if jar is None:
-        return {}
-    return {
-        "spark.jars.packages": jar,
-        "spark.sql.catalog.iceberg": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.iceberg.type": "hadoop",
-        "spark.sql.catalog.iceberg.warehouse": str(folder / "iceberg"),
-    }
 
 
 def _figures(seconds: dict[str, list[float]], kind: str) -> list[Figure]:

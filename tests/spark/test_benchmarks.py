@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # Those that take a minute at so small a scale.
-NAMES = ("format_reads", "light_reads", "many_topics", "pipeline", "streaming", "write")
+NAMES = ("format_reads", "light_reads", "many_topics", "pipeline", "streaming", "time_travel", "vacuum", "write")
 
 
 @pytest.mark.nightly
