@@ -17,7 +17,6 @@ from functools import partial
 from txntable.compaction.vacuum_plan import (
     SMALLEST_AGE_MS,
     Horizons,
-    ProducerStatus,
     Reason,
     TopicStates,
     judge_file,
@@ -250,20 +249,19 @@ class _Vacuum:
                 tally.count(one.reason, one.meta)
 
 
-def producers_of(transactions: TransactionLog) -> tuple[dict[int, ProducerStatus], int]:
-    """Return what T says of each producer id of a transactional id, and the first one that it has not given out."""
+def producers_of(transactions: TransactionLog) -> tuple[dict[int, int], int]:
+    """Return each producer id's epoch whose files may still be named, and the first id that T has not given out."""
     with transactions.log.lock:
         transactions.refresh()
-        statuses = {row.producer_id: _status_of(row) for row in transactions.rows()}
-        return statuses, transactions.log.table.number(NEXT_PRODUCER_ID)
+        epochs = {row.producer_id: _epoch_of(row) for row in transactions.rows()}
+        return epochs, transactions.log.table.number(NEXT_PRODUCER_ID)
 
 
-def _status_of(row: TransactionMetadata) -> ProducerStatus:
-    decision = row.decision
-    if row.state.is_decided and decision is not None:
-        # What a decision carries is named by no partition log before it is completed.
-        return ProducerStatus(decision.epoch, under_way=True)
-    return ProducerStatus(row.producer_epoch, row.state.is_open)
+def _epoch_of(row: TransactionMetadata) -> int:
+    if row.state.is_decided and row.decision is not None:
+        # What a decision carries, and its markers, are named by no partition log before it is completed.
+        return row.decision.epoch
+    return row.producer_epoch
 
 
 def _heartbeats(offsets: OffsetLog) -> set[str]:

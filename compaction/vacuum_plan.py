@@ -65,22 +65,6 @@ _GOING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerStatus:
-    """What T says of a producer id that a transactional id has.
-
-    Attributes
-    ----------
-    epoch : int
-        Lower ones never append again; of a decision that is not complete, the epoch that it ended.
-    under_way : bool
-        Whether a transaction is open, or decided and not complete.
-    """
-
-    epoch: int
-    under_way: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Horizons:
     """Before which times of the store (ms since 1970) something is old enough to go.
 
@@ -107,8 +91,9 @@ class TopicStates:
         Of S and of P.
     open : Collection of TransactionKey
         (producer id, epoch) of the transactions with data in S that no marker has ended.
-    producers : Mapping[int, ProducerStatus]
-        By producer id; of one that is not there no epoch is known.
+    producers : Mapping[int, int]
+        The epoch of each producer id that a transactional id has; of a decision that is not complete, the one that it
+        ended.  Lower ones never append again, and nothing is owed of them.
     next_producer_id : int
         The first one that T had not given out yet: who has got it since may be at work.
     horizons : Horizons
@@ -118,7 +103,7 @@ class TopicStates:
     segments: TableState
     public: TableState
     open: Collection[TransactionKey]
-    producers: Mapping[int, ProducerStatus]
+    producers: Mapping[int, int]
     next_producer_id: int
     horizons: Horizons
 
@@ -167,12 +152,12 @@ def _judge_unnamed(states: TopicStates, name: FileName, modified_ms: int) -> Rea
     if name.producer is None:
         return Reason.UNNAMED
     producer_id, epoch = name.producer
-    status = states.producers.get(producer_id)
-    if producer_id >= states.next_producer_id or (status is not None and epoch >= status.epoch):
+    current = states.producers.get(producer_id)
+    if producer_id >= states.next_producer_id or (current is not None and epoch >= current):
         return Reason.CURRENT_EPOCH
-    # Markers are the one kind of name that is used twice: by everyone who completes the transaction.
-    needed = name.producer in states.open or (status is not None and status.under_way)
-    return Reason.TRANSACTION if name.kind is FileKind.MARKER and needed else Reason.UNNAMED
+    # Whoever ends what hangs here writes this name.
+    is_open = name.kind is FileKind.MARKER and name.producer in states.open
+    return Reason.TRANSACTION if is_open else Reason.UNNAMED
 
 
 def judge_left_over(path: str, modified_ms: int, horizon_ms: int) -> Reason:

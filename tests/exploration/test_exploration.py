@@ -21,7 +21,6 @@ from tests.exploration.programs import BOUNDS, PROGRAMS
 from tests.exploration.series import COMPLETER
 from tests.exploration.upkeep import CLEANUP
 from tests.simulation.site import Site
-from txntable.compaction.vacuum_plan import ProducerStatus
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_request import InitRequest, ProducerIdentity, Transition
 from txntable.coordinator.transaction_shard import complete, init_producer
@@ -156,10 +155,7 @@ def who_commits_offsets_is_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 
 def vacuum_takes_the_next_epoch_for_that_of_a_decision(patch: pytest.MonkeyPatch) -> None:
-    def status_of(row: TransactionMetadata) -> ProducerStatus:
-        return ProducerStatus(row.producer_epoch, row.state.is_open)
-
-    patch.setattr("txntable.compaction.vacuum._status_of", status_of)
+    patch.setattr("txntable.compaction.vacuum._epoch_of", lambda row: row.producer_epoch)
 
 
 def what_a_decision_carries_is_appended_before_it(patch: pytest.MonkeyPatch) -> None:

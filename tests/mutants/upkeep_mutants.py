@@ -201,8 +201,8 @@ UPKEEP_MUTANTS = (
         (
             Edit(
                 _PLAN,
-                "(status is not None and epoch >= status.epoch):\n",
-                "(status is not None and epoch > status.epoch):\n",
+                "(current is not None and epoch >= current):\n",
+                "(current is not None and epoch > current):\n",
             ),
         ),
         Killer("onlookers", 174),
@@ -232,14 +232,10 @@ UPKEEP_MUTANTS = (
         (
             Edit(
                 _PLAN,
-                "    return Reason.TRANSACTION if name.kind is FileKind.MARKER and needed else Reason.UNNAMED\n",
-                "    return Reason.UNNAMED if needed else Reason.UNNAMED\n",
+                "    return Reason.TRANSACTION if is_open else Reason.UNNAMED\n",
+                "    return Reason.UNNAMED if is_open else Reason.UNNAMED\n",
             ),
-            Edit(
-                _VACUUM,
-                "return ProducerStatus(decision.epoch, under_way=True)",
-                "return ProducerStatus(row.producer_epoch, under_way=True)",
-            ),
+            Edit(_VACUUM, "        return row.decision.epoch\n", "        return row.producer_epoch\n"),
         ),
         Killer("markers", 44),
     ),

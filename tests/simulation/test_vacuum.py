@@ -154,6 +154,32 @@ def test_upload_of_an_epoch_that_may_still_append_is_never_tombstoned() -> None:
     check_whole(site)
 
 
+def test_markers_of_complete_transactions_go_although_their_producer_has_the_next_one_open() -> None:
+    site = prepared()
+    producer = site.open().producer("etl")
+    producer.init_transactions()
+    for tag in ("first", "second"):
+        producer.begin_transaction()
+        send(producer, tag)
+        producer.commit_transaction()
+    merge(site.open(), "debit")
+    markers = {path for path in data_files(site) if path.startswith("topics/debit/_segments/markers/")}
+    site.advance_ms(8 * DAY_MS)
+    producer.begin_transaction()
+    send(producer, "open")
+    producer.flush()
+    # Their tombstones are forgotten.
+    site.open().topic_log("debit").segments.write_checkpoint()
+
+    report = tidy_up(site.open())
+    producer.commit_transaction()
+
+    assert len(markers) == 2
+    assert reasons(report)[Reason.UNNAMED] == 2
+    assert not markers & data_files(site)
+    check_whole(site)
+
+
 def test_files_of_a_deleted_topic_go_after_the_public_tables_retention_and_its_logs_stay() -> None:
     site = prepared()
     transfer(site.open())

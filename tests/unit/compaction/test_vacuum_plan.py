@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from txntable.compaction.vacuum_plan import Horizons, ProducerStatus, Reason, TopicStates, judge_file, judge_heartbeat
+from txntable.compaction.vacuum_plan import Horizons, Reason, TopicStates, judge_file, judge_heartbeat
 from txntable.format.layout import marker_path, segment_path, state_path
 from txntable.log.actions import Add, Remove
 from txntable.log.table_state import TableState
@@ -15,10 +15,9 @@ TOPIC_ID, UNIQUE = "a" * 32, "b" * 32
 OLD_MS, YOUNG_MS = 1_000, 9_000
 HORIZONS = Horizons(unnamed=5_000, segments=6_000, public=3_000)
 ROWS = {"_partition": "0"}
-# A producer id that T has at epoch 4, at rest; one of a transaction under way; one that T does not know (any more); the
-# first one that it has not given out yet.
-AT_REST, UNDER_WAY, UNKNOWN, NEXT = 7, 8, 9, 10
-STANDINGS = {AT_REST: ProducerStatus(4, under_way=False), UNDER_WAY: ProducerStatus(4, under_way=True)}
+# A producer id whose epoch in T is 4; one that T does not know (any more); the first one that it has not given out yet.
+KNOWN, UNKNOWN, NEXT = 7, 9, 10
+EPOCHS = {KNOWN: 4}
 
 
 def segment(producer: tuple[int, int] | None) -> str:
@@ -26,7 +25,7 @@ def segment(producer: tuple[int, int] | None) -> str:
 
 
 def states() -> TopicStates:
-    return TopicStates(TableState(), TableState(), set(), STANDINGS, NEXT, HORIZONS)
+    return TopicStates(TableState(), TableState(), set(), EPOCHS, NEXT, HORIZONS)
 
 
 def judged(path: str, modified_ms: int = OLD_MS, known: TopicStates | None = None) -> Reason:
@@ -51,16 +50,13 @@ def live(path: str) -> Add:
         (segment((NEXT, 0)), OLD_MS, Reason.CURRENT_EPOCH),
         (segment((NEXT + 1, 0)), OLD_MS, Reason.CURRENT_EPOCH),
         (marker_path(TOPIC_ID, NEXT, 0), OLD_MS, Reason.CURRENT_EPOCH),
-        (segment((AT_REST, 3)), OLD_MS, Reason.UNNAMED),
-        (segment((AT_REST, 3)), YOUNG_MS, Reason.YOUNG),
-        (segment((AT_REST, 4)), OLD_MS, Reason.CURRENT_EPOCH),
-        (segment((AT_REST, 5)), OLD_MS, Reason.CURRENT_EPOCH),
-        (segment((UNDER_WAY, 3)), OLD_MS, Reason.UNNAMED),
-        (segment((UNDER_WAY, 4)), OLD_MS, Reason.CURRENT_EPOCH),
-        (marker_path(TOPIC_ID, AT_REST, 3), OLD_MS, Reason.UNNAMED),
-        (marker_path(TOPIC_ID, AT_REST, 3), YOUNG_MS, Reason.YOUNG),
-        (marker_path(TOPIC_ID, AT_REST, 4), OLD_MS, Reason.CURRENT_EPOCH),
-        (marker_path(TOPIC_ID, UNDER_WAY, 3), OLD_MS, Reason.TRANSACTION),
+        (segment((KNOWN, 3)), OLD_MS, Reason.UNNAMED),
+        (segment((KNOWN, 3)), YOUNG_MS, Reason.YOUNG),
+        (segment((KNOWN, 4)), OLD_MS, Reason.CURRENT_EPOCH),
+        (segment((KNOWN, 5)), OLD_MS, Reason.CURRENT_EPOCH),
+        (marker_path(TOPIC_ID, KNOWN, 3), OLD_MS, Reason.UNNAMED),
+        (marker_path(TOPIC_ID, KNOWN, 3), YOUNG_MS, Reason.YOUNG),
+        (marker_path(TOPIC_ID, KNOWN, 4), OLD_MS, Reason.CURRENT_EPOCH),
         (marker_path(TOPIC_ID, UNKNOWN, 3), OLD_MS, Reason.UNNAMED),
         (state_path(0), OLD_MS, Reason.LOG),
         ("_delta_log/00000000000000000000.json", OLD_MS, Reason.LOG),
@@ -104,7 +100,7 @@ def known_as(
     return found
 
 
-PATH = segment((AT_REST, 3))
+PATH = segment((KNOWN, 3))
 LIVE, PUBLISHED = live(PATH), live(f"_segments/{PATH}")
 
 
@@ -141,7 +137,7 @@ def test_file_that_a_log_has_named_goes_once_both_tables_retentions_are_over(
 
 @pytest.mark.parametrize("deletion_ms", [HORIZONS.segments, HORIZONS.segments - 1])
 def test_marker_that_was_removed_stays_for_the_retention_of_the_partition_logs(deletion_ms: int) -> None:
-    path = marker_path(TOPIC_ID, AT_REST, 3)
+    path = marker_path(TOPIC_ID, KNOWN, 3)
     expected = Reason.RETAINED if deletion_ms >= HORIZONS.segments else Reason.REMOVED
 
     assert judged(path, known=known_as(path, segments=(deletion_ms, REMOVED))) is expected
