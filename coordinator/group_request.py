@@ -69,6 +69,8 @@ class GroupMetadata:
         partition that it has owned since that generation or longer counts.
     auto_commits : bool
         Whether the consumer commits what it has polled by itself, and so also what a transaction aborts.
+    lost : frozenset of NamedPartition
+        What it has read from, and lost since, without their offsets being committed: another member reads it again.
     """
 
     group: str
@@ -77,6 +79,7 @@ class GroupMetadata:
     instance_id: str | None = None
     ownership: Mapping[NamedPartition, int] | None = None
     auto_commits: bool = False
+    lost: frozenset[NamedPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class Admin(OfOneProcess):
         key: Sequence[str] | None = (),
         config: Mapping[str, object] | None = None,
         exist_ok: bool = False,
+        validate_only: bool = False,
     ) -> TopicSettings:
         """Create a topic; the same call finishes an interrupted creation.
 
@@ -105,6 +106,8 @@ class Admin(OfOneProcess):
             Settings by Kafka's names.
         exist_ok : bool
             Whether to accept an existing topic with the same settings.
+        validate_only : bool
+            Whether to check only, without creating anything; the settings returned are what it would have.
 
         Raises
         ------
@@ -116,7 +119,7 @@ class Admin(OfOneProcess):
         if isinstance(key, str):
             raise InvalidRequestError("key must be a list of column names; wrap the name in a list", key=shown(key))
         wanted = self._topics.wanted(name, check_partitions(partitions), schema, tuple(key or ()), config or {})
-        return self._topics.create(wanted, exist_ok=exist_ok)
+        return self._topics.create(wanted, exist_ok=exist_ok, validate_only=validate_only)
 
     def add_columns(
         self, topic: str, columns: pa.Schema | Sequence[pa.Field], *, inside: Sequence[str] = ()

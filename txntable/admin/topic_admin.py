@@ -70,8 +70,8 @@ class TopicAdmin:
         check_policy(wanted, self._settings())
         return wanted
 
-    def create(self, wanted: TopicSettings, *, exist_ok: bool) -> TopicSettings:
-        """Create a topic, or finish its creation; with `exist_ok` one with the same settings is fine."""
+    def create(self, wanted: TopicSettings, *, exist_ok: bool, validate_only: bool) -> TopicSettings:
+        """Create a topic, finish its creation, or only look; with `exist_ok` one with the same settings is fine."""
         name = wanted.name
         topic = self._topic_log(name)
         table_id = self._context.environment.new_id()
@@ -92,6 +92,10 @@ class TopicAdmin:
                 )
             return decide_creation(topic.segments.fold, table, wanted, table_id, times)
 
+        if validate_only:
+            with topic.segments.lock:
+                decide(topic.segments.refresh())
+            return wanted
         try:
             known(topic.segments.commit("CREATE TOPIC", decide), name)
         except TopicAlreadyExistsError:

@@ -448,8 +448,7 @@ class Producer(OfOneProcess):
         self._consumed.send(consumer, lambda offsets: self._send_offsets(offsets, transactional_id))
 
     def _send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
-        if offsets.offsets:
-            self._status.guard(lambda: self._sender.send_offsets(offsets, transactional_id))
+        self._status.guard(lambda: self._sender.send_offsets(offsets, transactional_id))
 
     @in_turn
     @timed("txn-commit-time-ns-total")

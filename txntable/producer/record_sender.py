@@ -31,7 +31,7 @@ from txntable.format.records import RecordMetadata, SendOptions
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
-from txntable.offsets.group_commit import GroupCommit
+from txntable.offsets.group_commit import GroupCommit, check_nothing_lost
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.client_state import Call, ClientState
 from txntable.producer.client_status import ClientStatus
@@ -211,10 +211,13 @@ class RecordSender:
             return self.outbox.carry(producer)
 
     def send_offsets(self, offsets: GroupCommit, transactional_id: str) -> None:
-        """Append a group's offsets as pending ones of the transaction.
+        """Append a group's offsets, if there are any, as pending ones of the transaction.
 
         Mostly the commit is next: so what waits is uploaded meanwhile, where the transaction was not enrolled before.
         """
+        check_nothing_lost(offsets.member, offsets.offsets)
+        if not offsets.offsets:
+            return
         producer = self.require_producer()
         enrol = partial(self._coordinator.enrol, transactional_id, producer, {}, (offsets.group,))
         is_first, self.enrolled = not self.enrolled, True

@@ -286,6 +286,22 @@ def test_admin_creates_grows_lists_and_deletes_topics(warehouse: Warehouse) -> N
     assert (missing.error.code(), dict(missing.partitions)) == (KafkaError.UNKNOWN_TOPIC_OR_PART, {})
 
 
+def test_admin_changes_nothing_where_it_is_to_validate_only(warehouse: Warehouse) -> None:
+    admin = AdminClient({"bootstrap.servers": warehouse.url})
+    before = {name: len(topic.partitions) for name, topic in admin.list_topics().topics.items()}
+
+    looked = admin.create_topics([NewTopic("new", 2), NewTopic("orders")], validate_only=True)
+    grown = admin.create_partitions([NewPartitions("orders", 9), NewPartitions("paid", 1)], validate_only=True)
+
+    assert looked["new"].result() is None
+    assert grown["orders"].result() is None
+    assert isinstance(looked["orders"].exception(), KafkaException)
+    assert isinstance(grown["paid"].exception(), KafkaException)
+    assert {name: len(topic.partitions) for name, topic in admin.list_topics().topics.items()} == before
+    with pytest.raises(TypeError):
+        admin.create_topics([NewTopic("new", 2)], validat_only=True)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [

@@ -18,6 +18,7 @@ from txntable.errors import (
     TxnTableError,
     UnknownMemberIdError,
 )
+from txntable.producer.producer import Producer
 
 FIRST, SECOND = RAW
 
@@ -79,6 +80,46 @@ def test_what_was_lost_since_it_was_read_can_not_be_committed_even_when_it_is_ha
     consumer.seek_to_committed()
     assert len(poll_all(consumer)) == 6
     end(consumer, site)
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def send_positions(consumer: Consumer, producer: Producer) -> None:
+    """Commit as Kafka's examples do: the positions of what is assigned now."""
+    with producer.transaction():
+        positions = {each: consumer.position(each) for each in consumer.assignment()}
+        producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_positions_that_leave_out_what_was_read_and_lost_are_refused_until_the_next_poll(
+    site: Site, others: int
+) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    assert len(poll_all(consumer)) == 6
+    joined = [member(site) for _ in range(others)]
+    settle(site, consumer, *joined)
+    assert len(numbers(consumer)) < 2
+
+    for _ in range(2):
+        with pytest.raises(StaleMemberEpochError, match="abort, and read again from what is committed"):
+            send_positions(consumer, producer)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
+    consumer.poll()
+    send_positions(consumer, producer)
+
+
+def test_positions_leave_out_a_partition_that_was_committed_before_it_was_lost(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    send_positions(consumer, producer)
+    settle(site, consumer, member(site))
+    assert len(numbers(consumer)) == 1
+
+    send_positions(consumer, producer)
+
     assert [offset_of(consumer, each) for each in RAW] == [3, 3]
 
 

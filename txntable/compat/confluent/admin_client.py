@@ -87,23 +87,41 @@ class AdminClient:
             opened = connection(config, named).opened(lambda settings: configured(settings, {}, lambda _: None))
             self._admin = opened.admin()
 
-    def create_topics(self, new_topics: Sequence[NewTopic], **ignored: Any) -> dict[str, Future[None]]:
-        """Create topics; return a future for each, by name.  Timeouts are taken and not heeded."""
+    def create_topics(
+        self,
+        new_topics: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        operation_timeout: float = 0,
+        request_timeout: float = 0,
+    ) -> dict[str, Future[None]]:
+        """Create topics, or only look whether they could be; return a future for each, by name."""
 
         def create(new: NewTopic) -> None:
-            self._admin.create_topic(new.topic, partitions=new.num_partitions, config=new.config)
+            self._admin.create_topic(
+                new.topic, partitions=new.num_partitions, config=new.config, validate_only=validate_only
+            )
 
         return {new.topic: _done(create, new) for new in list_of(NewTopic, new_topics, "new_topics")}
 
-    def delete_topics(self, topics: Sequence[str], **ignored: Any) -> dict[str, Future[None]]:
+    def delete_topics(
+        self, topics: Sequence[str], *, operation_timeout: float = 0, request_timeout: float = 0
+    ) -> dict[str, Future[None]]:
         """Delete topics; return a future for each, by name."""
         return {topic: _done(self._admin.delete_topic, topic) for topic in list_of(str, topics, "topics")}
 
-    def create_partitions(self, new_partitions: Sequence[NewPartitions], **ignored: Any) -> dict[str, Future[None]]:
-        """Let topics have more partitions; return a future for each, by name."""
+    def create_partitions(
+        self,
+        new_partitions: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        operation_timeout: float = 0,
+        request_timeout: float = 0,
+    ) -> dict[str, Future[None]]:
+        """Let topics have more partitions, or only look whether they could; return a future for each, by name."""
 
         def grow(new: NewPartitions) -> None:
-            self._admin.create_partitions({new.topic: new.new_total_count})
+            self._admin.create_partitions({new.topic: new.new_total_count}, validate_only=validate_only)
 
         return {new.topic: _done(grow, new) for new in list_of(NewPartitions, new_partitions, "new_partitions")}
 
