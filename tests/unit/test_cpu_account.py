@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -75,6 +76,12 @@ def test_each_process_counts_once(looks: list[dict[int, ProcessTimes]], ticks: i
         account.take({**look, **STRANGERS})
 
     assert account.ticks == ticks
+
+
+def test_what_this_process_itself_uses_shows_below_a_tick_of_the_kernel() -> None:
+    looks = [cpu_seconds() for _ in range(20)]
+
+    assert any(0 < later - sooner < 0.01 for sooner, later in pairwise(looks))
 
 
 def test_worker_that_has_ended_is_counted_where_its_parent_did_not_wait() -> None:

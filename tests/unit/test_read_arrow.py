@@ -161,6 +161,7 @@ def test_topic_without_records_reads_as_no_rows_of_its_schema() -> None:
         ({"filters": [[]]}, InvalidRequestError, "a filter is a list"),
         ({"filters": [("amount", "=", "1")]}, InvalidRequestError, "column=amount type=int64"),
         ({"filters": [("amount", "=", None)]}, InvalidRequestError, "column=amount type=int64"),
+        ({"filters": [("amount", "in", [1, float("nan")])]}, InvalidRequestError, "nothing equals NaN"),
         ({"starting_offsets": {2: 0}}, UnknownTopicOrPartitionError, "partition=2 partitions=2"),
         ({"starting_offsets": {0: 99}}, OffsetOutOfRangeError, "offset=99"),
         ({"ending_offsets": {0: -1}}, OffsetOutOfRangeError, "offset=-1"),

@@ -7,6 +7,7 @@ that is passed over.  Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,9 @@ _OPERATORS: Mapping[str, tuple[Operator, bool]] = {
     "in": (Operator.ONE_OF, False),
     "not in": (Operator.ONE_OF, True),
 }
+
+_INEXACT = "a column is compared with a value that is not exactly one of its type; write it as Python has that type"
+_NAN = "nothing equals NaN, or is above or below it; read the column, and choose among what was read"
 
 
 def record_filter(filters: Filters, schema: pa.Schema) -> RecordFilter:
@@ -75,8 +79,9 @@ def _test(term: Any, schema: pa.Schema) -> ColumnTest:
     kind = schema.field(column).type
     found = [literal(each, kind) for each in (value if several else [value])]
     if any(each is None for each in found):
+        is_nan = any(isinstance(each, float) and isnan(each) for each in (value if several else [value]))
         raise InvalidRequestError(
-            "a column is compared with a value that is not exactly one of its type; write it as Python has that type",
+            _NAN if is_nan else _INEXACT,
             column=column,
             type=str(kind),
             value=shown(value),
