@@ -19,7 +19,7 @@ from txntable.cli.output import Output, Rows, error_console, note, tell
 from txntable.cli.progress import progressing
 from txntable.compaction.compactor import Progress as TellProgress
 from txntable.compaction.spec import TopicReport
-from txntable.errors import RetriableError
+from txntable.errors import RetriableError, StorePermissionError
 from txntable.runtime.environment import Environment
 
 HEADERS = {
@@ -91,6 +91,11 @@ def repeat(
         Asked several times a second between runs.
     environment : Environment
         For the time.
+
+    Raises
+    ------
+    typer.Exit
+        The store refuses every topic: whoever starts services starts this one again, or tells. Exit code 1.
     """
     while not stop():
         started_at = environment.instant()
@@ -100,8 +105,14 @@ def repeat(
             tell_error(error)
         else:
             _tell_work(reports)
+            if reports and all(map(_is_refused, reports)):
+                raise typer.Exit(1)
         while not stop() and environment.since_ms(started_at) < interval_ms:
             environment.sleep_ms(min(_STEP_MS, interval_ms))
+
+
+def _is_refused(report: TopicReport) -> bool:
+    return any(failure.startswith(f"{StorePermissionError.code} ") for failure in report.failures)
 
 
 def _tell_work(reports: Sequence[TopicReport]) -> None:

@@ -26,6 +26,7 @@ ABORT_ACTIONS = {
     OpenEpochStatus.IDLE: "raise the epoch, and write the missing marker",
     OpenEpochStatus.PAST: "write the missing marker",
 }
+ABORT_PREPARED = "abort what is prepared: only where its database rolled back"
 
 
 Topic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Abort what is open in this topic.")]
@@ -58,21 +59,21 @@ def abort(  # noqa: PLR0913  the interface of a command
         AbortTarget(transactional_id, topic, partition, start_offset, producer_id, producer_epoch)
     except InvalidRequestError as error:
         raise typer.BadParameter(str(error)) from error
-    aborted = (
-        connection.open()
-        .admin()
-        .abort_transaction(
-            transactional_id,
-            topic=topic,
-            partition=partition,
-            start_offset=start_offset,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            validate_only=not execute,
-        )
+    admin = connection.open().admin()
+    aborted = admin.abort_transaction(
+        transactional_id,
+        topic=topic,
+        partition=partition,
+        start_offset=start_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        validate_only=not execute,
     )
     note_dry_run(execute=execute)
-    action = ABORT_ACTIONS[aborted.status]
+    prepared = not execute and aborted.transactional_id in {
+        row.transactional_id for row in admin.list_transactions() if row.state is TransactionState.PREPARED
+    }
+    action = ABORT_PREPARED if prepared else ABORT_ACTIONS[aborted.status]
     row = (aborted.transactional_id, aborted.producer_id, aborted.producer_epoch, action, execute)
     connection.output.rows(Rows(ABORT_HEADERS, [row]))
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
-from txntable.errors import DamagedDataError, InvalidCallError, UnsupportedFormatError
+from txntable.errors import DamagedDataError, InvalidCallError, MissingDependencyError, UnsupportedFormatError
 
 # Wrong types, missing fields, numbers out of bounds, too much nesting, and rules that a stored value breaks.  Not want
 # of memory, nor what a store answers.
@@ -24,6 +24,28 @@ _UNREADABLE = (
     ValueError,
     pa.ArrowException,
 )
+
+
+def let_arrow_begin() -> None:
+    """Let Arrow load what it loads with its first array: what fails there is no damage of what is stored.
+
+    That is pandas, wherever it is installed; of one that does not fit its numpy the import raises a ValueError.
+
+    Raises
+    ------
+    MissingDependencyError
+        Repair what is installed.
+    """
+    try:
+        pa.array([None])
+    except Exception as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise MissingDependencyError(
+            "arrow cannot be used, since what it loads with its first array fails; repair or remove that package",
+            package="pandas",
+            cause=f"{type(error).__name__}: {error}",
+        ) from error
 
 
 def reading(path: str) -> AbstractContextManager[None]:

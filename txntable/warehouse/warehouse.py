@@ -29,6 +29,7 @@ from txntable.format.isolation import IsolationLevel, level_at
 from txntable.format.kafka_call_names import OF_PRODUCERS
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.warehouse_settings import WarehouseSettings, settings_from
+from txntable.log.damage import let_arrow_begin
 from txntable.log.delta_log import DeltaLog
 from txntable.log.log_view import LogContext, refresh_together
 from txntable.offsets.offset_log import OffsetLog
@@ -619,7 +620,10 @@ def open_on(
         It has a newer format: upgrade.
     DamagedDataError
         Its identity cannot be read or is gone, or a log is gone although there are topics.
+    MissingDependencyError
+        What is installed beside this package is broken.
     """
+    let_arrow_begin()
     clock = StoreClock(store, environment)
     context = LogContext(store, environment, clock, engine=_engine(), recovering=recovering)
     transactions, offsets = TransactionLog(context), OffsetLog(context)

@@ -376,16 +376,17 @@ def test_fence_only_says_what_it_would_do_until_it_is_to_execute(
     assert row_of(warehouse).timeout_ms == 50_000
 
 
-def test_fence_says_that_it_would_refuse_what_is_prepared_and_does(
+def test_fence_refuses_what_is_prepared_and_abort_warns_before(
     call: Call, warehouse: Warehouse, producer: Producer
 ) -> None:
     seen = row_of(warehouse)
     replace_row(warehouse, seen.prepare_token("secret", None, seen.position + 1))
 
-    (planned,) = answer(call, "fence", "etl")
+    (planned,), (warned,) = answer(call, "fence", "etl"), answer(call, "abort", "etl")
     refused = call("transactions", "fence", "etl", "--execute")
 
     assert planned["action"].startswith("refuse")
+    assert warned["action"] == "abort what is prepared: only where its database rolled back"
     assert refused.exit_code == 1
     assert refused.stderr.startswith("error: INVALID_TXN_STATE")
 

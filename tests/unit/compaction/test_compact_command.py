@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from txntable.compaction.compactor import compact
 from txntable.compaction.engine import Engine, chosen_rewriter
 from txntable.compaction.rewriter import Rewriter, TopicWork
 from txntable.compaction.spec import RewriteResult, RewriteTask, TopicReport
-from txntable.errors import MissingDependencyError, StoreUnavailableError
+from txntable.errors import MissingDependencyError, StorePermissionError, StoreUnavailableError
 from txntable.format.layout import segments_root
 from txntable.format.topic import TopicSettings
 from txntable.jobs import compact as job
@@ -210,6 +210,24 @@ def test_job_goes_on_when_a_segment_is_damaged(warehouse: Warehouse, monkeypatch
     told = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert [line.rpartition(" topic=")[2] for line in told] == ["orders", "orders"]
     assert [segments(warehouse, topic) for topic in TOPICS] == [4, 2]
+
+
+def test_job_ends_when_the_store_refuses_every_topic_and_goes_on_when_it_refuses_one(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def refused_in_more_topics_each_time(*arguments: Any, **named: Any) -> Sequence[TopicReport]:
+        calls.append(arguments)
+        failures = (f"{StorePermissionError.code} the store refused",)
+        reports = compact(*arguments, **named)
+        return [replace(each, failures=failures if number < len(calls) else ()) for number, each in enumerate(reports)]
+
+    monkeypatch.setattr(job, "compact", refused_in_more_topics_each_time)
+
+    result = call(warehouse, "--interval-ms", "1")
+
+    assert (result.exit_code, len(calls)) == (1, len(TOPICS))
 
 
 def test_job_goes_on_when_the_store_does_not_answer(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
