@@ -300,6 +300,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "key": Argument(always((), ["x"]), st.one_of(listed(texts), anything)),
         "config": Argument(always(None, {}), CONFIG.hostile),
         "exist_ok": FLAG,
+        "validate_only": FLAG,
     },
     "Admin.delete_consumer_group_offsets": {"group": GROUP, "partitions": PLACES},
     "Admin.delete_consumer_groups": {"ids": NAMES},
