@@ -19,9 +19,10 @@ from tests.unit.partition.history import (
     refusal,
     steps,
 )
+from txntable.errors import UnknownTopicOrPartitionError
 from txntable.log.actions import Add
 from txntable.log.table_state import TableState
-from txntable.partition.append import AppendRequest, SequencedSegment, decide_append
+from txntable.partition.append import AppendRequest, SequencedSegment, decide_append, live_settings
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.completion import OwedMarker, decide_markers
 from txntable.partition.markers import Control
@@ -29,6 +30,11 @@ from txntable.partition.offsets import REFLECTS, next_offset
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
 from txntable.topics.topic_log import TopicLog
+
+
+def test_settings_of_a_topic_that_never_was_are_refused_with_what_to_do() -> None:
+    with pytest.raises(UnknownTopicOrPartitionError, match="create it, or list the topics .* topic=t"):
+        live_settings(PartitionLogs("t"))
 
 
 def reopened(history: History, *, through_checkpoint: bool) -> tuple[PartitionLogs, TableState]:
