@@ -33,7 +33,7 @@ from txntable.topics.topic_log import TopicLog
 
 
 def test_settings_of_a_topic_that_never_was_are_refused_with_what_to_do() -> None:
-    with pytest.raises(UnknownTopicOrPartitionError, match="create it, or list the topics .* topic=t"):
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"create it, or list the topics .* topic=t"):
         live_settings(PartitionLogs("t"))
 
 
