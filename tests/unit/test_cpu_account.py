@@ -81,7 +81,7 @@ def test_each_process_counts_once(looks: list[dict[int, ProcessTimes]], ticks: i
 def test_what_this_process_itself_uses_shows_below_a_tick_of_the_kernel() -> None:
     looks = [cpu_seconds() for _ in range(20)]
 
-    assert any(0 < later - sooner < 0.01 for sooner, later in pairwise(looks))
+    assert all(sooner < later for sooner, later in pairwise(looks))
 
 
 def test_worker_that_has_ended_is_counted_where_its_parent_did_not_wait() -> None:

@@ -249,6 +249,20 @@ def test_topic_that_can_not_be_is_refused_and_nothing_is_made(
     assert set(site.objects.snapshot()) == before
 
 
+def test_topic_is_only_looked_at_by_who_may_not_write(site: Site) -> None:
+    admin_of(site).create_topic("old")
+    reader = open_on(ReadOnlyStore(site.store()), site.environment()).admin()
+    objects = site.objects.snapshot()
+
+    looked = reader.create_topic("new", partitions=3, validate_only=True)
+
+    assert (looked.name, looked.partitions) == ("new", 3)
+    for name in ("old", "OLD"):
+        with pytest.raises((TopicAlreadyExistsError, InvalidTopicError)):
+            reader.create_topic(name, validate_only=True)
+    assert site.objects.snapshot() == objects
+
+
 def test_created_again_topic_has_another_id_and_none_of_the_old_records(site: Site) -> None:
     warehouse = site.create()
     admin = warehouse.admin()

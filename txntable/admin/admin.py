@@ -107,7 +107,8 @@ class Admin(OfOneProcess):
         exist_ok : bool
             Whether to accept an existing topic with the same settings.
         validate_only : bool
-            Whether to check only, without creating anything; the settings returned are what it would have.
+            Whether to check only, without creating anything, which needs no permission to write; the settings returned
+            are those that it would have.
 
         Raises
         ------

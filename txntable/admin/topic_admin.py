@@ -76,7 +76,9 @@ class TopicAdmin:
         topic = self._topic_log(name)
         table_id = self._context.environment.new_id()
         others = self.twins([name])
-        times = (self._context.clock.now_ms(), self._settings().vacuum_retention_ms)
+        clock = self._context.clock
+        # Who may not write may look.
+        times = (clock.shown_ms() if validate_only else clock.now_ms(), self._settings().vacuum_retention_ms)
 
         def decide(table: TableState) -> Sequence[Action]:
             found = topic.segments.fold.settings

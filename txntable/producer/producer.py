@@ -403,13 +403,13 @@ class Producer(OfOneProcess):
         offsets : Mapping of TopicPartition to OffsetAndMetadata or int
             The next record to read of each partition; may be empty.
         group : GroupMetadata or str
-            :meth:`Consumer.group_metadata`, taken *when the records were read*: then a consumer that has lost a
-            partition since cannot commit it.  A name alone skips that check, as in Kafka.
+            :meth:`Consumer.group_metadata`, asked for after the last poll: it has who owned what *when it was read*, so
+            that what was lost since can neither be committed nor left out.  A name alone skips that check, as in Kafka.
 
         Raises
         ------
         StaleMemberEpochError, UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError, GroupIdNotFoundError
-            The consumer no longer owns the partitions: abort, and read again.
+            The consumer no longer owns the partitions, or others that it has read from: abort, and read again.
         OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
             Nothing was sent: correct the arguments.
         IllegalStateError
