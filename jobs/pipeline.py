@@ -28,6 +28,7 @@ from txntable.jobs.session import spark_session
 from txntable.spark.pipelines.pipeline import Pipeline, PipelineRun
 from txntable.spark.pipelines.pipeline_config import check_topics
 from txntable.spark.session import require_java
+from txntable.warehouse.warehouse import Warehouse
 
 BatchId = Annotated[
     str | None,
@@ -76,16 +77,29 @@ def pipeline(  # noqa: PLR0913  the options of the command
     settings = read_settings(config, options)
     warehouse = connection.open()
     check_topics(settings.config, lambda topic: warehouse.topic_log(topic).settings())
+    if batch_id is not None and _is_committed(warehouse, settings.config.transactional_id, batch_id):
+        _tell(PipelineRun({}, already_committed=True))
+        return
     require_java()
     with (
         spark_session(f"txntable pipeline {settings.config.group}", warehouse.store.spec) as spark,
         Pipeline(warehouse, spark, settings.config, settings.transform) as running,
     ):
-        if once:
-            _tell(running.run_once(batch_id))
-            return
-        with stopped_by_signals() as stop:
-            running.run(stop.is_set, _tell)
+        _run(running, batch_id, once=once)
+
+
+def _run(running: Pipeline, batch_id: str | None, *, once: bool) -> None:
+    if once:
+        _tell(running.run_once(batch_id))
+        return
+    with stopped_by_signals() as stop:
+        running.run(stop.is_set, _tell)
+
+
+def _is_committed(warehouse: Warehouse, transactional_id: str, batch_id: str) -> bool:
+    """Return whether the run was done before: then nothing is, without a JVM, and nobody is fenced for it."""
+    with warehouse.producer(transactional_id) as producer:
+        return producer.is_committed(batch_id)
 
 
 def _tell(run: PipelineRun) -> None:

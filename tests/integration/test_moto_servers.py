@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from txntable.errors import WarehouseAlreadyExistsError
+from txntable.testing.__main__ import exported
 from txntable.testing.moto_server import LockedMotoServer
 from txntable.warehouse.warehouse import Warehouse
 
@@ -32,3 +38,33 @@ def test_bucket_of_two_servers_stays_until_the_last_of_them_stops() -> None:
 
         with pytest.raises(WarehouseAlreadyExistsError):
             create(first)
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_server_for_a_shell_prints_what_commands_need_and_ends_when_it_is_told(end: signal.Signals) -> None:
+    program = [sys.executable, "-m", "txntable.testing"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        # It says that it serves once everything is printed.
+        assert "Ctrl-C ends it" in server.stderr.readline()
+        server.send_signal(end)
+        printed, _ = server.communicate()
+    variables = dict(line.removeprefix("export ").split("=", 1) for line in printed.splitlines())
+
+    assert server.returncode == 0
+    assert variables["TXNTABLE_WAREHOUSE"] == "s3://warehouse/lake"
+    assert variables["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1:")
+
+
+def test_commands_work_on_the_server_in_the_environment_that_it_prints() -> None:
+    with LockedMotoServer("shell") as server:
+
+        def txntable(*words: str) -> str:
+            program = [sys.executable, "-c", "from txntable.cli.main import main; main()", *words]
+            return subprocess.check_output(program, env={**os.environ, **exported(server)}, text=True)
+
+        txntable("warehouse", "create")
+        txntable("topics", "create", "orders")
+
+        assert "orders" in txntable("topics", "list")

@@ -250,15 +250,24 @@ class BlockingTransactions:
         self._offsets.refresh()
         found: dict[int, list[str]] = {partition: [] for partition in stable}
         for group in self._offsets.names():
-            rows = self._offsets.offsets(group)
             for partition, end in stable.items():
-                row = rows.get((settings.name, partition))
-                committed = None if row is None else row.committed
-                if committed is None or committed.topic_id not in ("", settings.topic_id):
-                    continue
-                if not any(first < end and last >= committed.offset for first, last, _ in extents[partition]):
+                offset = self._reads_from(group, settings, partition)
+                if offset is not None and not any(
+                    first < end and last >= offset for first, last, _ in extents[partition]
+                ):
                     found[partition].append(group)
         return {partition: tuple(groups) for partition, groups in found.items()}
+
+    def _reads_from(self, group: str, settings: TopicSettings, partition: int) -> int | None:
+        """Return where a group goes on; of one that has committed nothing, but has a member there, its beginning."""
+        where = (settings.name, partition)
+        offset = self._offsets.offsets(group).get(where)
+        committed = None if offset is None else offset.committed
+        if committed is not None and committed.topic_id in ("", settings.topic_id):
+            return committed.offset
+        row = self._offsets.group(group)
+        has_member = row is not None and any(where in member.owned for member in row.members.values())
+        return 0 if has_member else None
 
     def _transaction(
         self, parts: Sequence[_Found], pending: tuple[PendingGroup, ...], now_ms: int

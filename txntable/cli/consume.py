@@ -76,7 +76,7 @@ PrintOffset = Annotated[bool, typer.Option("--print-offset", help="Print each re
 PrintHeaders = Annotated[bool, typer.Option("--print-headers", help="Before the value: name:value,name:value.")]
 PrintKey = Annotated[bool, typer.Option("--print-key", help="Before the value.")]
 KeySeparator = Annotated[
-    str, typer.Option("--key-separator", metavar="TEXT", help="Between the parts of a line; default: a tab.")
+    str, typer.Option("--key-separator", metavar="TEXT", show_default="a tab", help="Between the parts of a line.")
 ]
 HeadersSeparator = Annotated[str, typer.Option("--headers-separator", metavar="TEXT", help="Between two headers.")]
 NullLiteral = Annotated[str, typer.Option("--null-literal", metavar="TEXT", help="What stands for null in a line.")]

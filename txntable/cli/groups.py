@@ -19,6 +19,7 @@ from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute, on_warehouse
 from txntable.cli.group_reset import partitions_named, reset_offsets
 from txntable.cli.output import Rows, dashed_headers, note, note_dry_run
+from txntable.coordinator.group_state import GroupState
 from txntable.errors import (
     GroupSubscribedToTopicError,
     NonEmptyGroupError,
@@ -42,6 +43,7 @@ ASSIGNMENT_HEADERS = dashed_headers("session_timeout_ms current_epoch current_as
 STATE_HEADERS = dashed_headers("group assignment_strategy state group_epoch members") | {"members": "#MEMBERS"}
 DELETE_HEADERS = dashed_headers("group state offsets executed error")
 DELETE_OFFSETS_HEADERS = dashed_headers("group topic partition current_offset executed error")
+_STATES = ", ".join(state.value for state in GroupState if state is not GroupState.DEAD)
 
 
 class Shown(StrEnum):
@@ -62,7 +64,7 @@ def list_groups(
     connection: Connection,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE", help="Only in this state; several: A,B, or repeat it."),
+        typer.Option("--state", metavar="STATE", help=f"Only in this state; several: A,B, or repeat it: {_STATES}."),
     ] = None,
 ) -> None:
     """List groups, also those that only have offsets."""
@@ -98,8 +100,10 @@ def describe(  # noqa: PLR0913  the interface of a command
     found = list(admin.describe_consumer_groups(names).values())
     for one in found:
         _note_members(one)
+    empty = "there is nothing to show of it" if found else "there is no group"
     match chosen:
         case [Shown.MEMBERS]:
+            empty = "there are no members" if found else empty
             headers = {**MEMBER_HEADERS, **(ASSIGNMENT_HEADERS if verbose else {})}
             rows = [_member(one, member) for one in found for member in one.members]
         case [Shown.STATE]:
@@ -107,7 +111,6 @@ def describe(  # noqa: PLR0913  the interface of a command
         case _:
             headers = {**OFFSET_HEADERS, **(METADATA_HEADER if verbose else {})}
             rows = [row for one in found for row in _offsets(admin, one)]
-    empty = "there is nothing to show of it" if found else "there is no group"
     connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows], empty=empty))
 
 

@@ -54,6 +54,7 @@ INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("--request-required-acks", "--acks"), "every write is durable when it is acknowledged"),
     "--help-all": "--help says everything",
     "--dry-run": _DRY_RUN,
+    **dict.fromkeys(("-v", "--verbose"), "say it before the command, `txntable -v …`, or --log-level info behind it"),
 }
 """Option -> what to say or to do."""
 _FENCE = "say `txntable transactions fence ID`, which aborts what is open, too"

@@ -62,6 +62,8 @@ class Rows:
         What people read in place of a table without rows; empty: its headers.
     for_programs : collection of str
         Names of columns that only JSON has: with them a table for people would be wider than a terminal.
+    names : collection of str
+        Names of columns that list names: people read them parted by commas.
     """
 
     headers: Mapping[str, str]
@@ -71,6 +73,7 @@ class Rows:
     instants: Collection[str] = ()
     empty: str = ""
     for_programs: Collection[str] = ()
+    names: Collection[str] = ()
 
     def documents(self) -> list[dict[str, object]]:
         """Return the rows as JSON objects."""
@@ -251,6 +254,8 @@ def _cells(rows: Rows, row: Sequence[object]) -> list[str]:
 def _cell(rows: Rows, name: str, value: object) -> str:
     if name in rows.instants and isinstance(value, int):
         return instant_text(value)
+    if name in rows.names and isinstance(value, list):
+        return shown(",".join(value) or None)
     return _counted(value) if name in rows.counts else shown(value)
 
 

@@ -40,11 +40,12 @@ Format = Annotated[
 ]
 ParseKey = Annotated[bool, typer.Option("--parse-key", help="A line has a key before its value.")]
 KeySeparator = Annotated[
-    str, typer.Option("--key-separator", metavar="TEXT", help="Between key and value; default: a tab.")
+    str, typer.Option("--key-separator", metavar="TEXT", show_default="a tab", help="Between key and value.")
 ]
 ParseHeaders = Annotated[bool, typer.Option("--parse-headers", help="A line begins with headers.")]
 HeadersDelimiter = Annotated[
-    str, typer.Option("--headers-delimiter", metavar="TEXT", help="Between headers and what follows; default: a tab.")
+    str,
+    typer.Option("--headers-delimiter", metavar="TEXT", show_default="a tab", help="Between headers and what follows."),
 ]
 HeadersSeparator = Annotated[str, typer.Option("--headers-separator", metavar="TEXT", help="Between two headers.")]
 HeadersKeySeparator = Annotated[

@@ -30,6 +30,7 @@ PARTITION_HEADERS = camel_headers(
 )
 CONFIG_HEADERS = camel_headers("topic name value source about")
 COUNTS = ("segments", "appended_records", "bytes")
+_NAMES = ("key",)
 COLUMN_HEADERS = camel_headers("topic column type nullable key")
 
 
@@ -105,7 +106,13 @@ def list_topics(connection: Connection) -> None:
     """List all topics."""
     described = connection.open().admin().describe_topics()
     connection.output.rows(
-        Rows(LIST_HEADERS, [_summary(topic) for topic in described], counts=COUNTS, empty="there are no topics")
+        Rows(
+            LIST_HEADERS,
+            [_summary(topic) for topic in described],
+            counts=COUNTS,
+            names=_NAMES,
+            empty="there are no topics",
+        )
     )
 
 
@@ -114,7 +121,7 @@ def _summary(topic: TopicDescription) -> tuple[object, ...]:
         topic.settings.name,
         topic.settings.topic_id,
         topic.settings.partitions,
-        ",".join(topic.settings.key) or None,
+        list(topic.settings.key),
         sum(partition.segments for partition in topic.partitions),
         sum(partition.bytes for partition in topic.partitions),
     )
@@ -131,7 +138,7 @@ def describe(
     """Describe topics: columns and settings, and each partition's offsets and size."""
     topics = connection.open().admin().describe_topics(names or None)
     sections = {
-        "topics": Rows(LIST_HEADERS, [_summary(topic) for topic in topics], "Topics", COUNTS),
+        "topics": Rows(LIST_HEADERS, [_summary(topic) for topic in topics], "Topics", COUNTS, names=_NAMES),
         "columns": Rows(COLUMN_HEADERS, [row for topic in topics for row in _columns(topic)], "Columns"),
         "partitions": Rows(
             PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions", COUNTS
@@ -165,7 +172,12 @@ def add_column(
 ) -> None:
     """Add nullable columns to a topic, or to a struct in it: null in the records that are there."""
     wanted = [column_from_text(text) for text in columns]
-    connection.output.facts(_facts(connection.open().admin().add_columns(name, wanted, inside=inside or ())))
+    admin = connection.open().admin()
+    (before,) = admin.describe_topics([name])
+    settings = admin.add_columns(name, wanted, inside=inside or ())
+    if settings.schema == before.settings.schema:
+        tell("the columns are there already, and nothing was changed")
+    connection.output.facts(_facts(settings))
 
 
 @both_ways("name", "--topic")
@@ -181,7 +193,7 @@ def delete(
         admin.delete_topic(name)
     note_dry_run(execute=execute)
     connection.output.rows(
-        Rows({**LIST_HEADERS, "deleted": "Deleted"}, [(*_summary(topic), execute)]),
+        Rows({**LIST_HEADERS, "deleted": "Deleted"}, [(*_summary(topic), execute)], names=_NAMES),
     )
 
 

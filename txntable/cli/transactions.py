@@ -41,12 +41,14 @@ HANGING_HEADERS = camel_headers(
     " transactional_id status"
 ) | {"duration_min": "Duration(min)"}
 _MS_PER_MINUTE = 60_000
+_STATES = ", ".join(state.value for state in TransactionState if state is not TransactionState.DEAD)
 
 
 def list_transactions(
     connection: Connection,
     state: Annotated[
-        list[str] | None, typer.Option("--state", metavar="STATE", help="Only in this state; repeat it for several.")
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help=f"Only in this state; repeat it for several: {_STATES}."),
     ] = None,
     producer_id: Annotated[
         list[int] | None,

@@ -145,7 +145,9 @@ ELSEWHERE: Mapping[str, str] = {
     "queue_buffering_max_messages": _MEMORY,
     "rebalance_cb": _CALLABLE,
     "stats_cb": "leave it out: there are no statistics; metrics() returns what is counted",
-    "transaction_two_phase_commit_enable": "leave it out: every transaction can be prepared",
+    "transaction_two_phase_commit_enable": (
+        "leave it out: every transaction can be prepared, by prepare_transaction() of a Warehouse's producer"
+    ),
     "value_deserializer": _BYTES,
     "value_serializer": _BYTES,
 }

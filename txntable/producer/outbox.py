@@ -102,8 +102,10 @@ class Outbox:
 
     def tell_of_unsent(self) -> None:
         """Say that what waits is lost, once nobody can hand it on any more: the program went without a flush."""
-        staged = [each.settings.name for each in self._appender.staged.values()]
-        if topics := sorted({*self._accumulators, *staged}):
+        staged = {each.settings.name for each in self._appender.staged.values()}
+        # An accumulator whose only record was refused holds nothing.
+        held = {name for name, one in self._accumulators.items() if one.waiting_since is not None}
+        if topics := sorted(held | staged):
             logger.warning(
                 "a producer without a transaction was dropped, or the program ended, before flush() or close(): what it"
                 " sent last is lost; close it, or use it in a with block topics=%s",

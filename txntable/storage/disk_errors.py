@@ -6,7 +6,7 @@ Owns the translation of the system's errors for :mod:`txntable.storage.local_fol
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from txntable.errors import (
@@ -19,8 +19,16 @@ from txntable.errors import (
 )
 from txntable.storage.folder_ledger import FolderSyncError
 
-_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_REFUSED = (StorePermissionError, "the file system refused; check the folder's owner")
+_FULL = (StoreUnavailableError, "the disk is full; make room, then try again")
+_BY_NUMBER: Mapping[int | None, tuple[type[TxnTableError], str]] = {
+    errno.EACCES: _REFUSED,
+    errno.EPERM: _REFUSED,
+    errno.EROFS: (StorePermissionError, "the file system is read-only; mount it for writing"),
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+}
+_OTHER = (StoreUnavailableError, "the file system failed; mend it, then try again")
 
 
 @contextmanager
@@ -49,8 +57,5 @@ def disk_failure(error: OSError, path: str) -> TxnTableError:
             "a folder of the warehouse is gone, and is not made again; restore it, or open the warehouse anew",
             path=path,
         )
-    if error.errno in _REFUSED:
-        return StorePermissionError("the file system refused; check the folder's owner", path=path, reason=reason)
-    if error.errno in _FULL:
-        return StoreUnavailableError("the disk is full; make room, then try again", path=path, reason=reason)
-    return StoreUnavailableError("the file system failed; mend it, then try again", path=path, reason=reason)
+    kind, said = _BY_NUMBER.get(error.errno, _OTHER)
+    return kind(said, path=path, reason=reason)

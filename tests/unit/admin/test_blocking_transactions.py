@@ -9,6 +9,7 @@ import pytest
 from tests.doubles.fault_plan import Operation
 from tests.simulation.site import Site
 from tests.unit.admin.administering import decide_only, lose_id, opened, row_of
+from tests.unit.admin.group_members import joined
 from tests.unit.consumer.consuming import read_only
 from tests.unit.producer.producing import row, started, store_of
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
@@ -147,6 +148,22 @@ def test_find_blocking_passes_over_topics_that_were_deleted(site: Site) -> None:
 def test_find_blocking_refuses_what_is_no_list_of_topics(site: Site, topics: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         site.open().admin().find_blocking_transactions(topics)
+
+
+@pytest.mark.parametrize("readable", [False, True], ids=["nothing to read", "records before it"])
+def test_find_blocking_names_a_group_that_never_committed_where_it_has_read_nothing_for_want_of_anything(
+    site: Site, readable: bool
+) -> None:
+    warehouse = site.open()
+    if readable:
+        with started(warehouse, "before").transaction() as txn:
+            txn.send("u", row=row("before"))
+    opened(warehouse)
+    joined(warehouse, topic="u")
+
+    (found,) = site.open().admin().find_blocking_transactions()
+
+    assert found.groups == (() if readable else ("g",))
 
 
 def offsets_sent(warehouse: Any, transactional_id: str = "copies", group: str = "g") -> Any:

@@ -37,6 +37,8 @@ from txntable.cli.kafka_options import instead_of
         (("groups", "abort"), "`txntable transactions abort`"),
         (("reset-offsets",), "`txntable groups reset-offsets`"),
         (("purge",), "`txntable erase --purge`"),
+        (("topics", "list", "-v"), "--log-level info"),
+        (("topics", "list", "--verbose"), "--log-level info"),
     ],
 )
 def test_option_of_kafkas_tools_is_answered_with_what_is_said_here(

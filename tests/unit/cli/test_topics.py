@@ -82,7 +82,7 @@ def test_list_prints_an_array_when_json_is_asked_for(call: Call, warehouse: Ware
             "topic": "flights",
             "topic_id": settings.topic_id,
             "partition_count": 2,
-            "key": "carrier",
+            "key": ["carrier"],
             "segments": 0,
             "bytes": 0,
         }

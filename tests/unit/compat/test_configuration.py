@@ -56,6 +56,21 @@ def refused(client: Any, config: dict[str, Any]) -> str:
     return str(caught.value.args[0].str())
 
 
+@pytest.mark.parametrize(
+    ("client", "config", "said"),
+    [
+        (Producer, {"batch.size": "many"}, "setting=batch.size"),
+        (Producer, {"enable.idempotence": False}, "leave enable.idempotence on"),
+        (Consumer, {"max.poll.interval.ms": -2}, "setting=max.poll.interval.ms"),
+        (Consumer, {"max_poll_interval_ms": -2}, "setting=max.poll.interval.ms"),
+    ],
+)
+def test_setting_is_named_with_its_dots_when_its_value_is_refused(
+    reading: dict[str, Any], writing: dict[str, Any], client: Any, config: dict[str, Any], said: str
+) -> None:
+    assert said in refused(client, {**(writing if client is Producer else reading), **config})
+
+
 def test_settings_of_a_real_application_are_taken_as_they_are(
     warehouse: Warehouse, reading: dict[str, Any], writing: dict[str, Any]
 ) -> None:
@@ -117,10 +132,10 @@ def test_all_that_is_wrong_is_said_at_once(reading: dict[str, Any], writing: dic
         {**writing, "acks": 0, "sasl.password": "x", "compression.type": "brotli", "batch.size": 0, "bach.size": 1},
     )
     assert said.startswith("5 settings are wrong: (1) ")
-    assert all(part in said for part in ("'acks'", "'sasl.password'", "compression_type", "batch_size", "'bach.size'"))
+    assert all(part in said for part in ("'acks'", "'sasl.password'", "compression.type", "batch.size", "'bach.size'"))
 
     said = refused(Consumer, {**reading, "check.crcs": True, "max.poll.records": -1, "isolation.level": "snapshot"})
-    assert all(part in said for part in ("check.crcs", "max_poll_records", "isolation_level"))
+    assert all(part in said for part in ("check.crcs", "max.poll.records", "isolation.level"))
 
 
 def test_all_that_is_wrong_is_said_at_once_where_an_error_of_one_value_has_a_name_in_kafka(
@@ -137,8 +152,8 @@ def test_all_that_is_wrong_is_said_at_once_where_an_error_of_one_value_has_a_nam
     said = refused(Consumer, {**reading, **wrong})
 
     assert said.startswith("4 settings are wrong: (1) ")
-    assert said.endswith("setting=auto_offset_reset,isolation_level,partition_assignment_strategy,session_timeout_ms")
-    assert all(part in said for part in ("dirty", "newest", "fair", "session_timeout_ms=5"))
+    assert said.endswith("setting=auto.offset.reset,isolation.level,partition.assignment.strategy,session.timeout.ms")
+    assert all(part in said for part in ("dirty", "newest", "fair", "session.timeout.ms=5"))
 
 
 def test_what_was_given_by_name_is_said_once_beside_a_wrong_dictionary(warehouse: Warehouse) -> None:
@@ -165,7 +180,7 @@ def test_what_a_client_of_this_shape_alone_takes_is_said_with_the_others(
     assert all(part in said for part in ("bootstrap.servers", "delivery.timeout.ms", "on_delivery", "partitioner"))
 
     said = refused(Consumer, {**reading, "group.id": None, "auto.offset.reset": "newest"})
-    assert all(part in said for part in ("give group.id", "auto_offset_reset"))
+    assert all(part in said for part in ("give group.id", "auto.offset.reset"))
 
 
 def test_all_that_is_wrong_is_said_at_once_by_our_own_clients(warehouse: Warehouse) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -150,3 +152,19 @@ def test_failed_send_outside_of_a_transaction_spoils_nothing(site: Site) -> None
         producer.send("t", row={"account": "fine", "amount": 1})
 
     assert site.open().read_arrow("t").read_all()["account"].to_pylist() == ["fine"]
+
+
+@pytest.mark.parametrize(("row", "lost"), [({"account": 7, "amount": 1}, False), ({"account": "a", "amount": 1}, True)])
+def test_dropped_producer_says_what_is_lost_and_nothing_where_its_only_record_was_refused(
+    site: Site, caplog: pytest.LogCaptureFixture, row: dict[str, Any], lost: bool
+) -> None:
+    producer = site.open().producer()
+    with contextlib.suppress(SchemaMismatchError):
+        producer.send("t", row=row)
+
+    del producer
+    gc.collect()
+
+    said = [record.message for record in caplog.records if "is lost" in record.message]
+    assert len(said) == lost
+    assert all(message.endswith("topics=t") for message in said)

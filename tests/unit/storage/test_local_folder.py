@@ -333,3 +333,8 @@ def test_discard_refuses_what_is_no_unfinished_file_of_the_store(spec, path):
         store.discard([path])
 
     assert store.get("a/b") is not None
+
+
+def test_read_only_file_system_is_said_to_be_one(spec):
+    with pytest.raises(StorePermissionError, match="mount it for writing"):
+        act(LocalFolder(StoreSpec(spec.url), FailingCalls("open", errno.EROFS)), "put")
