@@ -31,6 +31,9 @@ SPARK41_TESTS := -k "not dies and not killed" \
 # What only `make kafka` needs: the jars of a broker, and confluent-kafka, which is no dependency.
 KAFKA         := $(VENV)/kafka
 KAFKA_CLIENT  := confluent-kafka==2.16.1
+PEERS         := $(VENV)/peers
+PEER_PACKAGES := pyiceberg[sql-sqlite]==0.12.0 psycopg[binary] \
+                 $(foreach name,duckdb duckdb-extension-ducklake duckdb-extension-sqlite-scanner,$(name)==1.5.5)
 
 # What looks at a release has an environment of its own, and the wheel is looked at in one that has nothing but what it needs.
 RELEASE  := .venv-release
@@ -61,7 +64,7 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help soak demo test nightly matrix lane lanes test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java conda image clean
+.PHONY: help soak peers demo test nightly matrix lane lanes test-spark41 lint docs dist bench simulate mutants conformance chaos page kafka engines schedulers terraform correctness format lock java conda image clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -135,6 +138,10 @@ image: dist ## Build an image with the command line by CONTAINER=docker (or podm
 
 bench: java $(READY) ## Measure what it costs, each figure as a ratio within one run
 	$(BIN)/python -m benchmarks
+
+peers: java $(KAFKA)/.ready $(PEERS)/.ready ## Make small transactions, and send and read records, beside PyIceberg, DuckLake, a Kafka broker and PostgreSQL (needs Maven; PostgreSQL if it is there)
+	BENCH_KAFKA_JARS=$(abspath $(KAFKA))/jars PYTHONPATH=$(abspath $(PEERS)):$(abspath $(KAFKA))/clients:$$PYTHONPATH \
+	    $(BIN)/python -m benchmarks peers record_rates
 
 simulate: $(READY) ## Run the simulation with RUNS=20000 seeds from FIRST=100000 on; a failing one is made small and told
 	$(BIN)/python -m tests.simulation.campaign --runs $(RUNS) --first $(FIRST) --workers $(WORKERS)
@@ -240,6 +247,14 @@ $(KAFKA)/.ready: benchmarks/kafka_broker.xml $(READY)
 	@command -v mvn > /dev/null || { echo "error: the jars of a broker come by maven; install it (debian: apt-get install maven)" >&2; exit 1; }
 	@mvn --quiet --file $< dependency:copy-dependencies -DoutputDirectory=$(abspath $(@D))/jars
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(@D)/clients $(KAFKA_CLIENT)
+	@touch $@
+
+$(PEERS)/.ready: $(READY)
+	@echo "installing $(PEER_PACKAGES)"
+	@mkdir -p $(@D)
+	@sed -n '/^duckdb==/d; s/^\([^ #]*==[^ ]*\).*/\1/p' requirements.lock > $(@D)/constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --constraint $(@D)/constraints.txt \
+	    --target $(@D) $(PEER_PACKAGES)
 	@touch $@
 
 # Spark fetches its jars when a session starts; here one that shows what it fetches, once, before the tests.

@@ -20,7 +20,7 @@ NAMES = (
     *("commits", "transactions", "contention", "engines", "cold_start", "planning", "write", "scan", "light_reads"),
     *("format_reads", "pipeline", "memory", "streaming", "flat_cost", "compaction", "life", "history", "many_topics"),
     *("growth", "record_rates", "wide_topic", "small_segments", "sharing", "round_trips", "peers", "report"),
-    *("vacuum", "time_travel"),
+    *("vacuum", "time_travel", "large_topics"),
 )
 """Modules beside this one; each is imported as it is run, so that one needs nothing that only others need."""
 

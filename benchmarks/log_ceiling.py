@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
+from benchmarks.kept_results import kept
 from tools.documentation.tables import with_tables
 
 DOCUMENT = Path(__file__).parent.parent / "infra" / "THROUGHPUT.md"
@@ -314,6 +315,17 @@ def details_table() -> str:
     return "\n".join(lines)
 
 
+def large_topics_table() -> str:
+    """Return what was measured of large topics: the kept result of ``benchmarks.large_topics``."""
+    found = kept("large_topics").figures.values()
+    return "\n".join(
+        [
+            *_header(["At 30 ms a request", "seconds", "of these"]),
+            *(_row([f.name, f"{f.value:.2f}", f.notes]) for f in found),
+        ]
+    )
+
+
 def _size(processes: int, producers: int) -> str:
     return f"{processes} × {producers}"
 
@@ -326,11 +338,11 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-TABLES = {"rates": rates_table, "details": details_table}
+TABLES = {"rates": rates_table, "details": details_table, "large topics": large_topics_table}
 
 
 def main() -> None:
-    """Write the tables into the document as they are computed now."""
+    """Write the tables into the document as they are computed now, the last from its kept result."""
     tables = {name: f"{make()}\n" for name, make in TABLES.items()}
     DOCUMENT.write_text(with_tables(DOCUMENT.read_text(), tables))
 

@@ -163,6 +163,8 @@ def _transactions() -> Iterator[Line]:
     goals = {("deltalake", "1 record in 1 partition"): 8.0, ("Kafka", "1 record in 1 partition"): 1.0}
     for peer, ours in (
         ("deltalake append", "txntable"),
+        ("PyIceberg append", "txntable"),
+        ("DuckLake insert", "txntable"),
         ("Kafka", "txntable"),
         ("PostgreSQL, two-phase", "txntable, synced"),
     ):

@@ -1,12 +1,13 @@
-"""Small transactions beside those of deltalake, of a Kafka broker, and of PostgreSQL, in turns of one run.
+"""Small transactions beside those of other table formats, of a Kafka broker, and of PostgreSQL, in turns of one run.
 
-Page cache beside deltalake and Kafka, which do not sync; synced beside PostgreSQL, which does.  A transaction is timed
-from begin to the end of its commit: ours is published by then, Kafka's markers and PostgreSQL's pages may still be on
-their way.  deltalake has no partitions of this kind: it appends as many rows to one table.
+Page cache beside deltalake, PyIceberg, DuckLake and Kafka, whose files are not synced; synced beside PostgreSQL, which
+does.  A transaction is timed from begin to the end of its commit: ours is published by then, Kafka's markers and
+PostgreSQL's pages may still be on their way.  Table formats have no partitions of this kind: they append as many rows
+to one table.
 
 Each workload takes a minute of each contender, in turns of five seconds: what is written stays and grows.  For a try,
-``BENCH_SECONDS=5``.  Kafka and PostgreSQL are started and ended here.  They and their clients are no dependencies of
-this project: one that is not there is left out, with a line that says what it needs.
+``BENCH_SECONDS=5``.  Kafka and PostgreSQL are started and ended here.  All but deltalake are no dependencies of this
+project: one that is not there is left out, with a line that says what it needs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from statistics import median, quantiles
 from benchmarks import kafka_broker, postgres_cluster
 from benchmarks.contenders import Contender, Deltalake, Team, Turn, TxnTable, Workload, team
 from benchmarks.measurement import Figure, median_ratio
+from benchmarks.table_formats import DuckLake, Iceberg, ducklake_missing, iceberg_missing
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
 _TURN_S = min(5.0, SECONDS)
@@ -43,6 +45,10 @@ def measure(folder: Path) -> list[Figure]:
     with ExitStack() as servers:
         unsynced: list[Contender] = [Deltalake(str(folder / "deltalake"))]
         synced: list[Contender] = []
+        if _is_there("PyIceberg", iceberg_missing()):
+            unsynced.append(Iceberg(str(folder / "iceberg")))
+        if _is_there("DuckLake", ducklake_missing()):
+            unsynced.append(DuckLake(str(folder / "ducklake")))
         if _is_there("Kafka", kafka_broker.missing()):
             unsynced.append(servers.enter_context(kafka_broker.kafka_broker(folder / "kafka")))
         if _is_there("PostgreSQL", postgres_cluster.missing()):

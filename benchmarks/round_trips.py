@@ -195,8 +195,8 @@ def _timing(began: float, asked: float, ended: float, requests: Sequence[Request
     return Timing(
         all_s=ended - began,
         commit_s=ended - asked,
-        round_trips=_chain(requests),
-        to_decision=_chain([one for one in requests if uploaded <= one.began_s and one.ended_s <= decided]),
+        round_trips=chain(requests),
+        to_decision=chain([one for one in requests if uploaded <= one.began_s and one.ended_s <= decided]),
         to_decision_s=decided - uploaded,
         after_s=ended - decided,
         held_s=max(_held(requests), default=0.0),
@@ -204,7 +204,7 @@ def _timing(began: float, asked: float, ended: float, requests: Sequence[Request
     )
 
 
-def _chain(requests: Sequence[Request]) -> int:
+def chain(requests: Sequence[Request]) -> int:
     """Return how many requests followed one another: one that began before another ended does not follow it."""
     count, ended = 0, 0.0
     for one in sorted(requests, key=lambda one: one.began_s):

@@ -47,7 +47,7 @@ def measure(folder: Path) -> list[Figure]:
 
 def _ours(folder: Path, partitions: int, durability: str) -> dict[str, float]:
     warehouse = Warehouse.create(str(folder), durability=durability)
-    return {name: _cpu(call) for name, call in _steps(warehouse, partitions).items()}
+    return {name: _cpu(call) for name, call in steps(warehouse, partitions).items()}
 
 
 def _beside_parquet(place: str, ours: dict[str, float], floor: dict[str, float]) -> list[Figure]:
@@ -57,7 +57,7 @@ def _beside_parquet(place: str, ours: dict[str, float], floor: dict[str, float])
     return [*_compared(place, ours, floor, name), in_all]
 
 
-def _steps(warehouse: Warehouse, partitions: int) -> dict[str, Callable[[], object]]:
+def steps(warehouse: Warehouse, partitions: int) -> dict[str, Callable[[], object]]:
     """Return what is done, in its order."""
 
     def write() -> None:
@@ -141,7 +141,7 @@ def _requests(partitions: int) -> list[Figure]:
     store = SteppingStore(MemoryStore(MemoryObjects()))
     warehouse = create_on(store, SystemEnvironment(), exist_ok=False, settings=WarehouseSettings())
     figures = []
-    for step, call in _steps(warehouse, partitions).items():
+    for step, call in steps(warehouse, partitions).items():
         store.steps.clear()
         call()
         notes = ", ".join(f"{kind} {count}" for kind, count in sorted(store.requests.items()))

@@ -51,6 +51,25 @@ class OffsetLogTransition(Generic[AnswerT_co]):
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """What was read of a partition that is another's by now.
+
+    Attributes
+    ----------
+    reader : str
+        The member id under which it was read.
+    end : int
+        The offset behind it.
+    poll : int
+        Which of the consumer's polls has returned the last of it.
+    """
+
+    reader: str
+    end: int
+    poll: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupMetadata:
     """Who commits offsets, as of when the range was *read*: never made anew for the commit.
 
@@ -69,8 +88,10 @@ class GroupMetadata:
         partition that it has owned since that generation or longer counts.
     auto_commits : bool
         Whether the consumer commits what it has polled by itself, and so also what a transaction aborts.
-    lost : frozenset of NamedPartition
+    lost : Mapping of NamedPartition to Loss
         What it has read from, and lost since, without their offsets being committed: another member reads it again.
+    polls : int
+        How often the consumer has polled.
     """
 
     group: str
@@ -79,7 +100,8 @@ class GroupMetadata:
     instance_id: str | None = None
     ownership: Mapping[NamedPartition, int] | None = None
     auto_commits: bool = False
-    lost: frozenset[NamedPartition] = frozenset()
+    lost: Mapping[NamedPartition, Loss] = field(default_factory=dict)
+    polls: int = 0
 
 
 @dataclass(frozen=True, slots=True)

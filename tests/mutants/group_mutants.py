@@ -93,6 +93,33 @@ GROUP_MUTANTS = (
         Killer("latecomers", 3),
     ),
     Mutant(
+        "losses-not-looked-for",
+        "positions may leave out what was read of a partition that is another's by now",
+        "8.4",
+        (
+            Edit(
+                "txntable/producer/lost_readings.py",
+                "        if left_out:\n",
+                "        if member.polls < 0:\n",
+            ),
+        ),
+        Killer("migrants", 18),
+    ),
+    Mutant(
+        "losses-forgotten-with-the-next-poll",
+        "what was read and lost is forgotten with the next poll, though the transaction goes on",
+        "8.4",
+        (
+            Edit(
+                "txntable/producer/lost_readings.py",
+                "            and not self._has(commit.group, each, loss)\n",
+                "            and not self._has(commit.group, each, loss)\n"
+                "            and loss.poll + 1 >= member.polls\n",
+            ),
+        ),
+        Killer("migrants", 18),
+    ),
+    Mutant(
         "free-partition-not-given",
         "a partition that is released stays free until the next generation",
         "8.2",

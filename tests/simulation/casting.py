@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.actor import Actor
 from tests.simulation.bank import Auditor, Cashier, Founder, Teller
-from tests.simulation.copying import Copier, Loner, Reader, Source
+from tests.simulation.copying import Copier, Loner, Migrant, Reader, Source
 from tests.simulation.exchange import ExternalDatabase, Merchant
 from tests.simulation.inspector import Inspector
 from tests.simulation.journal import Journal
@@ -57,6 +57,7 @@ ROLES: Mapping[str, Role] = {
     "follower": _of(Follower),
     "source": _of(Source),
     "copier": _of(Copier),
+    "migrant": _of(Migrant),
     "loner": _of(Loner),
     "reader": _of(Reader),
     "overseer": _of(Overseer),

@@ -247,6 +247,22 @@ def copies_of(polled: Polled, witness: Witness) -> list[Draft]:
     return [Draft(OUT, f"{attempt} of {one.value}", key, source=(one.place, one.offset)) for one, key in polled]
 
 
+class Migrant(Copier):
+    """Copies as Kafka's examples do: several polls, and then the positions of what is assigned by then."""
+
+    def ways(self) -> list[Callable[[RecordedConsumer, RecordedProducer], None]]:
+        """Only so."""
+        return [self.copy_assigned]
+
+    def copy_assigned(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
+        """Poll several times; what was read of a partition that is lost by the end has no position any more."""
+        for _ in range(self.random.randint(1, 3)):
+            self.write(producer, consumer.poll(txn=producer.txn))
+            self.dawdle()
+        consumer.send_assigned(producer)
+        self.dawdle()
+
+
 class Loner(Copier):
     """Copies ranges of all partitions without being a member: only the group's own offsets tell it from others."""
 

@@ -141,6 +141,17 @@ class RecordedConsumer(ConsumerRebalanceListener):
                 lambda: producer.producer.send_offsets_to_transaction(offsets, self.consumer.group_metadata())
             )
 
+    def send_assigned(self, producer: RecordedProducer) -> None:
+        """Let the transaction commit the positions of what is assigned now: Kafka's idiom."""
+        positions = {each: self.consumer.position(each) for each in self.consumer.assignment()}
+        producer.has_work = True
+        with self._witness.calling(
+            self._offsets({tuple(each): at for each, at in positions.items()}, producer.txn)
+        ) as asked:
+            asked.stubbornly(
+                lambda: producer.producer.send_offsets_to_transaction(positions, self.consumer.group_metadata())
+            )
+
     def _offsets(self, wanted: dict[Any, int], txn: str | None = None) -> CommitOffsets:
         known = self.consumer.group_metadata()
         member = known.member_id or None

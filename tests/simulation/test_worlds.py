@@ -25,6 +25,7 @@ REACHED = {
     "keyed": {"entry S COMPACT", "records Poll", "records Read"},
     "erasing": {"entry S DELETE RECORDS", "entry S COMPACT", "records Poll"},
     "groups": {"entry O JOIN", "entry O SEND OFFSETS", "entry O COMMIT OFFSETS", "records Poll", "call Rewind OK"},
+    "migrants": {"entry O SEND OFFSETS", "entry O SETTLE", "records Poll", "call CommitOffsets FAIL"},
     "loners": {"entry O SEND OFFSETS", "entry O SETTLE", "records Poll"},
     "pipeline": {"entry O SEND OFFSETS", "entry O SETTLE", "records Poll"},
 }

@@ -259,6 +259,16 @@ WORLDS: Mapping[str, World] = {
         past=source_filled,
         finish=finish_copies,
     ),
+    "migrants": World(
+        "members that send the positions of what is assigned by then, after several polls, as Kafka's examples do",
+        _copied,
+        (IN, OUT),
+        ("source migrant migrant", "source migrant copier overseer", "migrant migrant copier"),
+        _COPIES,
+        timeout_ms=601_000,
+        past=source_filled,
+        finish=finish_copies,
+    ),
     "loners": World(
         "ranges that two read at once without being members: one of them counts",
         _copied,

@@ -55,9 +55,6 @@ class OffsetCommits:
         # What is known to be committed: a position that has not moved is not committed again.
         self._committed_at: dict[TopicPartition, int | None] = {}
         self._auto_committed_at = self._environment.instant()
-        # What group metadata has told to be lost, and what was told before the last poll: it is told no more.
-        self._told: set[TopicPartition] = set()
-        self._told_before: set[TopicPartition] = set()
 
     # -- for users --------------------------------------------------------------------------
 
@@ -112,13 +109,10 @@ class OffsetCommits:
         self._readings.drop(chosen if partitions else self._readings.partitions)
 
     def group_metadata(self) -> GroupMetadata:
-        """Return who commits what was read, and what of that is lost: it is told until the next poll."""
+        """Return who commits what was read, and what of that is lost."""
         frozen = self._readings.metadata(self._place.metadata) or GroupMetadata(self._group(), "", 0)
-        lost = self._readings.lost(self._place.metadata)
-        self._told_before &= set(lost)
-        self._told = set(lost) - self._told_before
-        named = frozenset((each.topic, each.partition) for each in self._told)
-        return replace(frozen, auto_commits=self._config.enable_auto_commit, lost=named)
+        lost = self._readings.losses(self._place.metadata)
+        return replace(frozen, auto_commits=self._config.enable_auto_commit, lost=lost, polls=self._readings.polls)
 
     # -- for producers ----------------------------------------------------------------------
 
@@ -158,7 +152,7 @@ class OffsetCommits:
 
         Without waiting, those where a transaction is in the way are left for later.
         """
-        self._told_before |= self._told
+        self._readings.polls += 1
         group = self._config.group_id
         if group is None or not (awaiting := self._subscription.awaiting):
             return

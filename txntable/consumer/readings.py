@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.group_request import GroupMetadata, Loss
 from txntable.coordinator.offset_request import RangeStart
 from txntable.format.records import TopicPartition
 
@@ -29,6 +29,8 @@ class Reading:
         Of the consumer when the first of it was read; ``None``: it was no member.
     read_from : RangeStart or None
         Where the group stood, of a bounded range; ``None``: it was polled.
+    poll : int
+        Which of the consumer's polls has returned the last of it.
     """
 
     topic_id: str
@@ -36,6 +38,7 @@ class Reading:
     end: int
     owner: GroupMetadata | None = None
     read_from: RangeStart | None = None
+    poll: int = 0
 
     def epoch(self, partition: TopicPartition) -> int | None:
         """Return the ownership epoch under which it was read."""
@@ -49,10 +52,13 @@ class Readings:
     ----------
     by_partition : dict of TopicPartition to Reading
         What is not committed, nor in a transaction.
+    polls : int
+        How often the consumer has polled.
     """
 
     def __init__(self) -> None:
         self.by_partition: dict[TopicPartition, Reading] = {}
+        self.polls = 0
         # In a transaction that is not decided.
         self._sent: dict[TopicPartition, Reading] = {}
 
@@ -69,19 +75,19 @@ class Readings:
     def polled(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of records that a poll returned: what was handed out before goes on."""
         if not self.went_on(partition, reading.end):
-            self.by_partition[partition] = reading
+            self.took(partition, reading)
 
     def went_on(self, partition: TopicPartition, end: int) -> bool:
         """Take note of what a poll returned after other records that are not committed; return whether there are."""
         old = self.by_partition.get(partition)
         if old is None:
             return False
-        self.by_partition[partition] = replace(old, end=end)
+        self.by_partition[partition] = replace(old, end=end, poll=self.polls)
         return True
 
     def took(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of a bounded range, in place of what was read before."""
-        self.by_partition[partition] = reading
+        self.by_partition[partition] = replace(reading, poll=self.polls)
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget readings: they are committed, or given up."""
@@ -139,6 +145,15 @@ class Readings:
             )
         ]
 
+    def losses(self, current: GroupMetadata | None) -> dict[tuple[str, int], Loss]:
+        """Return what was read of the partitions that are lost."""
+        lost = {each: self.by_partition[each] for each in self.lost(current)}
+        return {
+            (each.topic, each.partition): Loss(reading.owner.member_id, reading.end, reading.poll)
+            for each, reading in lost.items()
+            if reading.owner is not None
+        }
+
     def metadata(
         self, current: GroupMetadata | None, partitions: Iterable[TopicPartition] | None = None
     ) -> GroupMetadata | None:
@@ -175,4 +190,4 @@ def _joined(earlier: Reading, later: Reading) -> Reading:
     """Return what two readings of a partition are, one after the other; a bounded range takes the place of others."""
     if later.read_from is not None or later.topic_id != earlier.topic_id:
         return later
-    return replace(earlier, end=later.end)
+    return replace(earlier, end=later.end, poll=later.poll)

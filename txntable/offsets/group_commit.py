@@ -18,7 +18,6 @@ from txntable.errors import (
     IllegalStateError,
     InvalidRequestError,
     OffsetMetadataTooLargeError,
-    StaleMemberEpochError,
     UnknownTopicOrPartitionError,
 )
 from txntable.format.kafka_call_names import answering_offset
@@ -94,28 +93,6 @@ def check_manual_commit(group: str, *, auto_commits: bool) -> None:
         raise IllegalStateError(
             "this consumer auto-commits what a transaction may abort; create it with enable_auto_commit=False",
             group=group,
-        )
-
-
-def check_nothing_lost(member: GroupMetadata | None, offsets: Mapping[tuple[str, int], NewOffset]) -> None:
-    """Refuse offsets that leave out a partition which the consumer has read from and lost since.
-
-    Its records may be in the transaction: committed without their offsets, they are written again by who has it now.
-    The log refuses the offsets of such a partition where they are sent.
-
-    Raises
-    ------
-    StaleMemberEpochError
-        Abort, and read again from what is committed.
-    """
-    left_out = () if member is None else member.lost - offsets.keys()
-    if member is not None and left_out:
-        raise StaleMemberEpochError(
-            "what was read from these partitions is another member's now, and their offsets are not sent: "
-            "abort, and read again from what is committed",
-            group=member.group,
-            member=member.member_id,
-            partitions=",".join(str(TopicPartition(*each)) for each in sorted(left_out)),
         )
 
 

@@ -358,6 +358,7 @@ class Producer(OfOneProcess):
             self._took_over = False
         self._tell_offsets(transactional_id)
         self._batch_id, self._token, self._sender.enrolled = batch_id, None, False
+        self._sender.lost.begun()
         self._outbox.restart(self._outbox.producer)
         self._status.reach(ClientState.IN_TRANSACTION)
 
@@ -587,6 +588,8 @@ class Producer(OfOneProcess):
             self._outbox.deliver_decided()
         self._outbox.restart(producer)
         self._status.reach(ClientState.READY)
+        if outcome is Outcome.COMMIT:
+            self._sender.lost.committed()
         self._consumed.decided(outcome)
         self._note_end(outcome, transactional_id, producer)
 

@@ -31,12 +31,13 @@ from txntable.format.records import RecordMetadata, SendOptions
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext
-from txntable.offsets.group_commit import GroupCommit, check_nothing_lost
+from txntable.offsets.group_commit import GroupCommit
 from txntable.partition.batch import ProducerEpoch
 from txntable.producer.client_state import Call, ClientState
 from txntable.producer.client_status import ClientStatus
 from txntable.producer.coordinator_client import CoordinatorClient
 from txntable.producer.linger import Linger
+from txntable.producer.lost_readings import LostReadings
 from txntable.producer.outbox import Outbox
 from txntable.producer.producer_config import ProducerConfig
 from txntable.runtime.environment import Instant
@@ -73,6 +74,8 @@ class RecordSender:
         Where the producer is in its life.
     outbox : Outbox
         What was taken and is not handed on.
+    lost : LostReadings
+        What consumers have read and lost.
     enrolled : bool
         Whether the transaction log may know of the open transaction, or of its end.
     linger : Linger or None
@@ -86,6 +89,7 @@ class RecordSender:
         self.status = ClientStatus()
         self.counters = context.counters.child()
         self.outbox = Outbox(config, context, coordinator.topic_log, self.counters)
+        self.lost = LostReadings()
         self.enrolled = False
         self._config, self._coordinator = config, coordinator
         if config.transactional_id is None:
@@ -215,7 +219,7 @@ class RecordSender:
 
         Mostly the commit is next: so what waits is uploaded meanwhile, where the transaction was not enrolled before.
         """
-        check_nothing_lost(offsets.member, offsets.offsets)
+        self.lost.check(offsets)
         if not offsets.offsets:
             return
         producer = self.require_producer()
@@ -227,6 +231,7 @@ class RecordSender:
             enrol()
         transaction = OffsetTransaction(transactional_id, producer.producer_id, producer.epoch)
         self._coordinator.send_offsets(transaction, offsets)
+        self.lost.sent(offsets)
 
     def raise_lingering(self) -> None:
         """Raise what a flush in the background raised since the last call."""

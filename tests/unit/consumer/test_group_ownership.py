@@ -18,6 +18,7 @@ from txntable.errors import (
     TxnTableError,
     UnknownMemberIdError,
 )
+from txntable.format.records import TopicPartition
 from txntable.producer.producer import Producer
 
 FIRST, SECOND = RAW
@@ -91,7 +92,7 @@ def send_positions(consumer: Consumer, producer: Producer) -> None:
 
 
 @pytest.mark.parametrize("others", [1, 2])
-def test_positions_that_leave_out_what_was_read_and_lost_are_refused_until_the_next_poll(
+def test_positions_that_leave_out_what_was_read_and_lost_are_refused_until_the_consumer_polls_on(
     site: Site, others: int
 ) -> None:
     filled(site)
@@ -108,6 +109,42 @@ def test_positions_that_leave_out_what_was_read_and_lost_are_refused_until_the_n
     assert [offset_of(consumer, each) for each in RAW] == [None, None]
     consumer.poll()
     send_positions(consumer, producer)
+
+
+def test_positions_that_leave_out_what_was_lost_are_refused_after_more_polls_too(site: Site) -> None:
+    """Also where the program has asked who it is in between."""
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    for _ in range(2):
+        consumer.group_metadata()
+        consumer.poll()
+
+    with pytest.raises(StaleMemberEpochError, match="abort, and read again"):
+        send_positions(consumer, producer)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
+
+
+def test_positions_may_leave_out_a_partition_whose_offset_was_sent_before_it_was_lost(site: Site) -> None:
+    filled(site)
+    consumer, producer, other = member(site, subscribed=False), copier(site), member(site, subscribed=False)
+
+    def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        positions = {each: consumer.position(each) for each in partitions}
+        producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+    consumer.subscribe(["raw"], on_revoke=on_revoke)
+    poll_all(consumer)
+    other.subscribe(["raw"])
+    with producer.transaction():
+        settle(site, consumer, other)
+        positions = {each: consumer.position(each) for each in consumer.assignment()}
+        producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+    assert len(positions) == 1
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
 
 
 def test_positions_leave_out_a_partition_that_was_committed_before_it_was_lost(site: Site) -> None:
