@@ -152,7 +152,7 @@ class OffsetCommits:
 
         Without waiting, those where a transaction is in the way are left for later.
         """
-        self._readings.polls += 1
+        self._readings.asked()
         group = self._config.group_id
         if group is None or not (awaiting := self._subscription.awaiting):
             return

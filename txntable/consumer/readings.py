@@ -72,6 +72,10 @@ class Readings:
         """The bounded ranges among them."""
         return {each: reading for each, reading in self.by_partition.items() if reading.read_from is not None}
 
+    def asked(self) -> None:
+        """Take note that the consumer polls, whatever comes of it."""
+        self.polls += 1
+
     def polled(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of records that a poll returned: what was handed out before goes on."""
         if not self.went_on(partition, reading.end):
