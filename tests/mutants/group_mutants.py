@@ -36,7 +36,7 @@ GROUP_MUTANTS = (
                 "        each for each in row.pending if (each.producer_id, each.epoch) not in decisions\n    )\n",
             ),
         ),
-        Killer("offsets", 23),
+        Killer("offsets", 46),
     ),
     Mutant(
         "latest-decision-wins",
@@ -144,7 +144,7 @@ GROUP_MUTANTS = (
                 "dict.fromkeys(sorted(member.target - member.owned.keys()), generation)",
             ),
         ),
-        Killer("groups", 4),
+        Killer("groups", 3),
     ),
     Mutant(
         "range-not-compared",

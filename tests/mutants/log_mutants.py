@@ -79,7 +79,7 @@ LOG_MUTANTS = (
                 '        raise StoreUnavailableError("no answer")\n',
             ),
         ),
-        Killer("answers", 3),
+        Killer("answers", 14),
     ),
     Mutant(
         "late-answer-believed",
@@ -166,7 +166,7 @@ LOG_MUTANTS = (
                 _VIEW, "        return followed and (yield from _proving(loaded.start))\n", "        return followed\n"
             ),
         ),
-        Killer("sleepers", 27),
+        Killer("sleepers", 7),
     ),
     Mutant(
         "checkpoint-forgets-what-is-tombstoned",
@@ -218,7 +218,7 @@ LOG_MUTANTS = (
                 "    going.sort(key=lambda f: (-f.version, not f.is_checkpoint))\n",
             ),
         ),
-        Killer("sleepers", 15),
+        Killer("sleepers", 7),
     ),
     Mutant(
         "cleanup-of-any-age",
@@ -229,7 +229,7 @@ LOG_MUTANTS = (
                 _CLEANUP, "    horizon_ms = now_ms - retention_ms\n", "    horizon_ms = now_ms + 0 * retention_ms + 1\n"
             ),
         ),
-        Killer("office", 334),
+        Killer("office", 22),
     ),
     Mutant(
         "put-before-it-is-folded",
@@ -292,7 +292,7 @@ LOG_MUTANTS = (
         "what is known of one log decides what is written to another that was opened since, though the first is gone",
         "4.2 rule 13",
         (Edit(_LOG, "            self.prove_related()\n", ""),),
-        Killer("vanishing", 91),
+        Killer("vanishing", 1),
     ),
     Mutant(
         "foreign-entry-folded",
@@ -310,7 +310,7 @@ LOG_MUTANTS = (
                 "        if commit.version != self.next_version or not self.follows(info):\n",
             ),
         ),
-        Killer("vanishing", 41),
+        Killer("vanishing", 14),
     ),
     Mutant(
         "void-entry-not-undone",

@@ -43,7 +43,7 @@ PARTITION_MUTANTS = (
                 "    owed = still_owed(logs, table, topic_id, decided)[:1]\n",
             ),
         ),
-        Killer("bank", 1),
+        Killer("bank", 3),
     ),
     Mutant(
         "marker-written-again",
@@ -63,7 +63,7 @@ PARTITION_MUTANTS = (
         "a topic says that it is through with one decision more than was known",
         "5.1, 6.4",
         (Edit(_MARKERS, "self._topic_id), known_through)]\n", "self._topic_id), known_through + 1)]\n"),),
-        Killer("answers", 5),
+        Killer("answers", 0),
     ),
     Mutant(
         "carried-segments-appended-again",
@@ -76,7 +76,7 @@ PARTITION_MUTANTS = (
                 "(one for one in decided if (one.producer_id, one.ends) not in logs.markers)",
             ),
         ),
-        Killer("compaction", 5),
+        Killer("compaction", 12),
     ),
     Mutant(
         "carried-segments-left-out",
@@ -176,7 +176,7 @@ PARTITION_MUTANTS = (
         "records stay in the partitions that their keys had before the topic got more of them",
         "5.2",
         (Edit(_APPEND, "        _check_mapping(self._settings, segment)\n", ""),),
-        Killer("onlookers", 12),
+        Killer("onlookers", 49),
     ),
     Mutant(
         "stable-offset-at-the-high-watermark",
@@ -189,7 +189,7 @@ PARTITION_MUTANTS = (
                 "    stable = high_watermark(table, topic_id, partition)\n",
             ),
         ),
-        Killer("bank", 3),
+        Killer("bank", 47),
     ),
     Mutant(
         "stable-offset-of-the-latest",
@@ -202,7 +202,7 @@ PARTITION_MUTANTS = (
                 "return None if starts is None else starts[-1][0]",
             ),
         ),
-        Killer("followers", 2),
+        Killer("followers", 3),
     ),
     Mutant(
         "aborted-projected",
@@ -229,7 +229,7 @@ PARTITION_MUTANTS = (
                 "else marker.position\n",
             ),
         ),
-        Killer("bank", 10),
+        Killer("bank", 6),
     ),
     Mutant(
         "projection-past-the-unprojected",
@@ -305,7 +305,7 @@ PARTITION_MUTANTS = (
                 "    return max([head, *(position - 1 for position in waiting)])\n",
             ),
         ),
-        Killer("strangers", 5),
+        Killer("strangers", 1),
     ),
     Mutant(
         "pruned-by-the-number-of-records",
@@ -334,7 +334,7 @@ PARTITION_MUTANTS = (
                 "    if lowest < 0 and store.head(",
             ),
         ),
-        Killer("bygone", 4),
+        Killer("bygone", 10),
     ),
     Mutant(
         "vacuumed-past-not-refused",

@@ -27,7 +27,7 @@ TRANSACTION_MUTANTS = (
                 "        pass\n    require_complete(row)\n    if request.token",
             ),
         ),
-        Killer("bank", 12),
+        Killer("bank", 23),
     ),
     Mutant(
         "fence-check-skipped-at-the-enrolment",
@@ -42,7 +42,7 @@ TRANSACTION_MUTANTS = (
             ),
             Edit("coordinator/verification.py", "    if epoch != owned.producer_epoch:\n", "    if epoch < 0:\n"),
         ),
-        Killer("sleepers", 18),
+        Killer("sleepers", 9),
     ),
     Mutant(
         "verification-skipped",
@@ -62,7 +62,7 @@ TRANSACTION_MUTANTS = (
                 "",
             ),
         ),
-        Killer("offsets", 1),
+        Killer("offsets", 60),
     ),
     Mutant(
         "init-keeps-the-epoch",
@@ -93,7 +93,7 @@ TRANSACTION_MUTANTS = (
                 "producer_epoch=epoch, timeout_ms=timeout_ms, topics={}, groups=(), started_position=None)",
             ),
         ),
-        Killer("bank", 2),
+        Killer("bank", 6),
     ),
     Mutant(
         "retry-answered-whatever-was-decided",
@@ -148,7 +148,7 @@ TRANSACTION_MUTANTS = (
         "an ongoing transaction is aborted by whoever looks at it",
         "6.6 time-out",
         (Edit(_UPKEEP, "not has_passed(elapsed_ms, row.timeout_ms)", "elapsed_ms < 0"),),
-        Killer("office", 12),
+        Killer("office", 24),
     ),
     Mutant(
         "timeout-of-the-next-transaction",
@@ -235,7 +235,7 @@ TRANSACTION_MUTANTS = (
                 "        known_through = log.refresh().version\n        if known_through is None:\n",
             ),
         ),
-        Killer("answers", 34),
+        Killer("answers", 24),
     ),
     Mutant(
         "marker-ends-a-later-epoch",
@@ -269,7 +269,7 @@ TRANSACTION_MUTANTS = (
                 '        raise InvalidTxnStateError(\n            "a transaction is prepared: init with keep_prepared',
             ),
         ),
-        Killer("exchange", 22),
+        Killer("exchange", 5),
     ),
     Mutant(
         "batch-not-checked",

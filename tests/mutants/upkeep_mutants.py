@@ -22,7 +22,7 @@ UPKEEP_MUTANTS = (
                 "    return batch.transactional and (marker is None or marker.control is Control.ABORT)\n",
             ),
         ),
-        Killer("compaction", 5),
+        Killer("compaction", 11),
     ),
     Mutant(
         "undecided-merged",
@@ -205,7 +205,7 @@ UPKEEP_MUTANTS = (
                 "(current is not None and epoch > current):\n",
             ),
         ),
-        Killer("onlookers", 174),
+        Killer("onlookers", 59),
     ),
     Mutant(
         "vacuum-takes-the-past",
