@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import boto3  # noqa: TID251  looks at what was deployed past every client of ours
 import pytest
@@ -25,6 +26,8 @@ pytestmark = [pytest.mark.s3, pytest.mark.filterwarnings("ignore:Tried to parse"
 
 # moto makes no application from a template: it is told of one.
 DEPLOY = ["--stack", "lake", "--bucket", "my-lake", "--parameter", "ApplicationId=00f1"]
+# moto knows each of them by a type of its own.
+_SERVICES: Any = ("cloudformation", "iam", "emrserverless", "logs", "scheduler", "cloudwatch")
 PLACE = place_of("s3://my-lake/warehouse")
 
 
@@ -49,7 +52,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[boto3.Session]:
 
 def _tidy(session: boto3.Session) -> None:
     """Leave nothing to who comes next in this process: with another server at work, the last one resets nothing."""
-    for service in ("cloudformation", "iam", "emrserverless", "logs", "scheduler", "cloudwatch"):
+    for service in _SERVICES:
         for _, _, backend in get_backend(service).iter_backends():
             backend.reset()
     for bucket in session.client("s3").list_buckets()["Buckets"]:
