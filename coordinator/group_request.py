@@ -7,7 +7,7 @@ position: nothing of an earlier try is kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -60,13 +60,10 @@ class Loss:
         The member id under which it was read.
     end : int
         The offset behind it.
-    poll : int
-        Which of the consumer's polls has returned the last of it.
     """
 
     reader: str
     end: int
-    poll: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +87,8 @@ class GroupMetadata:
         Whether the consumer commits what it has polled by itself, and so also what a transaction aborts.
     lost : Mapping of NamedPartition to Loss
         What it has read from, and lost since, without their offsets being committed: another member reads it again.
-    polls : int
-        How often the consumer has polled.
+    refused : callable, optional
+        Tells the consumer that something was refused for what it has lost.
     """
 
     group: str
@@ -100,8 +97,8 @@ class GroupMetadata:
     instance_id: str | None = None
     ownership: Mapping[NamedPartition, int] | None = None
     auto_commits: bool = False
-    lost: Mapping[NamedPartition, Loss] = field(default_factory=dict)
-    polls: int = 0
+    lost: Mapping[NamedPartition, Loss] = field(default_factory=dict, compare=False)
+    refused: Callable[[], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ GROUP_MUTANTS = (
             Edit(
                 "txntable/producer/lost_readings.py",
                 "        if left_out:\n",
-                "        if member.polls < 0:\n",
+                "        if member.generation < 0:\n",
             ),
         ),
         Killer("migrants", 18),
@@ -111,10 +111,10 @@ GROUP_MUTANTS = (
         "8.4",
         (
             Edit(
-                "txntable/producer/lost_readings.py",
-                "            and not self._has(commit.group, each, loss)\n",
-                "            and not self._has(commit.group, each, loss)\n"
-                "            and loss.poll + 1 >= member.polls\n",
+                "txntable/consumer/offset_commits.py",
+                "        refused = partial(self._readings.refuse, [TopicPartition(*each) for each in lost])\n",
+                "        refused = partial(self._readings.refuse, [TopicPartition(*each) for each in lost])\n"
+                "        refused()\n",
             ),
         ),
         Killer("migrants", 18),

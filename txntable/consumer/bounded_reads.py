@@ -100,6 +100,7 @@ class BoundedReads:
         self, names: Sequence[str], timeout_ms: float
     ) -> tuple[list[TopicPartition], dict[TopicPartition, int | None]]:
         """Stand where the group has committed; return the partitions of these topics, and where that is."""
+        self._readings.read_on()
         # What was read before and not committed is read again.
         self._readings.drop([each for each in self._readings.ranges if each.topic in names])
         self._wait_for_partitions(timeout_ms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
@@ -112,7 +113,8 @@ class OffsetCommits:
         """Return who commits what was read, and what of that is lost."""
         frozen = self._readings.metadata(self._place.metadata) or GroupMetadata(self._group(), "", 0)
         lost = self._readings.losses(self._place.metadata)
-        return replace(frozen, auto_commits=self._config.enable_auto_commit, lost=lost, polls=self._readings.polls)
+        refused = partial(self._readings.refuse, [TopicPartition(*each) for each in lost])
+        return replace(frozen, auto_commits=self._config.enable_auto_commit, lost=lost, refused=refused)
 
     # -- for producers ----------------------------------------------------------------------
 
@@ -141,9 +143,9 @@ class OffsetCommits:
         self._readings.decided((TopicPartition(*partition) for partition in sent.offsets), committed=committed)
 
     def refused(self, error: TxnTableError, commit: GroupCommit) -> None:
-        """Take note that the group refused a commit, so that what was lost is refused once."""
+        """Take note that the group refused a commit: what was lost is refused until the consumer reads on."""
         self._place.refused(error, commit)
-        self._readings.drop(self._readings.lost(self._place.metadata))
+        self._readings.refuse(self._readings.lost(self._place.metadata))
 
     # -- where the group stands -------------------------------------------------------------
 
@@ -152,7 +154,6 @@ class OffsetCommits:
 
         Without waiting, those where a transaction is in the way are left for later.
         """
-        self._readings.asked()
         group = self._config.group_id
         if group is None or not (awaiting := self._subscription.awaiting):
             return

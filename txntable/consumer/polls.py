@@ -135,6 +135,7 @@ class Polls:
         check_timeout(timeout_ms)
         if self._session.reads_nothing:
             raise IllegalStateError("nothing is assigned or subscribed to; assign partitions or subscribe to topics")
+        self._partitions.readings.read_on()
         began, wait_ms = self._environment.instant(), float(FIRST_WAIT_MS)
         while True:
             failure: RetriableError | None = None

@@ -29,8 +29,6 @@ class Reading:
         Of the consumer when the first of it was read; ``None``: it was no member.
     read_from : RangeStart or None
         Where the group stood, of a bounded range; ``None``: it was polled.
-    poll : int
-        Which of the consumer's polls has returned the last of it.
     """
 
     topic_id: str
@@ -38,7 +36,6 @@ class Reading:
     end: int
     owner: GroupMetadata | None = None
     read_from: RangeStart | None = None
-    poll: int = 0
 
     def epoch(self, partition: TopicPartition) -> int | None:
         """Return the ownership epoch under which it was read."""
@@ -52,15 +49,14 @@ class Readings:
     ----------
     by_partition : dict of TopicPartition to Reading
         What is not committed, nor in a transaction.
-    polls : int
-        How often the consumer has polled.
     """
 
     def __init__(self) -> None:
         self.by_partition: dict[TopicPartition, Reading] = {}
-        self.polls = 0
         # In a transaction that is not decided.
         self._sent: dict[TopicPartition, Reading] = {}
+        # Lost, and refused for it.
+        self._refused: set[TopicPartition] = set()
 
     @property
     def partitions(self) -> set[TopicPartition]:
@@ -72,9 +68,14 @@ class Readings:
         """The bounded ranges among them."""
         return {each: reading for each, reading in self.by_partition.items() if reading.read_from is not None}
 
-    def asked(self) -> None:
-        """Take note that the consumer polls, whatever comes of it."""
-        self.polls += 1
+    def refuse(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take note that something was refused for what was lost of these: it is, until the consumer reads on."""
+        self._refused.update(partitions)
+
+    def read_on(self) -> None:
+        """Take note that the consumer reads on, and give up what was refused: who has it now reads it again."""
+        self.drop(self._refused)
+        self._refused.clear()
 
     def polled(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of records that a poll returned: what was handed out before goes on."""
@@ -86,12 +87,12 @@ class Readings:
         old = self.by_partition.get(partition)
         if old is None:
             return False
-        self.by_partition[partition] = replace(old, end=end, poll=self.polls)
+        self.by_partition[partition] = replace(old, end=end)
         return True
 
     def took(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of a bounded range, in place of what was read before."""
-        self.by_partition[partition] = replace(reading, poll=self.polls)
+        self.by_partition[partition] = reading
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget readings: they are committed, or given up."""
@@ -153,7 +154,7 @@ class Readings:
         """Return what was read of the partitions that are lost."""
         lost = {each: self.by_partition[each] for each in self.lost(current)}
         return {
-            (each.topic, each.partition): Loss(reading.owner.member_id, reading.end, reading.poll)
+            (each.topic, each.partition): Loss(reading.owner.member_id, reading.end)
             for each, reading in lost.items()
             if reading.owner is not None
         }
@@ -194,4 +195,4 @@ def _joined(earlier: Reading, later: Reading) -> Reading:
     """Return what two readings of a partition are, one after the other; a bounded range takes the place of others."""
     if later.read_from is not None or later.topic_id != earlier.topic_id:
         return later
-    return replace(earlier, end=later.end, poll=later.poll)
+    return replace(earlier, end=later.end)

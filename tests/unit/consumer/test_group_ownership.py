@@ -84,11 +84,15 @@ def test_what_was_lost_since_it_was_read_can_not_be_committed_even_when_it_is_ha
     assert [offset_of(consumer, each) for each in RAW] == [3, 3]
 
 
+def offer_positions(consumer: Consumer, producer: Producer) -> None:
+    positions = {each: consumer.position(each) for each in consumer.assignment()}
+    producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+
 def send_positions(consumer: Consumer, producer: Producer) -> None:
     """Commit as Kafka's examples do: the positions of what is assigned now."""
     with producer.transaction():
-        positions = {each: consumer.position(each) for each in consumer.assignment()}
-        producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+        offer_positions(consumer, producer)
 
 
 @pytest.mark.parametrize("others", [1, 2])
@@ -125,6 +129,70 @@ def test_positions_that_leave_out_what_was_lost_are_refused_after_more_polls_too
         send_positions(consumer, producer)
 
     assert [offset_of(consumer, each) for each in RAW] == [None, None]
+
+
+def test_positions_that_leave_out_what_was_iterated_in_an_earlier_transaction_only_in_part_are_refused(
+    site: Site,
+) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    for _ in range(2):
+        next(consumer)
+    send_positions(consumer, producer)
+    for _ in range(4):
+        next(consumer)
+    settle(site, consumer, member(site))
+    assert len(numbers(consumer)) == 1
+
+    with pytest.raises(StaleMemberEpochError):
+        send_positions(consumer, producer)
+
+
+@pytest.mark.parametrize("fresh", [False, True], ids=["the same producer", "a producer for each transaction"])
+@pytest.mark.parametrize("rewound", [False, True])
+def test_who_goes_on_after_the_refusal_comes_to_commit(site: Site, fresh: bool, rewound: bool) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    with pytest.raises(StaleMemberEpochError):
+        send_positions(consumer, producer)
+    if rewound:
+        for each, found in consumer.committed(list(consumer.assignment())).items():
+            consumer.seek(each, 0 if found is None else found.offset)
+
+    consumer.poll()
+    send_positions(consumer, copier(site) if fresh else producer)
+
+
+def test_offsets_of_the_consumer_are_refused_until_it_reads_on(site: Site) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+
+    for _ in range(2):
+        with pytest.raises(StaleMemberEpochError):
+            sent(consumer, site)
+
+    consumer.poll()
+    sent(consumer, site)
+
+
+def test_positions_of_two_consumers_in_one_transaction_are_refused_where_one_has_read_again_what_the_other_lost(
+    site: Site,
+) -> None:
+    filled(site)
+    first, second, producer = member(site), member(site, subscribed=False), copier(site)
+    poll_all(first)
+    second.subscribe(["raw"])
+    settle(site, first, second)
+    poll_all(second)
+    producer.begin_transaction()
+    offer_positions(second, producer)
+
+    with pytest.raises(StaleMemberEpochError):
+        offer_positions(first, producer)
 
 
 def test_positions_may_leave_out_a_partition_whose_offset_was_sent_before_it_was_lost(site: Site) -> None:
