@@ -1,0 +1,158 @@
+"""Positions that leave out what a consumer has read and lost since: Kafka's idiom, over several polls."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.site import Site
+from tests.unit.consumer.consuming import poll_all
+from tests.unit.consumer.members import RAW, copier, member, numbers, offset_of, settle
+from tests.unit.consumer.test_group_ownership import filled, sent
+from txntable.consumer.consumer import Consumer
+from txntable.errors import StaleMemberEpochError
+from txntable.format.records import TopicPartition
+from txntable.producer.producer import Producer
+
+
+def offer_positions(consumer: Consumer, producer: Producer) -> None:
+    positions = {each: consumer.position(each) for each in consumer.assignment()}
+    producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+
+def send_positions(consumer: Consumer, producer: Producer) -> None:
+    """Commit as Kafka's examples do: the positions of what is assigned now."""
+    with producer.transaction():
+        offer_positions(consumer, producer)
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_positions_that_leave_out_what_was_read_and_lost_are_refused_until_the_consumer_polls_on(
+    site: Site, others: int
+) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    assert len(poll_all(consumer)) == 6
+    joined = [member(site) for _ in range(others)]
+    settle(site, consumer, *joined)
+    assert len(numbers(consumer)) < 2
+
+    for _ in range(2):
+        with pytest.raises(StaleMemberEpochError, match="abort, and read again from what is committed"):
+            send_positions(consumer, producer)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
+    consumer.poll()
+    send_positions(consumer, producer)
+
+
+def test_positions_that_leave_out_what_was_lost_are_refused_after_more_polls_too(site: Site) -> None:
+    """Also where the program has asked who it is in between."""
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    for _ in range(2):
+        consumer.group_metadata()
+        consumer.poll()
+
+    with pytest.raises(StaleMemberEpochError, match="abort, and read again"):
+        send_positions(consumer, producer)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
+
+
+def test_positions_that_leave_out_what_was_iterated_in_an_earlier_transaction_only_in_part_are_refused(
+    site: Site,
+) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    for _ in range(2):
+        next(consumer)
+    send_positions(consumer, producer)
+    for _ in range(4):
+        next(consumer)
+    settle(site, consumer, member(site))
+    assert len(numbers(consumer)) == 1
+
+    with pytest.raises(StaleMemberEpochError):
+        send_positions(consumer, producer)
+
+
+@pytest.mark.parametrize("fresh", [False, True], ids=["the same producer", "a producer for each transaction"])
+@pytest.mark.parametrize("rewound", [False, True])
+def test_who_goes_on_after_the_refusal_comes_to_commit(site: Site, fresh: bool, rewound: bool) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    with pytest.raises(StaleMemberEpochError):
+        send_positions(consumer, producer)
+    if rewound:
+        for each, found in consumer.committed(list(consumer.assignment())).items():
+            consumer.seek(each, 0 if found is None else found.offset)
+
+    consumer.poll()
+    send_positions(consumer, copier(site) if fresh else producer)
+
+
+def test_offsets_of_the_consumer_are_refused_until_it_reads_on(site: Site) -> None:
+    filled(site)
+    consumer = member(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+
+    for _ in range(2):
+        with pytest.raises(StaleMemberEpochError):
+            sent(consumer, site)
+
+    consumer.poll()
+    sent(consumer, site)
+
+
+def test_positions_of_two_consumers_in_one_transaction_are_refused_where_one_has_read_again_what_the_other_lost(
+    site: Site,
+) -> None:
+    filled(site)
+    first, second, producer = member(site), member(site, subscribed=False), copier(site)
+    poll_all(first)
+    second.subscribe(["raw"])
+    settle(site, first, second)
+    poll_all(second)
+    producer.begin_transaction()
+    offer_positions(second, producer)
+
+    with pytest.raises(StaleMemberEpochError):
+        offer_positions(first, producer)
+
+
+def test_positions_may_leave_out_a_partition_whose_offset_was_sent_before_it_was_lost(site: Site) -> None:
+    filled(site)
+    consumer, producer, other = member(site, subscribed=False), copier(site), member(site, subscribed=False)
+
+    def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        positions = {each: consumer.position(each) for each in partitions}
+        producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+    consumer.subscribe(["raw"], on_revoke=on_revoke)
+    poll_all(consumer)
+    other.subscribe(["raw"])
+    with producer.transaction():
+        settle(site, consumer, other)
+        positions = {each: consumer.position(each) for each in consumer.assignment()}
+        producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+    assert len(positions) == 1
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def test_positions_leave_out_a_partition_that_was_committed_before_it_was_lost(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    send_positions(consumer, producer)
+    settle(site, consumer, member(site))
+    assert len(numbers(consumer)) == 1
+
+    send_positions(consumer, producer)
+
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
