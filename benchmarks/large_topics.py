@@ -3,7 +3,8 @@
 Seconds of a clock, and in the notes what they consist of: CPU, and round trips, which follow one another.  Many
 partitions: create the topic, write a record to each in one transaction, read them all.  Many segments: a synthetic log
 (no data files) in one checkpoint; a handle opens it, then transactions of one record are made and read there.  Bytes
-cost no time: the checkpoint of a million segments has 100 MB, which a link of S3 carries in a second.
+cost no time, and there are few: digests are alike here, so that a checkpoint takes 7 bytes a segment; real ones have
+48 bytes of names and digests that no codec makes smaller.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What one log that orders a whole warehouse carries on S3: a simulation of its slots, in virtual time.
 
-``python -m benchmarks.log_ceiling`` writes the tables of ``infra/THROUGHPUT.md`` again; a test holds the document
-against them.  Processes are generators that yield requests; a request takes effect in the middle of its time.  Owns how
-requests wait for each other.  What a transaction asks for is counted elsewhere (:mod:`benchmarks.requests`), and no
-bandwidth, CPU or data is in it.
+``python -m benchmarks.log_ceiling`` writes the tables of ``infra/THROUGHPUT.md`` again, beside its own that of what
+:mod:`benchmarks.large_topics` has measured; a test holds the document against them.  Processes are generators that
+yield requests; a request takes effect in the middle of its time.  Owns how requests wait for each other.  What a
+transaction asks for is counted elsewhere (:mod:`benchmarks.requests`), and no bandwidth, CPU or data is in it.
 """
 
 from __future__ import annotations

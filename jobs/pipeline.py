@@ -97,9 +97,8 @@ def _run(running: Pipeline, batch_id: str | None, *, once: bool) -> None:
 
 
 def _is_committed(warehouse: Warehouse, transactional_id: str, batch_id: str) -> bool:
-    """Return whether the run was done before: then nothing is, without a JVM, and nobody is fenced for it."""
-    with warehouse.producer(transactional_id) as producer:
-        return producer.is_committed(batch_id)
+    """Return whether the run was done before; without a JVM, and without an init that would fence another run."""
+    return warehouse.producer(transactional_id).is_committed(batch_id)
 
 
 def _tell(run: PipelineRun) -> None:

@@ -166,6 +166,21 @@ _MONEY = Topics(accounts=frozenset(MONEY), scratch=frozenset({SCRATCH}))
 _COPIES = Topics(copies={OUT: (IN, COPIERS)})
 _BANK_TOPICS = (*MONEY, SCRATCH)
 
+
+def _copying(about: str, *casts: str) -> World:
+    """Return a world in which a topic is copied by groups."""
+    return World(
+        about,
+        _copied,
+        (IN, OUT),
+        casts,
+        _COPIES,
+        timeout_ms=601_000,
+        past=source_filled,
+        finish=finish_copies,
+    )
+
+
 WORLDS: Mapping[str, World] = {
     "bank": World(
         "transactions over several topics, plain appends, batch ids, two processes with one transactional id",
@@ -243,41 +258,25 @@ WORLDS: Mapping[str, World] = {
         shrinking=frozenset(KEYED),
         past=keys_written,
     ),
-    "groups": World(
+    "groups": _copying(
         "members that join, leave, die, are silent or static; offsets in transactions and plain ones",
-        _copied,
-        (IN, OUT),
-        (
-            "source copier copier",
-            "source copier reader overseer",
-            "copier copier reader",
-            "source reader reader overseer",
-            "source copier copier inspector",
-        ),
-        _COPIES,
-        timeout_ms=601_000,
-        past=source_filled,
-        finish=finish_copies,
+        "source copier copier",
+        "source copier reader overseer",
+        "copier copier reader",
+        "source reader reader overseer",
+        "source copier copier inspector",
     ),
-    "migrants": World(
+    "migrants": _copying(
         "members that send the positions of what is assigned by then, after several polls, as Kafka's examples do",
-        _copied,
-        (IN, OUT),
-        ("source migrant migrant", "source migrant copier overseer", "migrant migrant copier"),
-        _COPIES,
-        timeout_ms=601_000,
-        past=source_filled,
-        finish=finish_copies,
+        "source migrant migrant",
+        "source migrant copier overseer",
+        "migrant migrant copier",
     ),
-    "loners": World(
+    "loners": _copying(
         "ranges that two read at once without being members: one of them counts",
-        _copied,
-        (IN, OUT),
-        ("source loner loner", "source loner loner reader", "source loner loner inspector"),
-        _COPIES,
-        timeout_ms=601_000,
-        past=source_filled,
-        finish=finish_copies,
+        "source loner loner",
+        "source loner loner reader",
+        "source loner loner inspector",
     ),
     "pipeline": World(
         "consume, transform, produce with state by key: restarts, batch ids, compaction of the state",

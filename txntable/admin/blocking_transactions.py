@@ -250,24 +250,22 @@ class BlockingTransactions:
         self._offsets.refresh()
         found: dict[int, list[str]] = {partition: [] for partition in stable}
         for group in self._offsets.names():
-            for partition, end in stable.items():
-                offset = self._reads_from(group, settings, partition)
-                if offset is not None and not any(
-                    first < end and last >= offset for first, last, _ in extents[partition]
-                ):
+            for partition, offset in self._reads_from(group, settings).items():
+                end = stable.get(partition)
+                if end is not None and not any(first < end and last >= offset for first, last, _ in extents[partition]):
                     found[partition].append(group)
         return {partition: tuple(groups) for partition, groups in found.items()}
 
-    def _reads_from(self, group: str, settings: TopicSettings, partition: int) -> int | None:
-        """Return where a group goes on; of one that has committed nothing, but has a member there, its beginning."""
-        where = (settings.name, partition)
-        offset = self._offsets.offsets(group).get(where)
-        committed = None if offset is None else offset.committed
-        if committed is not None and committed.topic_id in ("", settings.topic_id):
-            return committed.offset
+    def _reads_from(self, group: str, settings: TopicSettings) -> dict[int, int]:
+        """Return by partition where a group goes on: at 0, where it has a member and has committed nothing."""
         row = self._offsets.group(group)
-        has_member = row is not None and any(where in member.owned for member in row.members.values())
-        return 0 if has_member else None
+        owned = () if row is None else (each for member in row.members.values() for each in member.owned)
+        starts = {partition: 0 for topic, partition in owned if topic == settings.name}
+        for (topic, partition), offset in self._offsets.offsets(group).items():
+            committed = offset.committed
+            if topic == settings.name and committed is not None and committed.topic_id in ("", settings.topic_id):
+                starts[partition] = committed.offset
+        return starts
 
     def _transaction(
         self, parts: Sequence[_Found], pending: tuple[PendingGroup, ...], now_ms: int

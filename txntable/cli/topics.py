@@ -172,10 +172,10 @@ def add_column(
 ) -> None:
     """Add nullable columns to a topic, or to a struct in it: null in the records that are there."""
     wanted = [column_from_text(text) for text in columns]
-    admin = connection.open().admin()
-    (before,) = admin.describe_topics([name])
-    settings = admin.add_columns(name, wanted, inside=inside or ())
-    if settings.schema == before.settings.schema:
+    warehouse = connection.open()
+    before = warehouse.topic_reader(name).settings()
+    settings = warehouse.admin().add_columns(name, wanted, inside=inside or ())
+    if settings.schema == before.schema:
         tell("the columns are there already, and nothing was changed")
     connection.output.facts(_facts(settings))
 

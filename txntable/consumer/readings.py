@@ -1,8 +1,9 @@
 """What a consumer has handed out and not committed yet: the offsets of a transaction, and who owned them when.
 
 Owns the rule that group metadata is frozen *when something is read*: of each partition the first reading since the
-last commit counts, and one that was lost meanwhile stays here until it is refused or given up.  What a transaction
-aborts is here again: who tries once more with the same records sends their offsets, too.  Pure.
+last commit counts, and one that was lost meanwhile stays here until the consumer goes back, or reads on after it was
+refused.  What a transaction aborts is here again: who tries once more with the same records sends their offsets, too.
+Pure.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Readings:
     def polled(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of records that a poll returned: what was handed out before goes on."""
         if not self.went_on(partition, reading.end):
-            self.took(partition, reading)
+            self.by_partition[partition] = reading
 
     def went_on(self, partition: TopicPartition, end: int) -> bool:
         """Take note of what a poll returned after other records that are not committed; return whether there are."""

@@ -5,7 +5,6 @@ Owns the lines that a shell takes: the variables by which every client of AWS fi
 
 from __future__ import annotations
 
-import contextlib
 import signal
 from collections.abc import Mapping
 
@@ -13,6 +12,8 @@ import typer
 
 from txntable.cli.connection import WAREHOUSE_VARIABLE
 from txntable.testing.moto_server import LockedMotoServer
+
+_ENDS = {signal.SIGINT, signal.SIGTERM}
 
 
 def exported(server: LockedMotoServer) -> Mapping[str, str]:
@@ -22,12 +23,13 @@ def exported(server: LockedMotoServer) -> Mapping[str, str]:
 
 def main() -> None:
     """Serve until SIGINT or SIGTERM."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with LockedMotoServer() as server, contextlib.suppress(KeyboardInterrupt):
+    # Kept from the beginning, also from the server's threads: one that comes early ends it as well.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    with LockedMotoServer() as server:
         for name, value in exported(server).items():
             typer.echo(f"export {name}={value}")
         typer.echo("a mocked S3; paste these lines into another shell; Ctrl-C ends it", err=True)
-        signal.pause()
+        signal.sigwait(_ENDS)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,8 @@ class Connection:
 
 def _with_dots(error: InvalidCallError) -> InvalidCallError:
     """Return an error of a client's that names settings as a configuration of this shape has them."""
-    facts = {_dotted(name): _dotted(value) if isinstance(value, str) else value for name, value in error.facts.items()}
+    # Of the values only names of settings: another is the user's, whatever it says.
+    facts = {_dotted(name): _dotted(str(value)) if name == "setting" else value for name, value in error.facts.items()}
     return type(error)(_dotted(error.message), **facts)
 
 
