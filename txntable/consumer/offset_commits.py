@@ -111,8 +111,12 @@ class OffsetCommits:
 
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read, and what of that is lost."""
-        frozen = self._readings.metadata(self._place.metadata) or GroupMetadata(self._group(), "", 0)
-        lost = self._readings.losses(self._place.metadata)
+        current = self._place.metadata
+        lost = self._readings.losses(current)
+        # What is another's is told as lost; who had it must not speak for what is owned now.
+        gone = lost.keys() - (current.ownership or {}).keys() if current is not None else set()
+        there = [each for each in self._readings.by_partition if each not in gone]
+        frozen = self._readings.metadata(current, there) or GroupMetadata(self._group(), "", 0)
         refused = partial(self._readings.refuse, [TopicPartition(*each) for each in lost])
         return replace(frozen, auto_commits=self._config.enable_auto_commit, lost=lost, refused=refused)
 

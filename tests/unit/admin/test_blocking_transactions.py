@@ -166,6 +166,20 @@ def test_find_blocking_names_a_group_that_never_committed_where_it_has_read_noth
     assert found.groups == (() if readable else ("g",))
 
 
+def test_find_blocking_names_no_group_for_its_offset_in_another_topic(site: Site) -> None:
+    warehouse = site.open()
+    with started(warehouse, "before").transaction() as txn:
+        txn.send("u", row=row("before"))
+        txn.send("t", row=row("a"), partition=0)
+        txn.send("t", row=row("b"), partition=0)
+    warehouse.admin().alter_consumer_group_offsets("g", {TopicPartition("t", 0): 2})
+    opened(warehouse)
+
+    (found,) = site.open().admin().find_blocking_transactions(["u"])
+
+    assert found.groups == ()
+
+
 def offsets_sent(warehouse: Any, transactional_id: str = "copies", group: str = "g") -> Any:
     producer = started(warehouse, transactional_id)
     producer.begin_transaction()

@@ -94,6 +94,12 @@ def test_describe_names_the_owner_of_each_partition_and_members_that_have_none(c
     ]
 
 
+def test_describe_says_that_there_are_no_members(call: Call, orders: Warehouse) -> None:
+    orders.admin().alter_consumer_group_offsets("g", {TopicPartition("orders", 0): 1})
+
+    assert "there are no members" in call("groups", "describe", "--group", "g", "--members").stdout
+
+
 def test_describe_tells_members_and_with_verbose_what_they_are_to_have(call: Call, orders: Warehouse) -> None:
     joined(orders, "a", topic="orders")
     joined(orders, "b", topic="orders")

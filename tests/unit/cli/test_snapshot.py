@@ -128,6 +128,13 @@ def test_add_column_tells_the_topic_as_it_is_then(call: Call, warehouse: Warehou
     assert warehouse.topic_log("a").settings().schema.names == ["x", "y", "z"]
 
 
+def test_add_column_says_that_the_columns_are_there_when_they_are(call: Call, topics: None) -> None:
+    first, second = (call("topics", "add-column", "a", "y string") for _ in range(2))
+
+    assert (first.stderr, second.stderr) == ("", "the columns are there already, and nothing was changed\n")
+    assert first.stdout == second.stdout
+
+
 def test_add_column_adds_it_inside_of_a_struct(call: Call, warehouse: Warehouse) -> None:
     kind = pa.list_(pa.struct([("x", pa.int64())]))
     warehouse.admin().create_topic("n", schema=pa.schema([("l", kind)]))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.site import Site
-from tests.unit.consumer.consuming import poll_all
+from tests.unit.consumer.consuming import poll_all, send
 from tests.unit.consumer.members import RAW, copier, member, numbers, offset_of, settle
 from tests.unit.consumer.test_group_ownership import filled, sent
 from txntable.consumer.consumer import Consumer
-from txntable.errors import StaleMemberEpochError
+from txntable.errors import StaleMemberEpochError, UnknownMemberIdError
 from txntable.format.records import TopicPartition
 from txntable.producer.producer import Producer
 
@@ -156,3 +156,74 @@ def test_positions_leave_out_a_partition_that_was_committed_before_it_was_lost(s
     send_positions(consumer, producer)
 
     assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def expelled(site: Site, consumer: Consumer) -> Consumer:
+    """Let a member be expelled, another have everything, and the first come back for a share."""
+    site.open().admin().remove_members_from_consumer_group("g")
+    other = member(site)
+    other.poll()
+    settle(site, other)
+    consumer.poll()
+    settle(site, consumer, other)
+    consumer.poll()
+    assert len(numbers(consumer)) == 1
+    return other
+
+
+def test_positions_may_leave_out_what_was_committed_before_the_member_was_expelled(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    send_positions(consumer, producer)
+    expelled(site, consumer)
+    (kept,) = consumer.assignment()
+    # It has been read under another member id: until the consumer goes back, that one is refused.
+    with pytest.raises(UnknownMemberIdError):
+        send_positions(consumer, producer)
+    consumer.seek(kept, 3)
+    send(site.open().producer(), "d", partition=kept.partition)
+    poll_all(consumer)
+
+    send_positions(consumer, producer)
+
+    assert offset_of(consumer, kept) == 4
+
+
+def test_who_was_expelled_and_rewinds_as_in_kafka_comes_to_commit(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    expelled(site, consumer)
+    with pytest.raises(StaleMemberEpochError):
+        send_positions(consumer, producer)
+    for each in consumer.assignment():
+        consumer.seek_to_beginning([each])
+    consumer.poll()
+
+    send_positions(consumer, producer)
+
+
+def test_offset_that_was_sent_before_an_abort_does_not_count(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    producer.begin_transaction()
+    offer_positions(consumer, producer)
+    producer.abort_transaction()
+    settle(site, consumer, member(site))
+
+    with pytest.raises(StaleMemberEpochError):
+        send_positions(consumer, producer)
+
+
+def test_who_reads_a_range_after_the_refusal_comes_to_commit(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    with pytest.raises(StaleMemberEpochError):
+        send_positions(consumer, producer)
+
+    consumer.read_arrow().read_all()
+    send_positions(consumer, producer)

@@ -94,6 +94,14 @@ def test_offset_that_another_member_has_sent_does_not_count(readings: LostReadin
     refuse(readings, commit())
 
 
+def test_offset_counts_that_the_consumer_has_sent_before_it_joined_again(readings: LostReadings) -> None:
+    send(readings, commit({}, lost_too=5))
+    readings.committed()
+    readings.begun()
+
+    send(readings, commit(member="the same under a new id"))
+
+
 def test_metadata_can_be_compared_and_hashed_whatever_is_lost() -> None:
     plain, told = GroupMetadata("g", "m", 2), GroupMetadata("g", "m", 2, lost=READ_AND_LOST, refused=print)
 
