@@ -7,9 +7,9 @@ position: nothing of an earlier try is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.assignors import DEFAULT_ASSIGNORS, Assignor
@@ -66,6 +66,22 @@ class Loss:
     end: int
 
 
+class GroupReader(Protocol):
+    """Who has read what is committed with group metadata, as it is now: not as of when the metadata was asked for."""
+
+    def is_member(self) -> bool:
+        """Return whether it is a member of the group, or was one when it read."""
+        ...
+
+    def losses(self) -> Mapping[NamedPartition, Loss]:
+        """Return what it has read from, and lost since, without its offsets being committed."""
+        ...
+
+    def refused(self) -> None:
+        """Take note that something was refused for what it has lost."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
     """Who commits offsets, as of when the range was *read*: never made anew for the commit.
@@ -85,10 +101,8 @@ class GroupMetadata:
         partition that it has owned since that generation or longer counts.
     auto_commits : bool
         Whether the consumer commits what it has polled by itself, and so also what a transaction aborts.
-    lost : Mapping of NamedPartition to Loss
-        What it has read from, and lost since, without their offsets being committed: another member reads it again.
-    refused : callable, optional
-        Tells the consumer that something was refused for what it has lost.
+    reader : GroupReader, optional
+        The consumer itself; ``None``: metadata from elsewhere.
     """
 
     group: str
@@ -97,8 +111,7 @@ class GroupMetadata:
     instance_id: str | None = None
     ownership: Mapping[NamedPartition, int] | None = None
     auto_commits: bool = False
-    lost: Mapping[NamedPartition, Loss] = field(default_factory=dict, compare=False)
-    refused: Callable[[], None] | None = field(default=None, compare=False, repr=False)
+    reader: GroupReader | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,15 +106,29 @@ GROUP_MUTANTS = (
         Killer("migrants", 18),
     ),
     Mutant(
+        "losses-as-of-the-metadata",
+        "group metadata tells what was lost when it was asked for, not what is lost when offsets are sent with it",
+        "8.4",
+        (
+            Edit(
+                "txntable/consumer/offset_commits.py",
+                "        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=reader)\n",
+                "        frozen_reader = _DistantReader(reader.losses())\n"
+                "        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=frozen_reader)\n",
+            ),
+        ),
+        Killer("migrants", 18),
+    ),
+    Mutant(
         "losses-forgotten-with-the-next-poll",
         "what was read and lost is forgotten with the next poll, though the transaction goes on",
         "8.4",
         (
             Edit(
                 "txntable/consumer/offset_commits.py",
-                "        refused = partial(self._readings.refuse, [TopicPartition(*each) for each in lost])\n",
-                "        refused = partial(self._readings.refuse, [TopicPartition(*each) for each in lost])\n"
-                "        refused()\n",
+                "        current, reader = self._place.metadata, _LiveReader(self._readings, self._place)\n",
+                "        current, reader = self._place.metadata, _LiveReader(self._readings, self._place)\n"
+                "        reader.refused()\n",
             ),
         ),
         Killer("migrants", 18),

@@ -255,11 +255,15 @@ class Migrant(Copier):
         return [self.copy_assigned]
 
     def copy_assigned(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
-        """Poll several times; what was read of a partition that is lost by the end has no position any more."""
+        """Poll several times; what was read of a partition that is lost by the end has no position any more.
+
+        The group metadata are those of the end, or sometimes of the beginning.
+        """
+        asked_before = consumer.consumer.group_metadata() if self.random.random() < 0.3 else None
         for _ in range(self.random.randint(1, 3)):
             self.write(producer, consumer.poll(txn=producer.txn))
             self.dawdle()
-        consumer.send_assigned(producer)
+        consumer.send_assigned(producer, asked_before)
         self.dawdle()
 
 

@@ -14,6 +14,7 @@ from tests.simulation.journal import Witness
 from tests.simulation.recorded import RecordedProducer, seen, value_of
 from txntable.consumer.consumer import Consumer
 from txntable.consumer.rebalance_listener import ConsumerRebalanceListener
+from txntable.coordinator.group_request import GroupMetadata
 from txntable.format.isolation import IsolationLevel
 from txntable.format.records import TopicPartition
 from txntable.offsets.group_commit import OffsetAndMetadata
@@ -141,7 +142,7 @@ class RecordedConsumer(ConsumerRebalanceListener):
                 lambda: producer.producer.send_offsets_to_transaction(offsets, self.consumer.group_metadata())
             )
 
-    def send_assigned(self, producer: RecordedProducer) -> None:
+    def send_assigned(self, producer: RecordedProducer, asked_before: GroupMetadata | None = None) -> None:
         """Let the transaction commit the positions of what is assigned now: Kafka's idiom."""
         positions = {each: self.consumer.position(each) for each in self.consumer.assignment()}
         producer.has_work = True
@@ -149,7 +150,9 @@ class RecordedConsumer(ConsumerRebalanceListener):
             self._offsets({tuple(each): at for each, at in positions.items()}, producer.txn)
         ) as asked:
             asked.stubbornly(
-                lambda: producer.producer.send_offsets_to_transaction(positions, self.consumer.group_metadata())
+                lambda: producer.producer.send_offsets_to_transaction(
+                    positions, asked_before or self.consumer.group_metadata()
+                )
             )
 
     def _offsets(self, wanted: dict[Any, int], txn: str | None = None) -> CommitOffsets:

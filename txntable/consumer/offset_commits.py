@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
-from txntable.consumer.readings import Reading
+from txntable.consumer.readings import Reading, Readings
+from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.error_kinds import shown
-from txntable.coordinator.group_request import GroupMetadata
+from txntable.coordinator.group_request import GroupMetadata, Loss
 from txntable.coordinator.offset_request import NewOffset
 from txntable.errors import IllegalStateError, InvalidCallError, InvalidRequestError, TxnTableError
 from txntable.format.records import TopicPartition, checked_partitions
@@ -34,6 +34,43 @@ logger = logging.getLogger(__name__)
 
 OnCommit: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata | int] | None, TxnTableError | None], object]
 """What is called with the offsets as they were given, and with the error that there was."""
+
+
+@dataclass(frozen=True)
+class _LiveReader:
+    """The consumer behind its group metadata, whenever that was asked for."""
+
+    readings: Readings
+    place: GroupPlace
+
+    def is_member(self) -> bool:
+        return self.readings.metadata(self.place.metadata) is not None
+
+    def losses(self) -> Mapping[NamedPartition, Loss]:
+        return self.readings.losses(self.place.metadata)
+
+    def refused(self) -> None:
+        self.readings.refuse(TopicPartition(*each) for each in self.losses())
+
+    def __reduce__(self) -> tuple[type[_DistantReader], tuple[Mapping[NamedPartition, Loss]]]:
+        return _DistantReader, (self.losses(),)
+
+
+@dataclass(frozen=True)
+class _DistantReader:
+    """A consumer of another process, as it was when its group metadata was taken from there."""
+
+    lost: Mapping[NamedPartition, Loss]
+
+    def is_member(self) -> bool:
+        """Nobody here knows of more than the metadata say."""
+        return False
+
+    def losses(self) -> Mapping[NamedPartition, Loss]:
+        return self.lost
+
+    def refused(self) -> None:
+        """Nobody there can be told."""
 
 
 class OffsetCommits:
@@ -111,14 +148,12 @@ class OffsetCommits:
 
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read, and what of that is lost."""
-        current = self._place.metadata
-        lost = self._readings.losses(current)
+        current, reader = self._place.metadata, _LiveReader(self._readings, self._place)
         # What is another's is told as lost; who had it must not speak for what is owned now.
-        gone = lost.keys() - (current.ownership or {}).keys() if current is not None else set()
+        gone = reader.losses().keys() - (current.ownership or {}).keys() if current is not None else set()
         there = [each for each in self._readings.by_partition if each not in gone]
         frozen = self._readings.metadata(current, there) or GroupMetadata(self._group(), "", 0)
-        refused = partial(self._readings.refuse, [TopicPartition(*each) for each in lost])
-        return replace(frozen, auto_commits=self._config.enable_auto_commit, lost=lost, refused=refused)
+        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=reader)
 
     # -- for producers ----------------------------------------------------------------------
 

@@ -57,8 +57,9 @@ class Ahead:
         """Return threads for a store; ``None``: nothing is read before it is asked for."""
         if not (store.parallel_writes > 1 if wanted is None else wanted):
             return None
-        decoding = ThreadPoolExecutor(store.parallel_writes, "txntable-prefetch")
         parallel = min(store.parallel_reads, WINDOW_OBJECTS)
+        # Whoever decodes a lone segment asks for it, too: of many partitions with few records these requests are most.
+        decoding = ThreadPoolExecutor(max(store.parallel_writes, parallel), "txntable-prefetch")
         return cls(decoding, ThreadPoolExecutor(parallel, "txntable-fetch") if parallel > 1 else None)
 
     def shut(self) -> None:

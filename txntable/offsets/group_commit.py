@@ -99,18 +99,29 @@ def check_manual_commit(group: str, *, auto_commits: bool) -> None:
 def committing_member(group: GroupMetadata | str) -> tuple[str, GroupMetadata | None]:
     """Return the group whose offsets go into a transaction, and as what member; a name alone is none.
 
+    Who says no member id is none either: as Kafka's, a consumer that assigns its partitions itself is not checked.
+
     Raises
     ------
     InvalidRequestError
         It is no name of a group.
     IllegalStateError
-        See :func:`check_manual_commit`.
+        See :func:`check_manual_commit`; or the metadata are from before the consumer was a member, and would pass
+        unchecked: ask for them again.
     """
     name, member = (group.group, group) if isinstance(group, GroupMetadata) else (group, None)
     check_name(name, "a group")
-    if member is not None:
-        check_manual_commit(name, auto_commits=member.auto_commits)
-    return name, member
+    if member is None:
+        return name, None
+    check_manual_commit(name, auto_commits=member.auto_commits)
+    if member.member_id:
+        return name, member
+    if member.reader is not None and member.reader.is_member():
+        raise IllegalStateError(
+            "the group metadata are from before the consumer joined its group; ask for them again, after the last poll",
+            group=name,
+        )
+    return name, None
 
 
 def topics_of(offsets: object) -> set[str]:

@@ -46,17 +46,16 @@ class LostReadings:
             Abort, and read again from what is committed.
         """
         member = commit.member
-        if member is None:
+        if member is None or member.reader is None:
             return
         left_out = []
-        for each, loss in member.lost.items():
+        for each, loss in member.reader.losses().items():
             sender = (commit.group, loss.reader, each)
             settled = max(self._sent.get(sender, -1), self._committed.get(sender, -1))
             if each not in commit.offsets and settled < loss.end:
                 left_out.append(each)
         if left_out:
-            if member.refused is not None:
-                member.refused()
+            member.reader.refused()
             raise _refusal(member, left_out)
 
     def sent(self, commit: GroupCommit) -> None:

@@ -414,7 +414,7 @@ class Producer(OfOneProcess):
         OffsetMetadataTooLargeError, InvalidRequestError, UnknownTopicOrPartitionError
             Nothing was sent: correct the arguments.
         IllegalStateError
-            The consumer auto-commits, and so also what the transaction may abort.
+            The consumer auto-commits, and so also what the transaction may abort; or `group` is from before it joined.
         UnstableOffsetCommitError
             Another transaction has pending offsets of these partitions: call again.
         AbortableError
@@ -431,9 +431,7 @@ class Producer(OfOneProcess):
         except UnknownTopicOrPartitionError:
             # It may have come since the transaction began.
             found = new_offsets(offsets, {topic: self.topic_log(topic).settings() for topic in topics})
-        # Who says no member id is none: as Kafka's, a consumer that assigns its partitions itself is not checked.
-        commit = GroupCommit(name, found, member if member and member.member_id else None)
-        self._send_offsets(commit, transactional_id)
+        self._send_offsets(GroupCommit(name, found, member), transactional_id)
 
     @in_turn
     def send_offsets_of(self, consumer: Consumer) -> None:

@@ -143,7 +143,8 @@ def _deletion_offset(settings: TopicSettings, table: TableState, partition: int,
     highest = next_offset(table.numbers, settings.topic_id, partition)
     if offset is not None and not 0 <= offset <= highest:
         raise OffsetOutOfRangeError(
-            "records are deleted before an offset that the partition has; give one up to its high watermark",
+            "records are deleted before an offset that the partition has; give one up to its high watermark"
+            + (", or None for Kafka's -1" if offset == -1 else ""),
             topic=settings.name,
             partition=partition,
             offset=offset,

@@ -161,6 +161,11 @@ def test_deletion_is_refused_before_any_partition_is_changed(
     assert earliest(warehouse) == 0
 
 
+def test_refusal_of_minus_one_says_what_stands_for_it_here(site: Site) -> None:
+    with pytest.raises(OffsetOutOfRangeError, match="or None for Kafka's -1"):
+        site.open().admin().delete_records({PLACE: -1})
+
+
 def test_records_of_a_topic_that_is_compacted_and_deleted_can_be_deleted() -> None:
     warehouse = Site().create()
     warehouse.admin().create_topic("both", config={"cleanup.policy": "compact,delete"})

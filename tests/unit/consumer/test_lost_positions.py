@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from tests.simulation.site import Site
@@ -9,7 +11,7 @@ from tests.unit.consumer.consuming import poll_all, send
 from tests.unit.consumer.members import RAW, copier, member, numbers, offset_of, settle
 from tests.unit.consumer.test_group_ownership import filled, sent
 from txntable.consumer.consumer import Consumer
-from txntable.errors import StaleMemberEpochError, UnknownMemberIdError
+from txntable.errors import IllegalStateError, StaleMemberEpochError, UnknownMemberIdError
 from txntable.format.records import TopicPartition
 from txntable.producer.producer import Producer
 
@@ -59,6 +61,62 @@ def test_positions_that_leave_out_what_was_lost_are_refused_after_more_polls_too
         send_positions(consumer, producer)
 
     assert [offset_of(consumer, each) for each in RAW] == [None, None]
+
+
+@pytest.mark.parametrize("asked", ["before the poll", "before the partition was gained"])
+def test_positions_that_leave_out_what_was_lost_are_refused_whenever_the_metadata_was_asked_for(
+    site: Site, asked: str
+) -> None:
+    filled(site)
+    consumer, producer, other = member(site), copier(site), member(site, subscribed=False)
+    if asked == "before the partition was gained":
+        other.subscribe(["raw"])
+        consumer.poll()
+        settle(site, consumer, other)
+    else:
+        consumer.poll()
+        consumer.seek_to_beginning()
+    metadata = consumer.group_metadata()
+    if asked == "before the partition was gained":
+        other.close()
+        settle(site, consumer)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    (kept,) = consumer.assignment()
+
+    with pytest.raises(StaleMemberEpochError, match="abort, and read again"), producer.transaction():
+        producer.send_offsets_to_transaction({kept: consumer.position(kept)}, metadata)
+
+    assert [offset_of(consumer, each) for each in RAW] == [None, None]
+
+
+def test_group_metadata_from_before_the_consumer_has_joined_are_refused(site: Site) -> None:
+    """As of no member they would pass unchecked."""
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    metadata = consumer.group_metadata()
+    poll_all(consumer)
+    positions = {each: consumer.position(each) for each in consumer.assignment()}
+
+    with producer.transaction():
+        with pytest.raises(IllegalStateError, match="from before the consumer joined its group; ask for them again"):
+            producer.send_offsets_to_transaction(positions, metadata)
+        producer.send_offsets_to_transaction(positions, consumer.group_metadata())
+
+    assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def test_group_metadata_of_another_process_tells_what_was_lost_when_it_was_taken_there(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    (kept,) = consumer.assignment()
+    copied = pickle.loads(pickle.dumps(consumer.group_metadata()))
+
+    for _ in range(2):
+        with pytest.raises(StaleMemberEpochError, match="abort, and read again"), producer.transaction():
+            producer.send_offsets_to_transaction({kept: consumer.position(kept)}, copied)
 
 
 def test_positions_that_leave_out_what_was_iterated_in_an_earlier_transaction_only_in_part_are_refused(
