@@ -6,7 +6,7 @@ Values of the client; must not know of storage.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -105,25 +105,12 @@ class RecordMetadata:
     ----------
     topic : str
         The topic's name.
-    timestamp_ms : int or None
-        Of the first record, ms since 1970; of topics with ``LogAppendTime`` that of the upload, once delivered.
     segments_by : str or None
         Of a DataFrame, who has written its segments: ``"spark"``, Spark's own Parquet writer, or ``"python: "`` and
         why not Spark.
-    error : TxnTableError or None
-        Why records of this send will never be delivered; ``None``: they wait, or are delivered.
     """
 
-    __slots__ = (
-        "_has_unknown",
-        "_on_delivery",
-        "_ranges",
-        "_waiting",
-        "error",
-        "segments_by",
-        "timestamp_ms",
-        "topic",
-    )
+    __slots__ = ("_on_delivery", "_parts", "_records", "_sent_ms", "_untold", "segments_by", "topic")
 
     def __init__(
         self,
@@ -135,41 +122,30 @@ class RecordMetadata:
         segments_by: str | None = None,
     ) -> None:
         self.topic = topic
-        self.timestamp_ms = timestamp_ms
         self.segments_by = segments_by
-        self.error: TxnTableError | None = None
+        self._sent_ms = timestamp_ms
         self._on_delivery = on_delivery
-        self._waiting = records
-        self._ranges: tuple[OffsetRange, ...] = ()
-        self._has_unknown = False
+        self._records = self._untold = records
+        # Batch, place of the first record in it, how many.
+        self._parts: list[tuple[BatchDelivery, int, int]] = []
 
     def __repr__(self) -> str:
-        return f"RecordMetadata(topic={self.topic!r}, ranges={self._ranges!r}, error={self.error!r})"
+        return f"RecordMetadata(topic={self.topic!r}, ranges={tuple(self._known())!r}, error={self.error!r})"
 
     def expect(self, records: int) -> None:
         """Take how many records there are (the producer calls it)."""
-        self._waiting = records
+        self._records = self._untold = records
 
-    def deliver(self, delivered: OffsetRange) -> bool:
-        """Take what became of records of this send (the producer calls it); return whether that was all."""
-        self._ranges = (*self._ranges, delivered)
-        if self._waiting is not None:
-            self._waiting -= delivered.last_offset - delivered.base_offset + 1
-        return not self._waiting
+    def lies_in(self, batch: BatchDelivery, place: int, records: int) -> bool:
+        """Take where records of this send lie (the producer calls it); return whether somebody waits to be told."""
+        self._parts.append((batch, place, records))
+        return self._on_delivery is not None
 
-    def deliver_somewhere(self, records: int) -> bool:
-        """Take that records of this send are committed at offsets that are not known; return whether that was all."""
-        self._has_unknown = True
-        if self._waiting is not None:
-            self._waiting -= records
-        return not self._waiting
-
-    def fail(self, error: TxnTableError) -> bool:
-        """Take that what waits is never delivered (the producer calls it); return whether that is news."""
-        if self.error is not None:
-            return False
-        self.error = error
-        return True
+    def tell(self, records: int) -> bool:
+        """Take that records of this send are delivered (the producer calls it); return whether that was all."""
+        if self._untold is not None:
+            self._untold -= records
+        return not self._untold
 
     def announce(self) -> None:
         """Call ``on_delivery``; what it raises is logged, for it is not the producer's."""
@@ -180,10 +156,29 @@ class RecordMetadata:
         except Exception:
             logger.exception("on_delivery failed topic=%s", self.topic)
 
+    def _known(self) -> Iterator[OffsetRange]:
+        for batch, place, records in self._parts:
+            if batch.base_offset is not None and batch.partition is not None:
+                first = batch.base_offset + place
+                yield OffsetRange(batch.partition, first, first + records - 1)
+
+    @property
+    def error(self) -> TxnTableError | None:
+        """Why records of this send will never be delivered; ``None``: they wait, or are delivered."""
+        return next((batch.error for batch, _, _ in self._parts if batch.error is not None), None)
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        """Of the first record, ms since 1970; of topics with ``LogAppendTime`` that of the upload, once delivered."""
+        stamps = (batch.stamp_ms(self._sent_ms) for batch, _, _ in self._parts)
+        return next((stamp for stamp in stamps if stamp is not None), self._sent_ms)
+
     @property
     def is_delivered(self) -> bool:
         """Whether all records of the send have their offsets, and these are known here."""
-        return self.error is None and bool(self._ranges) and not self._waiting and not self._has_unknown
+        if not self._parts or self._records is None:
+            return False
+        return sum(records for batch, _, records in self._parts if batch.base_offset is not None) == self._records
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
@@ -196,18 +191,18 @@ class RecordMetadata:
         TxnTableError
             :attr:`error`: send the records again.
         """
-        if self.error is not None:
-            raise self.error
-        if self._has_unknown:
+        if (error := self.error) is not None:
+            raise error
+        if any(batch.is_somewhere for batch, _, _ in self._parts):
             raise IllegalStateError(
                 "the records are committed, and the store could not be reached to learn their offsets: read the topic",
                 topic=self.topic,
             )
-        if self._waiting == 0 and not self._ranges:
+        if self._records == 0:
             raise IllegalStateError("there were no records to send, hence no offsets", topic=self.topic)
         if not self.is_delivered:
             raise IllegalStateError("the record is not flushed yet; call flush or commit first", topic=self.topic)
-        return tuple(sorted(self._ranges, key=lambda r: (r.partition, r.base_offset)))
+        return tuple(sorted(self._known(), key=lambda r: (r.partition, r.base_offset)))
 
     @property
     def partition(self) -> int:
@@ -220,18 +215,81 @@ class RecordMetadata:
         return self.ranges[0].base_offset
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """Whom to tell the offsets of some consecutive records of a segment."""
+class BatchDelivery:
+    """What became of the records of one batch, which the sends that they are of look up: one answer for all of them.
 
-    metadata: RecordMetadata
-    records: int
+    Attributes
+    ----------
+    records : int
+        How many there are so far.
+    partition, base_offset : int or None
+        Where they are; ``None``: not delivered, or not known where.
+    is_somewhere : bool
+        Whether they are committed at offsets that are not known here.
+    error : TxnTableError or None
+        Why they will never be delivered.
+    """
+
+    __slots__ = ("_first_ms", "_listeners", "_stamped", "base_offset", "error", "is_somewhere", "partition", "records")
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.partition: int | None = None
+        self.base_offset: int | None = None
+        self.is_somewhere = False
+        self.error: TxnTableError | None = None
+        self._first_ms, self._stamped = 0, False
+        self._listeners: list[tuple[RecordMetadata, int]] = []
+
+    def add(self, metadata: RecordMetadata, records: int) -> None:
+        """Take records of a send, behind those that are there."""
+        if metadata.lies_in(self, self.records, records):
+            self._listeners.append((metadata, records))
+        self.records += records
+
+    def stamp_ms(self, sent_ms: int | None) -> int | None:
+        """Return the timestamp that a send has by its delivery; ``None``: the one that it was sent with."""
+        is_wanted = self.base_offset is not None and (self._stamped or sent_ms is None)
+        return self._first_ms if is_wanted else None
+
+    def deliver(self, partition: int, base_offset: int, first_ms: int, *, stamped: bool) -> list[RecordMetadata]:
+        """Take where the records are; return the sends whose callers are to be told now.
+
+        Parameters
+        ----------
+        partition, base_offset : int
+            Of the first record.
+        first_ms : int
+            Its timestamp, ms since 1970.
+        stamped : bool
+            Whether the topic's records have the time of their upload, whatever they were sent with.
+        """
+        self._first_ms, self._stamped = first_ms, stamped
+        # Read by other threads: what goes with the offset is there before it.
+        self.partition = partition
+        self.base_offset = base_offset
+        return self._told()
+
+    def deliver_somewhere(self) -> list[RecordMetadata]:
+        """Take that the records are committed at offsets that are not known; see :meth:`deliver`."""
+        self.is_somewhere = True
+        return self._told()
+
+    def _told(self) -> list[RecordMetadata]:
+        told, self._listeners = self._listeners, []
+        return [metadata for metadata, records in told if metadata.tell(records)]
+
+    def fail(self, error: TxnTableError) -> list[RecordMetadata]:
+        """Take that the records are never delivered; return the sends whose callers wait to be told."""
+        self.error = error
+        told, self._listeners = self._listeners, []
+        return [metadata for metadata, _ in told]
 
 
-def fail_all(deliveries: Iterable[Delivery], error: TxnTableError) -> None:
+def fail_all(batches: Iterable[BatchDelivery], error: TxnTableError) -> None:
     """Let sends know that what waits of them is never delivered; each is told once."""
-    news = [delivery.metadata for delivery in deliveries if delivery.metadata.fail(error)]
-    for metadata in news:
+    told = [metadata for batch in batches for metadata in batch.fail(error)]
+    for metadata in {id(metadata): metadata for metadata in told}.values():
         metadata.announce()
 
 

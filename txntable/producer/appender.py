@@ -13,7 +13,7 @@ from functools import partial
 
 from txntable.coordinator.manifest import Manifest
 from txntable.errors import RecordTooLargeError
-from txntable.format.records import Delivery, OffsetRange, RecordMetadata
+from txntable.format.records import BatchDelivery, RecordMetadata
 from txntable.format.topic import TopicSettings
 from txntable.partition.append import (
     LARGEST_TRANSACTION_BYTES,
@@ -47,14 +47,14 @@ class Staged:
         As they were when it was written.
     segments : list of SequencedSegment
         In order.
-    deliveries : list of tuple of Delivery
-        For each segment whom to tell, in the order of its records.
+    deliveries : list of BatchDelivery
+        For each segment.
     """
 
     topic: TopicLog
     settings: TopicSettings
     segments: list[SequencedSegment] = field(default_factory=list)
-    deliveries: list[tuple[Delivery, ...]] = field(default_factory=list)
+    deliveries: list[BatchDelivery] = field(default_factory=list)
 
     @property
     def topic_id(self) -> str:
@@ -106,7 +106,7 @@ class Appender:
         topic: TopicLog,
         settings: TopicSettings,
         segments: Sequence[StagedSegment],
-        deliveries: Sequence[tuple[Delivery, ...]],
+        deliveries: Sequence[BatchDelivery],
     ) -> None:
         """Take uploaded segments; they get their sequences here.
 
@@ -116,8 +116,8 @@ class Appender:
             Where to, and as what it was known.
         segments : sequence of StagedSegment
             Of each partition in order.
-        deliveries : sequence of tuple of Delivery
-            For each segment whom to tell its offsets, in the order of its records.
+        deliveries : sequence of BatchDelivery
+            For each segment: takes its offsets.
 
         Raises
         ------
@@ -131,9 +131,9 @@ class Appender:
         if self.transactional:
             self._count(settings, segments)
         staged = self.staged.setdefault(settings.topic_id, Staged(topic, settings))
-        for segment, tell in zip(segments, deliveries, strict=True):
+        for segment in segments:
             staged.segments.append(SequencedSegment(segment, self._take_sequence(settings.topic_id, segment)))
-            staged.deliveries.append(tell)
+        staged.deliveries += deliveries
 
     def _count(self, settings: TopicSettings, segments: Sequence[StagedSegment]) -> None:
         count, size = self._registered.get(settings.topic_id, (0, 0))
@@ -200,9 +200,9 @@ class Appender:
     def give_up_offsets(self) -> None:
         """Tell whom it concerns that records are committed, and their offsets not known."""
         waiting, self._decided = self._decided, []
-        for one in (one for staged in waiting for deliveries in staged.deliveries for one in deliveries):
-            if one.metadata.deliver_somewhere(one.records):
-                self._delivered.append(one.metadata)
+        for staged in waiting:
+            for delivery in staged.deliveries:
+                self._delivered += delivery.deliver_somewhere()
         self._announce()
 
     def append_all(self, verify_for: VerifyFor) -> None:
@@ -249,14 +249,9 @@ class Appender:
         told = staged.deliveries[: len(part)]
         del staged.deliveries[: len(part)], staged.segments[: len(part)]
         stamped = stamps_records(staged.settings)
-        for item, offset, deliveries in zip(part, offsets, told, strict=True):
-            for one in deliveries:
-                found = OffsetRange(item.segment.partition, offset, offset + one.records - 1)
-                if stamped or one.metadata.timestamp_ms is None:
-                    one.metadata.timestamp_ms = item.segment.first_timestamp_ms
-                if one.metadata.deliver(found):
-                    self._delivered.append(one.metadata)
-                offset += one.records
+        for item, offset, delivery in zip(part, offsets, told, strict=True):
+            segment = item.segment
+            self._delivered += delivery.deliver(segment.partition, offset, segment.first_timestamp_ms, stamped=stamped)
 
     def _announce(self) -> None:
         """Tell callers, once nothing is under way: they may send and flush from there."""

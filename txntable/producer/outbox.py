@@ -13,7 +13,7 @@ from itertools import groupby, takewhile
 
 from txntable.coordinator.manifest import Manifest
 from txntable.errors import TransactionAbortedError, TxnTableError
-from txntable.format.records import Delivery, RecordMetadata, fail_all
+from txntable.format.records import BatchDelivery, RecordMetadata, fail_all
 from txntable.format.topic import TopicSettings
 from txntable.log.log_view import LogContext, moments
 from txntable.partition.batch import ProducerEpoch
@@ -138,13 +138,11 @@ class Outbox:
                 ),
             )
 
-    def _waiting_deliveries(self) -> Iterator[Delivery]:
+    def _waiting_deliveries(self) -> Iterator[BatchDelivery]:
         for staged in self._appender.staged.values():
-            for deliveries in staged.deliveries:
-                yield from deliveries
+            yield from staged.deliveries
         for accumulator in self._accumulators.values():
-            for batch in accumulator.waiting:
-                yield from batch.deliveries
+            yield from (batch.delivery for batch in accumulator.waiting)
 
     def accumulator(self, topic: str) -> RecordAccumulator:
         """Return where rows of a topic wait.
@@ -214,7 +212,10 @@ class Outbox:
     ) -> None:
         """Take segments that someone else uploaded."""
         metadata.expect(sum(segment.records for segment in segments))
-        deliveries = [(Delivery(metadata, one.records),) for one in segments]
+        deliveries = []
+        for one in segments:
+            deliveries.append(BatchDelivery())
+            deliveries[-1].add(metadata, one.records)
         self._stage(topic, settings, segments, deliveries)
 
     def _stage(
@@ -222,7 +223,7 @@ class Outbox:
         topic: TopicLog,
         settings: TopicSettings,
         segments: Sequence[StagedSegment],
-        deliveries: Sequence[tuple[Delivery, ...]],
+        deliveries: Sequence[BatchDelivery],
     ) -> None:
         self._count(segments)
         if settings.topic_id in self._looked_at:
@@ -266,7 +267,7 @@ class Outbox:
         self, name: str, accumulator: RecordAccumulator, batch: WaitingBatch, segment: StagedSegment
     ) -> None:
         self._staged_since = self._staged_since or accumulator.waiting_since
-        self._stage(self.topic_log(name), accumulator.settings, [segment], [tuple(batch.deliveries)])
+        self._stage(self.topic_log(name), accumulator.settings, [segment], [batch.delivery])
         accumulator.forget(batch)
         if accumulator.waiting_since is None:
             # The next record finds the topic as it is then.

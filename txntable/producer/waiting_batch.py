@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from txntable.format.delta_types import TIMESTAMP
-from txntable.format.records import Delivery, RecordMetadata
+from txntable.format.records import BatchDelivery, RecordMetadata
 from txntable.producer.partitioner import Placement
 from txntable.producer.row_check import CheckedRow
 
@@ -37,24 +37,21 @@ class WaitingBatch:
     ----------
     size : int
         Bytes of the values (see :mod:`txntable.producer.record_size`).
-    records : int
-        How many rows.
-    deliveries : list of Delivery
-        Whom to tell, in the order of the rows.
+    delivery : BatchDelivery
+        Tells the sends of the rows what became of them.
     loose, times : list
         Single records that Arrow does not hold yet, and their times in µs: the last ones.
     parts : list of pyarrow.RecordBatch
         The records before these.
     """
 
-    __slots__ = ("deliveries", "loose", "partition", "parts", "placement", "records", "schema", "size", "times")
+    __slots__ = ("delivery", "loose", "partition", "parts", "placement", "schema", "size", "times")
 
     def __init__(self, partition: int, placement: Placement, schema: pa.Schema) -> None:
         self.partition = partition
         self.placement = placement
         self.size = 0
-        self.records = 0
-        self.deliveries: list[Delivery] = []
+        self.delivery = BatchDelivery()
         self.schema = schema
         self.loose: list[tuple[Any, ...]] = []
         self.times: list[int] = []
@@ -69,7 +66,8 @@ class WaitingBatch:
         """Take one record; `timestamp_us` in µs since 1970."""
         self.loose.append(row.values)
         self.times.append(timestamp_us)
-        self._count(1, row.size, metadata)
+        self.size += row.size
+        self.delivery.add(metadata, 1)
         if len(self.loose) >= _LOOSE_ROWS:
             self._gather()
 
@@ -77,12 +75,8 @@ class WaitingBatch:
         """Take records that are in the schema of the batch."""
         self._gather()
         self.parts.append(rows)
-        self._count(rows.num_rows, size, metadata)
-
-    def _count(self, records: int, size: int, metadata: RecordMetadata) -> None:
-        self.records += records
         self.size += size
-        self.deliveries.append(Delivery(metadata, records))
+        self.delivery.add(metadata, rows.num_rows)
 
     def _gather(self) -> None:
         gather([self])
