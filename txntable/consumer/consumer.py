@@ -20,7 +20,7 @@ import pyarrow as pa
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.bounded_reads import BoundedRange, BoundedReads, refuse_unnamed
 from txntable.consumer.consumer_config import ConsumerConfig
-from txntable.consumer.consumer_record import ConsumerRecord, OffsetAndTimestamp, one_batch
+from txntable.consumer.consumer_record import JOINED_BYTES, ConsumerRecord, OffsetAndTimestamp, one_batch
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.group_session import GroupSession
@@ -257,11 +257,13 @@ class Consumer(OfOneProcess):
         *unnamed, timeout_ms
             See :meth:`poll`.
         max_records : int, optional
-            The maximum number of records; default: as many as fit into ``fetch_max_bytes``.
+            The maximum number of records; default: as many as fit into ``fetch_max_bytes``, of each partition as many
+            as come without a copy: a large batch as it is, small ones joined to one of about a mebibyte.
         """
         refuse_unnamed(unnamed)
         self._partitions.give_back()
-        return self._polls.poll(timeout_ms, EVERYTHING if max_records is None else max_records, one_batch)
+        limit = EVERYTHING if max_records is None else max_records
+        return self._polls.poll(timeout_ms, limit, one_batch, JOINED_BYTES)
 
     def wakeup(self) -> None:
         """Make a waiting poll, or else the next one that would wait, return without records; iteration ends.

@@ -48,14 +48,21 @@ class _Collected:
 
     rest: int
     rest_bytes: int
+    enough_bytes: int | None = None
+    sizes: dict[TopicPartition, int] = field(default_factory=dict)
     batches: Batches = field(default_factory=dict)
     moved: dict[TopicPartition, int] = field(default_factory=dict)
     error: TxnTableError | None = None
 
     def add(self, partition: TopicPartition, batch: pa.RecordBatch) -> None:
         self.batches.setdefault(partition, []).append(batch)
+        size = batch.nbytes
+        self.sizes[partition] = self.sizes.get(partition, 0) + size
         self.rest -= batch.num_rows
-        self.rest_bytes -= batch.nbytes
+        self.rest_bytes -= size
+
+    def has_enough_of(self, partition: TopicPartition) -> bool:
+        return self.enough_bytes is not None and self.sizes.get(partition, 0) >= self.enough_bytes
 
     @property
     def is_full(self) -> bool:
@@ -119,7 +126,10 @@ class Fetcher:
         return self._fetches.get(partition)
 
     def collect(
-        self, limit: int, decode: Callable[[TopicPartition, list[pa.RecordBatch]], T]
+        self,
+        limit: int,
+        decode: Callable[[TopicPartition, list[pa.RecordBatch]], T],
+        enough_bytes: int | None = None,
     ) -> dict[TopicPartition, T]:
         """Return the next records of the views as they are, and move the positions past them.
 
@@ -129,6 +139,8 @@ class Fetcher:
             The most records.
         decode : callable
             (partition, its batches) -> what is returned of it.
+        enough_bytes : int, optional
+            A partition that has returned so much returns no other batch; ``None``: the limits alone count.
 
         Raises
         ------
@@ -141,7 +153,7 @@ class Fetcher:
         """
         self.stand()
         try:
-            collected = self._collect(limit)
+            collected = self._collect(limit, enough_bytes)
             decoded = {partition: decode(partition, batches) for partition, batches in collected.batches.items()}
             self._subscription.advance(collected.moved)
         except BaseException:
@@ -152,9 +164,9 @@ class Fetcher:
             raise collected.error
         return decoded
 
-    def _collect(self, limit: int) -> _Collected:
+    def _collect(self, limit: int, enough_bytes: int | None) -> _Collected:
         began = self._environment.instant()
-        collected = _Collected(limit, self._config.fetch_max_bytes)
+        collected = _Collected(limit, self._config.fetch_max_bytes, enough_bytes)
         self._crowded = False
         self._begin_ahead(collected)
         misses = 0
@@ -163,7 +175,7 @@ class Fetcher:
                 break
             partition = self._turns[0]
             try:
-                batch = self._take(partition, collected)
+                batch = None if collected.has_enough_of(partition) else self._take(partition, collected)
             except TxnTableError as error:
                 self._fail(partition, collected, error)
                 break

@@ -59,10 +59,12 @@ class Polls:
         self._woken = threading.Event()
         self._singles = SingleRecords(partitions.fetcher, partitions.subscription)
 
-    def poll(self, timeout_ms: float, limit: int, decode: Decode[T]) -> dict[TopicPartition, T]:
+    def poll(
+        self, timeout_ms: float, limit: int, decode: Decode[T], enough_bytes: int | None = None
+    ) -> dict[TopicPartition, T]:
         """Return the next records of each partition, as `decode` makes them; empty when the time was over."""
         check_number(limit, "max_records", 1)
-        collect = partial(self._partitions.fetcher.collect, limit, self._counting(self._noting(decode)))
+        collect = partial(self._partitions.fetcher.collect, limit, self._counting(self._noting(decode)), enough_bytes)
         return self._found(timeout_ms, collect)
 
     def poll_records(self, timeout_ms: float, limit: int, least: int) -> dict[TopicPartition, list[ConsumerRecord]]:

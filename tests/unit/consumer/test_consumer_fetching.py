@@ -100,8 +100,8 @@ def test_partitions_that_do_not_fit_into_memory_together_are_read_one_after_the_
     held: list[int] = []
     collect = Fetcher.collect
 
-    def counted(self: Fetcher, limit, decode):
-        found = collect(self, limit, decode)
+    def counted(self: Fetcher, limit, decode, enough_bytes=None):
+        found = collect(self, limit, decode, enough_bytes)
         held.append(sum(each.reserved_bytes for each in self._fetches.values()))
         return found
 
