@@ -52,8 +52,8 @@ class RecordAccumulator:
     ----------
     waiting_since : Instant or None
         When the oldest record that waits was sent, or earlier; ``None``: none waits.
-    is_full : bool
-        Whether a partition holds ``batch_size`` bytes.
+    full : set of int
+        The partitions that hold ``batch_size`` bytes.
     """
 
     def __init__(
@@ -76,12 +76,7 @@ class RecordAccumulator:
         self._batches: list[WaitingBatch] = []
         self._open: dict[int, WaitingBatch] = {}
         self._bytes: dict[int, int] = {}
-        self._full: set[int] = set()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether a partition holds ``batch_size`` bytes."""
-        return bool(self._full)
+        self.full: set[int] = set()
 
     # -- taking -----------------------------------------------------------------------------
 
@@ -169,7 +164,7 @@ class RecordAccumulator:
             self.waiting_since = self._now()
         held = self._bytes[partition] = self._bytes.get(partition, 0) + size
         if held >= self._config.batch_size:
-            self._full.add(partition)
+            self.full.add(partition)
 
     def _check_partition(self, partition: int | None) -> None:
         if partition is None:
@@ -205,7 +200,7 @@ class RecordAccumulator:
         only_full : bool
             Whether those of partitions with less than ``batch_size`` bytes go on filling.
         """
-        closed = [batch for batch in self._batches if not only_full or batch.partition in self._full]
+        closed = [batch for batch in self._batches if not only_full or batch.partition in self.full]
         for batch in closed:
             self._open.pop(batch.partition, None)
         if not only_full:
@@ -217,7 +212,7 @@ class RecordAccumulator:
         self._batches.remove(batch)
         self._bytes[batch.partition] -= batch.size
         if self._bytes[batch.partition] < self._config.batch_size:
-            self._full.discard(batch.partition)
+            self.full.discard(batch.partition)
         if not self._batches:
             self.waiting_since = None
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, takewhile
+from operator import attrgetter
 
 from txntable.coordinator.manifest import Manifest
 from txntable.errors import TransactionAbortedError, TxnTableError
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 # How long before a commit is asked for its topics may have been read (PROTOCOL.md §6.3).
 _RECENT_MS = 1_000
+# Asked for each record: without a frame of Python for each topic.
+_FULL = attrgetter("full")
 
 
 class Outbox:
@@ -92,7 +95,7 @@ class Outbox:
     @property
     def is_full(self) -> bool:
         """Whether a partition's rows are worth a segment."""
-        return any(accumulator.is_full for accumulator in self._accumulators.values())
+        return any(map(_FULL, self._accumulators.values()))
 
     @property
     def waiting_since(self) -> Instant | None:
@@ -248,7 +251,7 @@ class Outbox:
         waiting = [
             (name, accumulator, batch)
             for name, accumulator in self._accumulators.items()
-            if accumulator.is_full or not only_full
+            if accumulator.full or not only_full
             for batch in accumulator.close_batches(only_full=only_full)
         ]
         uploaded: dict[WaitingBatch, StagedSegment] = {}

@@ -192,13 +192,11 @@ class Producer(OfOneProcess):
             Nothing was buffered: full batches of earlier sends could not be uploaded; call again.
         """
         self._sender.make_room()
-        whole = {"value": key if value is None else value, "row": row, "rows": rows}
-        given = [name for name, part in whole.items() if part is not None]
-        if len(given) > 1:
-            raise InvalidRequestError("give exactly one of: key and value, row, or rows", given=",".join(given))
-        time_ms = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
         if row is None and rows is None:
             row = KafkaRecord(key=key, value=value, headers=header_structs(headers))
+        else:
+            _check_only_one(key if value is None else value, row, rows)
+        time_ms = self._clock.now_ms() if timestamp_ms is None else timestamp_ms
         return self._sender.buffer(topic, row, rows, SendOptions(time_ms, partition, on_delivery))
 
     @in_turn
@@ -682,3 +680,9 @@ class Producer(OfOneProcess):
                 f"{call.value} needs a transactional id; create the producer with transactional_id=", call=call.value
             )
         return self.config.transactional_id
+
+
+def _check_only_one(kafkas: object, row: object, rows: object) -> None:
+    given = [name for name, part in (("value", kafkas), ("row", row), ("rows", rows)) if part is not None]
+    if len(given) > 1:
+        raise InvalidRequestError("give exactly one of: key and value, row, or rows", given=",".join(given))

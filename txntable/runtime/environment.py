@@ -25,6 +25,10 @@ class Instant:
     boot_ms: int
     wall_ms: int
 
+    def since_ms(self, earlier: Instant) -> int:
+        """Return how long before this one another was, by whichever clock says longer."""
+        return max(self.boot_ms - earlier.boot_ms, self.wall_ms - earlier.wall_ms)
+
 
 class Lock(Protocol):
     """A lock that a thread which has it may take again; in a simulation who waits for one leaves others their turns."""
@@ -110,8 +114,7 @@ class SystemEnvironment:
 
     def since_ms(self, instant: Instant) -> int:
         """Return how long ago `instant` was, by whichever clock says longer."""
-        now = self.instant()
-        return max(now.boot_ms - instant.boot_ms, now.wall_ms - instant.wall_ms)
+        return self.instant().since_ms(instant)
 
     def ticks_ns(self) -> int:
         """Return a time that never goes back, of no beginning, in ns: to measure how long something took."""

@@ -52,10 +52,11 @@ class StoreClock(OfOneProcess):
         StoreUnsuitableError
             The store ignores conditions, as it did not when the warehouse was created: nothing may be written to it.
         """
-        anchor = self._anchor
-        if anchor is None or self._environment.since_ms(anchor[1]) > _ANCHOR_LIFETIME_MS:
-            anchor = self._anchor = self._next_anchor()
-        return anchor[0] + max(0, self._environment.instant().boot_ms - anchor[1].boot_ms)
+        anchor, now = self._anchor, self._environment.instant()
+        if anchor is None or now.since_ms(anchor[1]) > _ANCHOR_LIFETIME_MS:
+            anchor, now = self._next_anchor(), self._environment.instant()
+            self._anchor = anchor
+        return anchor[0] + max(0, now.boot_ms - anchor[1].boot_ms)
 
     def shown_ms(self) -> int:
         """Return :meth:`now_ms`; or this machine's time to who may not write: to show, and to refuse to read.
