@@ -71,6 +71,24 @@ def test_batches_have_the_columns_and_move_the_same_positions(site: Site) -> Non
     assert values(rest) == ["c"]
 
 
+@pytest.mark.parametrize(("kilobytes", "polls"), [(10, [12]), (900, [2] * 6)], ids=["small", "large"])
+def test_small_batches_are_joined_and_a_large_one_is_handed_out_as_it_is(
+    site: Site, kilobytes: int, polls: list[int]
+) -> None:
+    producer = site.open().producer()
+    for letter in "abcdef":
+        for _ in range(2):
+            producer.send("raw", value=letter.encode() * kilobytes * 1024, partition=0)
+        producer.flush()
+    consumer = consumer_at(site.open())
+
+    found = [batch for _ in polls for batch in consumer.poll_batches().values()]
+
+    assert [batch.num_rows for batch in found] == polls
+    assert b"".join(value[:1] for batch in found for value in batch["value"].to_pylist()) == b"aabbccddeeff"
+    assert consumer.poll_batches() == {}
+
+
 # -- isolation ------------------------------------------------------------------------------
 
 
