@@ -117,7 +117,7 @@ GROUP_MUTANTS = (
                 "        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=frozen_reader)\n",
             ),
         ),
-        Killer("migrants", 18),
+        Killer("migrants", 12),
     ),
     Mutant(
         "losses-forgotten-with-the-next-poll",
@@ -131,7 +131,7 @@ GROUP_MUTANTS = (
                 "        reader.refused()\n",
             ),
         ),
-        Killer("migrants", 18),
+        Killer("migrants", 66),
     ),
     Mutant(
         "free-partition-not-given",
