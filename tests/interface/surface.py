@@ -47,6 +47,8 @@ def _python() -> Iterator[str]:
 def _of_class(path: str, kind: type) -> Iterator[str]:
     if dataclasses.is_dataclass(kind):
         yield from (f"python {path}.{field.name}" for field in dataclasses.fields(kind) if field.name[0] != "_")
+    if issubclass(kind, tuple):
+        yield from (f"python {path}.{name}" for name in getattr(kind, "_fields", ()))
     if issubclass(kind, Enum):
         yield from (f"python {path}.{member.name} = {member.value!r}" for member in kind)
     for name, member in inspect.getmembers_static(kind):
