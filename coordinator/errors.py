@@ -62,7 +62,7 @@ class ConcurrentTransactionsError(RetriableError):
 
 
 class InvalidTransactionTimeoutError(FatalError):
-    """The transaction timeout is not between 1 and ``transaction.max.timeout.ms``."""
+    """The transaction timeout is above ``transaction.max.timeout.ms``, or not above 0."""
 
     code = "INVALID_TRANSACTION_TIMEOUT"
 

@@ -88,14 +88,21 @@ def _has_owned_since(member: GroupMember, metadata: GroupMetadata, partition: Na
 def _lost(
     row: GroupRow, member: GroupMember, metadata: GroupMetadata, partition: NamedPartition
 ) -> StaleMemberEpochError:
+    now, then = member.owned.get(partition), None if metadata.ownership is None else metadata.ownership.get(partition)
+    if now is None and then is None:
+        why = "the member does not own the partition; commit offsets of what it is assigned"
+    elif then is None:
+        why = "the member has got the partition since; ask for its group metadata again, after the last poll"
+    else:
+        why = "the member has not owned the partition since it read it; read again from what is committed"
     return StaleMemberEpochError(
-        "the member has not owned the partition since it read it; read again from what is committed",
+        why,
         group=row.group,
         member_id=member.member_id,
         topic=partition[0],
         partition=partition[1],
-        ownership_epoch=None if metadata.ownership is None else metadata.ownership.get(partition),
-        current_ownership_epoch=member.owned.get(partition),
+        ownership_epoch=then,
+        current_ownership_epoch=now,
         generation=metadata.generation,
         current_generation=row.generation,
     )

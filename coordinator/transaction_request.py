@@ -105,7 +105,8 @@ class InitRequest:
         check_name(self.transactional_id, "a transactional id")
         if not 1 <= self.timeout_ms <= self.max_timeout_ms:
             raise InvalidTransactionTimeoutError(
-                "the transaction timeout must be from 1 to the warehouse's transaction.max.timeout.ms: set another",
+                "the transaction timeout is at most the warehouse's transaction.max.timeout.ms, and a producer's not "
+                "below a second; set another",
                 timeout_ms=self.timeout_ms,
                 max_timeout_ms=self.max_timeout_ms,
             )

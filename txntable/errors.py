@@ -101,6 +101,7 @@ __all__ = [
     "RetriableError",
     "SchemaMismatchError",
     "StaleMemberEpochError",
+    "StoreFullError",
     "StorePermissionError",
     "StoreUnavailableError",
     "StoreUnsuitableError",
@@ -156,6 +157,12 @@ class StoreUnavailableError(RetriableError):
     """The store did not answer; of a write it is not known whether it happened."""
 
     code = "STORE_UNAVAILABLE"
+
+
+class StoreFullError(StoreUnavailableError):
+    """The disk, or the quota of the store, has no room.  Make room, and try again; readers go on meanwhile."""
+
+    code = "STORE_FULL"
 
 
 class KafkaStorageError(FatalError):

@@ -11,6 +11,7 @@ import errno
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from txntable.errors import (
     TransactionAbortableError,
     TxnTableError,
 )
+from txntable.format.isolation import IsolationLevel
 from txntable.producer.producer import Producer
 
 
@@ -162,3 +164,29 @@ def test_transaction_is_whole_or_not_there_when_the_disk_is_full_from_any_call_o
         told += is_told
     assert told >= 2
     assert min(gone_on[True], gone_on[False]) > 0
+
+
+def test_readers_go_on_with_what_is_published_while_the_disk_is_full_from_any_call_on(machine: Machine) -> None:
+    transact(machine, "before")
+    seen = Counter[tuple[IsolationLevel, int]]()
+    for number in range(0, calls_of_a_transaction(machine.copy()), 4):
+        lived = machine.copy()
+        producer, begun = started(lived), len(lived.disk.asked)
+        is_full = partial(_is_full, begun + number)
+        lived.disk.fail(is_full)
+        with suppress(TxnTableError):
+            send(producer, "first")
+            producer.commit_transaction()
+
+        for level in IsolationLevel:
+            rows = Counter(lived.process().read_arrow("t", isolation_level=level).read_all()["account"].to_pylist())
+
+            assert rows["before"] == 2, (number, level)
+            assert rows["first"] in {0, 2}, (number, level)
+            seen[level, rows["first"]] += 1
+    assert seen[IsolationLevel.SNAPSHOT, 0] > seen[IsolationLevel.SNAPSHOT, 2] > 0
+
+
+def _is_full(since: int, asked: int, name: str, _: str) -> int | None:
+    # A process that could not sync a folder is done, also for reading.
+    return errno.ENOSPC if asked >= since and name != "fsync" and errno.ENOSPC in MEETS[name] else None

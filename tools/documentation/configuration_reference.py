@@ -92,7 +92,8 @@ def _default(field: dataclasses.Field[Any], given: Mapping[str, inspect.Paramete
     if field.default_factory is not dataclasses.MISSING:
         return f"`{field.default_factory()}`"
     value = given[field.name].default if field.name in given else field.default
-    return "" if value is dataclasses.MISSING else f"`{getattr(value, 'value', value)}`"
+    # A callable has a name of this run only.
+    return "" if value is dataclasses.MISSING or callable(value) else f"`{getattr(value, 'value', value)}`"
 
 
 def _elsewhere_section() -> str:

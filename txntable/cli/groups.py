@@ -18,7 +18,7 @@ from txntable.admin.offset_reset import end_offsets
 from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute, on_warehouse
 from txntable.cli.group_reset import partitions_named, reset_offsets
-from txntable.cli.output import Rows, dashed_headers, note, note_dry_run
+from txntable.cli.output import Rows, dashed_headers, note, note_dry_run, tell
 from txntable.coordinator.group_state import GroupState
 from txntable.errors import (
     GroupSubscribedToTopicError,
@@ -100,7 +100,7 @@ def describe(  # noqa: PLR0913  the interface of a command
     found = list(admin.describe_consumer_groups(names).values())
     for one in found:
         _note_members(one)
-    empty = "there is nothing to show of it" if found else "there is no group"
+    empty = "it has no offsets, and no members" if found else "there is no group"
     match chosen:
         case [Shown.MEMBERS]:
             empty = "there are no members" if found else empty
@@ -252,9 +252,12 @@ def _subscribed(group: GroupDescription, partition: TopicPartition) -> TxnTableE
 
 
 def _answer(connection: Connection, rows: Rows, outcomes: list[TxnTableError | None]) -> None:
-    """Print what became of each; exit code 1 when something was refused."""
+    """Print what became of each; exit code 1 when something was refused, and why."""
     connection.output.rows(rows)
-    if any(outcomes):
+    refused = {error.code: error for error in outcomes if error is not None}
+    for error in refused.values():
+        tell(f"error: {error}")
+    if refused:
         raise typer.Exit(1)
 
 

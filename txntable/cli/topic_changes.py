@@ -22,7 +22,7 @@ from txntable.format.records import TopicPartition
 PARTITIONS_HEADERS = camel_headers("topic partition_count new_partition_count executed")
 CONFIGS_HEADERS = camel_headers("topic name value new_value executed")
 RECORDS_HEADERS = camel_headers("topic partition low_watermark new_low_watermark executed")
-_LATEST = "latest"
+_LATEST = ("latest", "-1")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 Topic = Annotated[str, typer.Argument(help="The topic's name.", metavar="TOPIC")]
@@ -87,14 +87,15 @@ def delete_records(
         typer.Option(
             "--offset",
             metavar="PARTITION=OFFSET",
-            help="Delete the records before this offset; latest: all that there are. Repeat it for several partitions.",
+            help="Delete the records before this offset; latest, or Kafka's -1: all that there are. Repeat it for "
+            "several partitions.",
         ),
     ],
     execute: Execute = False,
 ) -> None:
     """Delete the records before an offset of each partition that is named: without --execute only check."""
     before = {
-        TopicPartition(name, int(partition)): None if text == _LATEST else int(text)
+        TopicPartition(name, int(partition)): None if text in _LATEST else int(text)
         for partition, text in _offsets(offset).items()
     }
     admin = connection.open().admin()
@@ -113,6 +114,6 @@ def delete_records(
 def _offsets(said: Sequence[str]) -> dict[str, str]:
     found = named_values(said, "--offset", "PARTITION=OFFSET")
     for partition, text in found.items():
-        if not _NUMBER.fullmatch(partition) or not (text == _LATEST or _NUMBER.fullmatch(text)):
+        if not _NUMBER.fullmatch(partition) or not (text in _LATEST or _NUMBER.fullmatch(text)):
             raise typer.BadParameter("is given as PARTITION=OFFSET, or PARTITION=latest", param_hint="--offset")
     return found

@@ -629,7 +629,8 @@ class Consumer(OfOneProcess):
         offsets : Mapping of TopicPartition to OffsetAndMetadata or int, optional
             See :meth:`commit`.
         callback : callable, optional
-            (`offsets` as given, error or ``None``); without one, an error is logged.
+            (offsets, error or ``None``): those that were given, else the positions that were committed, ``None`` if
+            they were not; without a callback, an error is logged.
 
         Raises
         ------

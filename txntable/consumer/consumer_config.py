@@ -272,7 +272,7 @@ class ConsumerConfig:
     @property
     def level(self) -> IsolationLevel:
         """The isolation level."""
-        return isolation_level(self.isolation_level)
+        return isolation_level(self.isolation_level, kafkas=True)
 
     @property
     def reset(self) -> AutoOffsetReset:

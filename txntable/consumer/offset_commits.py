@@ -33,7 +33,7 @@ from txntable.offsets.group_commit import (
 logger = logging.getLogger(__name__)
 
 OnCommit: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata | int] | None, TxnTableError | None], object]
-"""What is called with the offsets as they were given, and with the error that there was."""
+"""What is called with the offsets, and with the error that there was; with ``None`` where positions failed to be."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,10 @@ class OffsetCommits:
 
     # -- for users --------------------------------------------------------------------------
 
-    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """Commit these offsets, or the positions and the ends of what was read."""
+    def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
+    ) -> Mapping[TopicPartition, OffsetAndMetadata | int]:
+        """Commit these offsets, or the positions and the ends of what was read; return what was committed."""
         group = self._group()
         if offsets is None:
             self._partitions.give_back()
@@ -107,6 +109,9 @@ class OffsetCommits:
             read = [TopicPartition(*partition) for partition in new]
         self._commit(GroupCommit(group, new, self._readings.metadata(self._place.metadata, read)))
         self._place.polled()
+        if offsets is not None:
+            return offsets
+        return {TopicPartition(*each): OffsetAndMetadata(one.offset, one.metadata) for each, one in new.items()}
 
     def commit_told(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None, callback: OnCommit | None
@@ -118,14 +123,15 @@ class OffsetCommits:
                 callback=shown(callback),
             )
         failure: TxnTableError | None = None
+        told = offsets
         try:
-            self.commit(offsets)
+            told = self.commit(offsets)
         except InvalidCallError:
             raise
         except TxnTableError as error:
             failure = error
         if callback is not None:
-            callback(offsets, failure)
+            callback(told, failure)
         elif failure is not None:
             logger.warning("a commit without a callback failed: %s", failure)
 

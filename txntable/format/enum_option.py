@@ -5,6 +5,7 @@ Owns the error that lists what may be chosen.  Must not know what a choice means
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from txntable.errors import InvalidRequestError
 E = TypeVar("E", bound=Enum)
 
 
-def member_of(choices: type[E], given: str | E, option: str) -> E:
+def member_of(choices: type[E], given: str | E, option: str, unnamed: Collection[E] = ()) -> E:
     """Return the member of an enum that an option names.
 
     Parameters
@@ -25,6 +26,8 @@ def member_of(choices: type[E], given: str | E, option: str) -> E:
         What they gave.
     option : str
         The option's name, words joined by underscores; for the message.
+    unnamed : collection of Enum
+        What the message does not offer.
 
     Raises
     ------
@@ -37,6 +40,6 @@ def member_of(choices: type[E], given: str | E, option: str) -> E:
     if given not in known:
         raise InvalidRequestError(
             f"there is no such {option.replace('_', ' ')}; take one of those known",
-            **{option: shown(given), "known": ",".join(known)},
+            **{option: shown(given), "known": ",".join(name for name, each in known.items() if each not in unnamed)},
         )
     return known[given]

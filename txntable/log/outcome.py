@@ -5,12 +5,15 @@ An outcome is never a bare bool: *unknown* is neither success nor failure.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from txntable.errors import (
     CommitStateUnknownError,
     InvalidConfigError,
     KafkaStorageError,
+    StoreFullError,
     StorePermissionError,
     StoreUnavailableError,
     StoreUnsuitableError,
@@ -70,6 +73,28 @@ NO_ANSWER = (
 )
 Attempt = Committed | Conflicted | Unknown
 CommitOutcome = Committed | Unchanged | Unknown
+
+
+def is_unwritable(error: TxnTableError) -> bool:
+    """Return whether an error says that nothing can be written here: readers go on with what others have published.
+
+    Parameters
+    ----------
+    error : TxnTableError
+        Of a write: these credentials may not, or there is no room; then its outcome may be unknown, too.
+    """
+    cause = error.__cause__ if isinstance(error, CommitStateUnknownError) else error
+    return isinstance(cause, StorePermissionError | StoreFullError)
+
+
+@contextmanager
+def unless_unwritable() -> Iterator[None]:
+    """Leave the block, and go on behind it, where nothing can be written: see :func:`is_unwritable`."""
+    try:
+        yield
+    except TxnTableError as error:
+        if not is_unwritable(error):
+            raise
 
 
 MAY_HAVE_HAPPENED = "; the write may have happened all the same: make the same call again"

@@ -19,12 +19,13 @@ from txntable.coordinator.offset_shard import committed
 from txntable.errors import (
     InvalidRequestError,
     OffsetOutOfRangeError,
-    StorePermissionError,
+    TxnTableError,
     UnknownTopicOrPartitionError,
 )
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.records import TopicPartition
 from txntable.log.entry_time import version_as_of
+from txntable.log.outcome import is_unwritable
 from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.partition.offsets import MERGED_THROUGH
 from txntable.partition.topic_view import TopicView
@@ -112,7 +113,9 @@ class Snapshot(OfOneProcess):
         if topic is None:
             try:
                 completer.bring_rows(incomplete)
-            except StorePermissionError:
+            except TxnTableError as error:
+                if not is_unwritable(error):
+                    raise
                 wanted = min(wanted, published_position(transactions, head))
         else:
             # A topic that is not there any more may have been there then: its view tells.

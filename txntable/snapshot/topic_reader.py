@@ -8,7 +8,6 @@ advances past what is decided and not published yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -17,7 +16,6 @@ import pyarrow as pa
 
 from txntable.errors import (
     OffsetOutOfRangeError,
-    StorePermissionError,
     StoreUnavailableError,
     TxnTableError,
     UnknownTopicOrPartitionError,
@@ -28,6 +26,7 @@ from txntable.format.topic import TopicSettings
 from txntable.log.actions import Commit, Txn
 from txntable.log.entry_time import version_as_of
 from txntable.log.log_view import refresh_together
+from txntable.log.outcome import is_unwritable, unless_unwritable
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
 from txntable.partition.append import deleted_topic, live_settings
@@ -107,7 +106,7 @@ class TopicReader:
             if not self._holds_back():
                 return
             self.topic.segments.refresh()
-        with suppress(StorePermissionError):
+        with unless_unwritable():
             self._completer.abort_timed_out_in(self.topic, self.settings().topic_id)
 
     def _holds_back(self) -> bool:
@@ -184,9 +183,10 @@ class TopicReader:
             if decided_through(self.topic.public.ensure_fresh().numbers, topic_id) < through:
                 self._completer.bring_through(self.topic, topic_id)
             self._brought_through = through
-        except StorePermissionError:
-            # Read-only: the bounds of the public table keep the reader below what is not published.
-            return
+        except TxnTableError as error:
+            # Read-only, or full: the bounds of the public table keep the reader below what is not published.
+            if not is_unwritable(error):
+                raise
 
     def settings(self) -> TopicSettings:
         """Return the topic as the public table knows it.

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from txntable.errors import (
     KafkaStorageError,
+    StoreFullError,
     StorePermissionError,
     StoreUnavailableError,
     StoreUnsuitableError,
@@ -20,7 +21,7 @@ from txntable.errors import (
 from txntable.storage.folder_ledger import FolderSyncError
 
 _REFUSED = (StorePermissionError, "the file system refused; check the folder's owner")
-_FULL = (StoreUnavailableError, "the disk is full; make room, then try again")
+_FULL = (StoreFullError, "the disk is full; make room, then try again")
 _BY_NUMBER: Mapping[int | None, tuple[type[TxnTableError], str]] = {
     errno.EACCES: _REFUSED,
     errno.EPERM: _REFUSED,

@@ -11,7 +11,7 @@ Where it is not, an empty object replaced an empty one, and no harm is done.
 
 from __future__ import annotations
 
-from txntable.errors import StorePermissionError, StoreUnavailableError, StoreUnsuitableError
+from txntable.errors import StoreFullError, StorePermissionError, StoreUnavailableError, StoreUnsuitableError
 from txntable.format.layout import CLOCK_PATH
 from txntable.runtime.environment import Environment, Instant
 from txntable.runtime.one_process import OfOneProcess
@@ -59,7 +59,7 @@ class StoreClock(OfOneProcess):
         return anchor[0] + max(0, now.boot_ms - anchor[1].boot_ms)
 
     def shown_ms(self) -> int:
-        """Return :meth:`now_ms`; or this machine's time to who may not write: to show, and to refuse to read.
+        """Return :meth:`now_ms`; or this machine's time where nothing can be written: to show, and to refuse to read.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class StoreClock(OfOneProcess):
         """
         try:
             return self.now_ms()
-        except (StorePermissionError, StoreUnsuitableError):
+        except (StoreFullError, StorePermissionError, StoreUnsuitableError):
             return self._environment.instant().wall_ms
 
     def _next_anchor(self) -> tuple[int, Instant]:

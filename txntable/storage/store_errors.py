@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from txntable.errors import (
     InvalidConfigError,
+    StoreFullError,
     StorePermissionError,
     StoreUnavailableError,
     StoreUnsuitableError,
@@ -77,6 +78,8 @@ _MEANINGS: Mapping[type[TxnTableError], Mapping[str, str]] = {
         " ServiceUnavailable InternalError OperationTimedOut": "the store failed; try again",
         "OperationAborted": "another request for the same object was under way; try again",
         "RequestTimeout": "the store waited too long for the request's body; try again",
+    },
+    StoreFullError: {
         "XMinioStorageFull QuotaExceeded XMinioAdminBucketQuotaExceeded": (
             "the store is full, or its quota is used up; make room, then try again"
         ),
