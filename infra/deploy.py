@@ -4,12 +4,13 @@
     python -m txntable.infra.deploy --stack lake --bucket my-lake --execute
 
 Exit code 0: shown, or deployed and everything is as it should be; 1: something endangers the warehouse, or is missing;
-2: wrong usage.  Credentials, region and profile are boto3's.
+2: wrong usage.  Credentials, region and profile are boto3's; ``AWS_REGION`` counts, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 
 from txntable.infra.inspection import bucket_exists, lifecycle_dangers, missing_protections
 from txntable.infra.policies import WarehousePlace, Writes, place_of
@@ -189,7 +190,19 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Deploy as the arguments say; return the exit code."""
     given = _arguments(arguments)
+    try:
+        return _run(given)
+    except (RuntimeError, BotoCoreError, ClientError) as error:
+        # Of the whole call: the region, the credentials and the endpoint are looked for with the first request.
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(given: argparse.Namespace) -> int:
     session = boto3.Session()
+    if session.region_name is None:
+        # Every other SDK, and the command line here, take it from this variable.
+        session = boto3.Session(region_name=os.environ.get("AWS_REGION"))
     partition = session.get_partition_for_region(session.region_name) if session.region_name else "aws"
     parameters = dict(each.split("=", 1) for each in given.parameter)
     if given.kms_key:
@@ -200,11 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    try:
-        return deploy(session, Deployment(given.stack, place, parameters), execute=given.execute)
-    except (RuntimeError, ClientError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    return deploy(session, Deployment(given.stack, place, parameters), execute=given.execute)
 
 
 def _unmoved(before: Mapping[str, str], bucket: str, prefix: str | None) -> str:

@@ -51,6 +51,10 @@ def compact_topics(  # noqa: PLR0913  the options of the command
     Records go by the topic's own configuration only.  Readers and writers go on meanwhile, and notice nothing.
     What was decided less than the warehouse's snapshot_retention_ms ago (one hour, unless it was created otherwise)
     waits for a later run. Without --once it goes on, run after run, until it is stopped (Ctrl-C, SIGTERM).
+
+    Segments are counted: Expired by retention, Aborted with their transaction, Settled (they carry their decision
+    now), Merged into those Written, Young (for a later run). Dropped are records. Lost are merges that another
+    compaction, a retention or a deletion came before: the next run does them.
     """
     warehouse = connection.open()
     with stopped_by_signals() as stop, ExitStack() as sessions:

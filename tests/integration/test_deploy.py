@@ -8,6 +8,7 @@ lacks then is what the deployment must report.  ``AWS::NoValue`` in a list is a 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -158,3 +159,39 @@ def test_warehouse_that_was_deployed_does_not_move(session: boto3.Session, capsy
 
     assert main([*DEPLOY, "--prefix", "elsewhere"]) == 2
     assert "does not move" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({}, "You must specify a region"),
+        ({"AWS_REGION": "us-east-1"}, "Unable to locate credentials"),
+        (
+            {
+                **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "k"),
+                "AWS_REGION": "us-east-1",
+                "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            },
+            "Could not connect to the endpoint",
+        ),
+    ],
+    ids=["no region", "no credentials", "no endpoint"],
+)
+def test_what_keeps_the_first_request_from_being_made_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variables: Mapping[str, str], told: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/nowhere")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
+    assert main(DEPLOY) == 1
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert told in line

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from txntable.errors import WarehouseAlreadyExistsError
-from txntable.testing.__main__ import exported
+from txntable.testing.__main__ import exported, main
 from txntable.testing.moto_server import LockedMotoServer
 from txntable.warehouse.warehouse import Warehouse
 
@@ -68,3 +68,21 @@ def test_commands_work_on_the_server_in_the_environment_that_it_prints() -> None
         txntable("topics", "create", "orders")
 
         assert "orders" in txntable("topics", "list")
+
+
+def test_server_for_a_shell_says_what_to_install_where_moto_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "txntable.testing.moto_server", None)
+
+    assert main([]) == 1
+
+    assert "pip install 'txntable[testing]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("word", "code"), [("--help", 0), ("--port", 2)])
+def test_server_for_a_shell_does_not_begin_where_help_or_something_unknown_is_asked_for(word: str, code: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([word])
+
+    assert ended.value.code == code

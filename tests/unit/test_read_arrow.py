@@ -219,12 +219,11 @@ def test_missing_segment_in_the_middle_reaches_the_caller_as_our_error() -> None
         commit(producer, f"a{number}")
     path = sorted(segments_of(site))[2]
     site.objects.delete(path)
-    name = path.rsplit("/", 1)[1]
 
     for read_whole in (pa.RecordBatchReader.read_all, list):
         with pytest.raises(DamagedDataError) as raised:
             read_whole(warehouse.read_arrow(TOPIC))
-        assert f"path=_segments/p00000/{name} partition=0 base_offset=4 last_offset=4 commit=" in str(raised.value)
+        assert f"path={path} partition=0 base_offset=4 last_offset=4 commit=" in str(raised.value)
 
 
 def test_records_before_a_damaged_segment_are_read_and_the_error_comes_again() -> None:

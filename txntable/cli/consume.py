@@ -19,7 +19,7 @@ from txntable.cli.console_property import CONSUMER, with_properties
 from txntable.cli.consume_run import ConsumeRun, RunEnd
 from txntable.cli.output import JsonOutput, note
 from txntable.cli.record_line import PrintedParts, record_line
-from txntable.errors import InvalidRequestError
+from txntable.errors import InvalidRequestError, OffsetOutOfRangeError
 from txntable.format.records import TopicPartition
 from txntable.format.schema import KAFKA_SCHEMA
 from txntable.format.topic import TopicSettings
@@ -174,6 +174,16 @@ def _choose(run: ConsumeRun, topic: str, partition: int | None, begin: str | int
     chosen = TopicPartition(topic, partition)
     run.consumer.assign([chosen])
     if isinstance(begin, int):
+        first, end = run.consumer.get_watermark_offsets(chosen)
+        if not first <= begin <= end:
+            raise OffsetOutOfRangeError(
+                "there is no such offset; give one from the log start to the high watermark, or earliest or latest",
+                topic=topic,
+                partition=partition,
+                offset=begin,
+                log_start=first,
+                high_watermark=end,
+            )
         run.consumer.seek(chosen, begin)
 
 

@@ -18,6 +18,8 @@ _ONE_TOPIC = "name one topic: there are no patterns, and `txntable topics list` 
 _DRY_RUN = "leave it out: what changes or deletes what is there is a dry run until --execute"
 _ENDS = "leave it out: a line that cannot be read ends the command, with what to do"
 
+_BEHIND = ("--topic", "--group", "--time", "--transactional-id")
+
 INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("--bootstrap-server", "--broker-list", "--zookeeper", "--bootstrap-controller", "-b"), _URL),
     **dict.fromkeys(
@@ -27,7 +29,7 @@ INSTEAD: Mapping[str, str] = {
         ),
         _FILE,
     ),
-    **dict.fromkeys(("--topic", "--group", "--time", "--transactional-id"), "the command comes before its options"),
+    **dict.fromkeys(_BEHIND, "the command comes before its options"),
     **dict.fromkeys(
         (
             *("--entity-name", "--entity-type", "--add-config", "--topic-config", "--topics"),
@@ -92,6 +94,8 @@ def instead_of(option: str | None, message: str, commands: Container[str] = ()) 
         verb = option.removeprefix("--")
         if verb in commands:
             return f"it is a command here: `{verb}`, without the dashes"
+        if option in _BEHIND and not commands:
+            return "a name stands at its place; --help shows what this command takes"
         return INSTEAD.get(option)
     if _PLACE.match(message):
         return "where the warehouse is says --warehouse or TXNTABLE_WAREHOUSE"

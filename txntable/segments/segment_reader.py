@@ -285,15 +285,26 @@ class SegmentReader:
         with self._telling(segment):
             yield from self._batches(segment, place, batch_rows)
 
+    def _damaged(self, segment: PlannedSegment, reason: str) -> DamagedDataError:
+        return DamagedDataError(
+            "a segment cannot be read; restore the file from a backup",
+            path=self._path(segment),
+            partition=segment.partition,
+            base_offset=segment.base_offset,
+            last_offset=segment.last_offset,
+            commit=segment.commit,
+            reason=reason,
+        )
+
     @contextmanager
     def _telling(self, segment: PlannedSegment) -> Iterator[None]:
         try:
             yield
         except DamagedDataError as error:
             gone = self._store.head(self._path(segment)) is None
-            raise (self._overtaken(segment) if gone else None) or _damaged(segment, error.message) from error
+            raise (self._overtaken(segment) if gone else None) or self._damaged(segment, error.message) from error
         except UNREADABLE as error:
-            raise _damaged(segment, str(error).partition("\n")[0].lower()) from error
+            raise self._damaged(segment, str(error).partition("\n")[0].lower()) from error
 
     def check(self, segment: PlannedSegment) -> None:
         """Return when a segment's file is the one that the log names: all of it is read.
@@ -307,7 +318,7 @@ class SegmentReader:
             try:
                 check_file(self._store, self._path(segment), segment.size, segment.digest)
             except DamagedDataError as error:
-                raise _damaged(segment, error.message) from error
+                raise self._damaged(segment, error.message) from error
 
     def _batches(
         self, segment: PlannedSegment, place: ObjectReader, batch_rows: int
@@ -468,18 +479,6 @@ def _checked(data: bytes, segment: PlannedSegment) -> bytes:
     """Return a whole file's bytes when they are those of the log: another valid segment would be read as truth."""
     check_digest(segment.digest, digest_of(data))
     return data
-
-
-def _damaged(segment: PlannedSegment, reason: str) -> DamagedDataError:
-    return DamagedDataError(
-        "a segment cannot be read; restore the file from a backup",
-        path=segment.path,
-        partition=segment.partition,
-        base_offset=segment.base_offset,
-        last_offset=segment.last_offset,
-        commit=segment.commit,
-        reason=reason,
-    )
 
 
 def offsets_of(batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int64]]:

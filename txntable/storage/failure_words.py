@@ -22,6 +22,8 @@ _NOT_TOLD = re.compile(
     r" https?://\S+|<\?xml[^>]*\?>\s*|</?Error[^>]*>|<(RequestId|HostId|Resource|BucketName|Key)>.*?</\1>"
 )
 _REASON_CHARACTERS = 300
+_UNREACHED = re.compile(r"\bkind: Connect\b")
+_ORIGIN = re.compile(r"https?://[\w.:\[\]-]+")
 _WRONG_REGION = re.compile(r"S3 error: .*redirect without LOCATION|AuthorizationHeaderMalformed.*\bregion\b")
 _RIGHT_REGION = re.compile(r"expecting '([a-z0-9-]+)'")
 _CHECKSUM_WANTED = re.compile(r"Content-MD5 or x-amz-", re.IGNORECASE)
@@ -52,6 +54,18 @@ def short_reason(text: str) -> str:
     """
     first = text.partition("\n\nDebug source")[0]
     return " ".join(_NOT_TOLD.sub("", first).split())[:_REASON_CHARACTERS]
+
+
+def unreached_endpoint(text: str) -> str | None:
+    """Return the scheme, host and port to which no connection could be made; ``None``: it failed otherwise.
+
+    Parameters
+    ----------
+    text : str
+        Of an error of obstore, already without secrets.
+    """
+    found = _ORIGIN.search(text) if _UNREACHED.search(text) else None
+    return None if found is None else found[0]
 
 
 def misconfiguration(text: str, url: str) -> InvalidConfigError | None:

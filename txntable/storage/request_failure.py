@@ -10,7 +10,7 @@ import re
 from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
 from txntable.errors import StorePermissionError, StoreUnavailableError, TxnTableError, WarehouseNotFoundError
-from txntable.storage.failure_words import misconfiguration, short_reason, without_secrets
+from txntable.storage.failure_words import misconfiguration, short_reason, unreached_endpoint, without_secrets
 from txntable.storage.refusal import is_refusal, missing_s3_action
 from txntable.storage.remote_clients import kind_of
 from txntable.storage.store_errors import error_code, key_failure_in, meaning_of
@@ -56,12 +56,20 @@ def request_failure(error: Exception, path: str, url: str, tried_for_ms: int) ->
         return misconfigured
     code = error_code(text)
     known = meaning_of(code)
-    if known is not None and known[0] is not StoreUnavailableError:
+    if known is not None and not issubclass(known[0], StoreUnavailableError):
         return known[0](known[1], path=path, code=code, reason=reason)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(text):
         action = missing_s3_action(text) if kind_of(url) == "s3" else None
         return StorePermissionError(
             "the store refused these credentials; grant them the action", path=path, action=action, reason=reason
         )
-    says = "the store gave no usable answer; try again" if known is None else known[1]
-    return StoreUnavailableError(says, path=path, reason=reason, tried_for_ms=tried_for_ms)
+    endpoint = unreached_endpoint(text)
+    if endpoint is not None:
+        return StoreUnavailableError(
+            "the store cannot be reached; check the network, and the endpoint where one is set, then try again",
+            path=path,
+            endpoint=endpoint,
+            tried_for_ms=tried_for_ms,
+        )
+    kind, says = (StoreUnavailableError, "the store gave no usable answer; try again") if known is None else known
+    return kind(says, path=path, reason=reason, tried_for_ms=tried_for_ms)

@@ -134,7 +134,7 @@ def passes(text: str) -> bool:
         return of_keys.retriable
     known = meaning_of(error_code(text))
     if known is not None:
-        return known[0] is StoreUnavailableError
+        return issubclass(known[0], StoreUnavailableError)
     status = http_status(text)
     if status is not None:
         return status >= "500" or status in _PASSING_STATUS

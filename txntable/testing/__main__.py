@@ -5,13 +5,18 @@ Owns the lines that a shell takes: the variables by which every client of AWS fi
 
 from __future__ import annotations
 
+import argparse
 import signal
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from txntable.cli.connection import WAREHOUSE_VARIABLE
-from txntable.testing.moto_server import LockedMotoServer
+
+if TYPE_CHECKING:
+    from txntable.testing.moto_server import LockedMotoServer
 
 _ENDS = {signal.SIGINT, signal.SIGTERM}
 
@@ -21,8 +26,18 @@ def exported(server: LockedMotoServer) -> Mapping[str, str]:
     return {**server.storage_options, WAREHOUSE_VARIABLE: f"{server.url}/lake"}
 
 
-def main() -> None:
-    """Serve until SIGINT or SIGTERM."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM; return the exit code."""
+    what = "A mocked S3 until it is interrupted: prints the variables that another shell needs to work on it."
+    argparse.ArgumentParser(prog="python -m txntable.testing", description=what).parse_args(arguments)
+    try:
+        from txntable.testing.moto_server import LockedMotoServer  # noqa: PLC0415  it needs what is not installed by default
+    except ImportError as error:
+        typer.echo(
+            f"error: MISSING_DEPENDENCY the mocked S3 is not installed; pip install 'txntable[testing]' missing={error.name}",
+            err=True,
+        )
+        return 1
     # Kept from the beginning, also from the server's threads: one that comes early ends it as well.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     with LockedMotoServer() as server:
@@ -30,7 +45,8 @@ def main() -> None:
             typer.echo(f"export {name}={value}")
         typer.echo("a mocked S3; paste these lines into another shell; Ctrl-C ends it", err=True)
         signal.sigwait(_ENDS)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -84,12 +84,12 @@ def test_alter_is_a_usage_error_when_it_says_nothing_or_too_much(
     assert call("topics", "alter", topic, *arguments).exit_code == 2
 
 
-@pytest.mark.parametrize("execute", [False, True])
+@pytest.mark.parametrize(("execute", "latest"), [(False, "latest"), (True, "latest"), (True, "-1")])
 def test_delete_records_raises_the_low_watermark_when_it_is_executed(
-    call: Call, warehouse: Warehouse, topic: str, execute: bool
+    call: Call, warehouse: Warehouse, topic: str, execute: bool, latest: str
 ) -> None:
     result = call(
-        "topics", "delete-records", topic, "--offset", "0=3", "--offset", "1=latest", "-o", "json",
+        "topics", "delete-records", topic, "--offset", "0=3", "--offset", f"1={latest}", "-o", "json",
         *(["--execute"] if execute else []),
     )  # fmt: skip
 
@@ -122,7 +122,7 @@ def test_delete_records_fails_in_one_line_when_it_is_refused(
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("offset", ["0", "0=", "0=-1", "a=1", "0=1.5", "0=earliest", "0=" + "9" * 5_000])
+@pytest.mark.parametrize("offset", ["0", "0=", "0=-2", "a=1", "0=1.5", "0=earliest", "0=" + "9" * 5_000])
 def test_delete_records_is_a_usage_error_when_an_offset_is_none(call: Call, topic: str, offset: str) -> None:
     result = call("topics", "delete-records", topic, "--offset", offset)
 

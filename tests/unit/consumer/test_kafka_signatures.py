@@ -231,6 +231,17 @@ def test_commit_async_is_durable_when_its_callback_is_called(site: Site) -> None
     assert told == [({FIRST: 0}, None, OffsetAndMetadata(0))]
 
 
+def test_commit_async_tells_its_callback_the_positions_where_no_offsets_are_given(site: Site) -> None:
+    send(site.open().producer(), "a", "b", partition=0)
+    consumer = consumer_at(site.open(), FIRST, group_id="g", auto_offset_reset="earliest")
+    consumer.poll()
+    told: list[object] = []
+
+    consumer.commit_async(callback=lambda offsets, error: told.append((offsets, error)))
+
+    assert told == [({FIRST: OffsetAndMetadata(2)}, None)]
+
+
 def test_commit_async_tells_its_callback_what_failed_and_raises_what_is_wrong_with_the_call(site: Site) -> None:
     silent, other = member(site), member(site)
     settle(site, silent, other)

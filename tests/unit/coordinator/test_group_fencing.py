@@ -116,6 +116,25 @@ def test_metadata_of_a_generation_that_the_group_has_not_had_is_refused(log: Gro
         check_member(log.row, invented, of_flights(0), transactional=True)
 
 
+@pytest.mark.parametrize(
+    ("then", "partition", "told"),
+    [
+        (lambda log: None, 3, "does not own the partition; commit offsets of what it is assigned"),
+        (lambda log: log.leave("m2"), 3, "has got the partition since; ask for its group metadata again"),
+        (elsewhere, 2, "has not owned the partition since it read it; read again"),
+        (lost_and_back, 2, "has not owned the partition since it read it; read again"),
+    ],
+)
+def test_refusal_says_what_to_do_about_a_partition_that_was_lost_gained_or_never_owned(
+    log: GroupLog, then: Callable[[GroupLog], object], partition: int, told: str
+) -> None:
+    frozen = log.metadata("m1")
+    then(log)
+
+    with pytest.raises(StaleMemberEpochError, match=told):
+        check_member(log.row, frozen, of_flights(partition), transactional=True)
+
+
 def test_static_member_that_was_replaced_is_fenced_and_its_successor_commits(log: GroupLog) -> None:
     log.join("m3", instance_id="i")
     log.release_all()

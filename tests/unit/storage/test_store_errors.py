@@ -7,6 +7,7 @@ from botocore.exceptions import ClientError  # noqa: TID251
 
 from txntable.errors import (
     InvalidConfigError,
+    StoreFullError,
     StorePermissionError,
     StoreUnavailableError,
     StoreUnsuitableError,
@@ -19,6 +20,7 @@ from txntable.storage.unfinished_uploads import unfinished_uploads
 
 BODY = "<Error><Code>{}</Code><Message>words of the store</Message></Error>"
 STATUS = {StorePermissionError: 403, InvalidConfigError: 400, StoreUnsuitableError: 501, StoreUnavailableError: 503}
+STATUS[StoreFullError] = 507
 
 
 @pytest.mark.parametrize("call", ["get", "put_if_absent"])
