@@ -17,7 +17,7 @@ from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import SNAPSHOT_VIEW
 from txntable.jobs.session import spark_session
 from txntable.snapshot.snapshot import as_of as as_of_text
-from txntable.spark.pipelines.transforms import query_refusal
+from txntable.spark.pipelines.transforms import check_asks, query_refusal
 
 
 def sql(
@@ -51,6 +51,7 @@ def sql(
     topics = topics_named(query, warehouse.admin().list_topics())
     with spark_session("txntable sql", warehouse.store.spec) as spark:
         try:
+            check_asks(spark, query)
             warehouse.create_views(spark, topics, moment, isolation_level=isolation_level)
             found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:

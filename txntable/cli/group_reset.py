@@ -222,10 +222,12 @@ def _require_inactive(admin: Admin, group: str) -> None:
         return
     if found.members:
         raise NonEmptyGroupError(
-            "offsets are reset while the group has no members; stop them first",
+            "offsets are reset while the group has no members; stop them, or wait for their session timeout where they "
+            "have ended",
             group=group,
             state=found.state.value,
             members=len(found.members),
+            session_timeout_ms=max(each.session_timeout_ms for each in found.members),
         )
 
 

@@ -7,7 +7,7 @@ warehouses.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 
 _URL = "there is no broker: --warehouse or TXNTABLE_WAREHOUSE says where the warehouse is"
 _FILE = "options of the store are given by --storage-option, and settings by options of their own"
@@ -78,7 +78,7 @@ _COMMANDS: Mapping[str, str] = {
 _PLACE = re.compile(r"Got unexpected extra argument.*[(' ]\S*/\S*\)")
 
 
-def instead_of(option: str | None, message: str, commands: Container[str] = ()) -> str | None:
+def instead_of(option: str | None, message: str, commands: Collection[str] = ()) -> str | None:
     """Return what is said here in place of what a tool of Kafka's takes; ``None``: nothing is known of it.
 
     Parameters
@@ -87,7 +87,7 @@ def instead_of(option: str | None, message: str, commands: Container[str] = ()) 
         The option that there is not.
     message : str
         What was wrong with the arguments, where it was no option.
-    commands : container of str, optional
+    commands : collection of str, optional
         The commands that can stand where the option stood.
     """
     if option is not None:

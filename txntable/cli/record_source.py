@@ -136,7 +136,8 @@ def read_records(stream: BinaryIO, settings: TopicSettings, reading: Reading) ->
     if reading.format is RecordFormat.LINES:
         if not columns.are_kafkas:
             raise InvalidRequestError(
-                "lines are for topics with Kafka's columns, this one has its own schema; give json, csv or parquet",
+                "lines are for topics with Kafka's columns, this one has its own schema; say --format json, csv or "
+                "parquet",
                 topic=settings.name,
                 columns=",".join(settings.schema.names),
             )

@@ -33,7 +33,10 @@ _OPERATORS: Mapping[str, tuple[Operator, bool]] = {
     "not in": (Operator.ONE_OF, True),
 }
 
-_INEXACT = "a column is compared with a value that is not exactly one of its type; write it as Python has that type"
+_INEXACT = "a column is compared with a value that is not exactly one of its type; write "
+_AS_PYTHON = "it as Python has that type"
+_AS_TIME = "a datetime with its time zone, which in JSON is text with its offset: 2026-11-01T00:00:00Z"
+_AS_DECIMAL = 'a Decimal, which in JSON is text: "0.5"'
 _NAN = "nothing equals NaN, or is above or below it; read the column, and choose among what was read"
 
 
@@ -81,12 +84,18 @@ def _test(term: Any, schema: pa.Schema) -> ColumnTest:
     if any(each is None for each in found):
         is_nan = any(isinstance(each, float) and isnan(each) for each in (value if several else [value]))
         raise InvalidRequestError(
-            _NAN if is_nan else _INEXACT,
+            _NAN if is_nan else _INEXACT + _wanted(kind),
             column=column,
             type=str(kind),
             value=shown(value),
         )
     return ColumnTest(column, operator, pa.array(found, kind), negated)
+
+
+def _wanted(kind: pa.DataType) -> str:
+    if pa.types.is_decimal(kind):
+        return _AS_DECIMAL
+    return _AS_TIME if pa.types.is_timestamp(kind) and kind.tz is not None else _AS_PYTHON
 
 
 def _unreadable(found: Any) -> InvalidRequestError:

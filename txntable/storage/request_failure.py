@@ -63,13 +63,8 @@ def request_failure(error: Exception, path: str, url: str, tried_for_ms: int) ->
         return StorePermissionError(
             "the store refused these credentials; grant them the action", path=path, action=action, reason=reason
         )
+    kind, says = (StoreUnavailableError, "the store gave no usable answer; try again") if known is None else known
     endpoint = unreached_endpoint(text)
     if endpoint is not None:
-        return StoreUnavailableError(
-            "the store cannot be reached; check the network, and the endpoint where one is set, then try again",
-            path=path,
-            endpoint=endpoint,
-            tried_for_ms=tried_for_ms,
-        )
-    kind, says = (StoreUnavailableError, "the store gave no usable answer; try again") if known is None else known
-    return kind(says, path=path, reason=reason, tried_for_ms=tried_for_ms)
+        says = "the store cannot be reached; check the network, and the endpoint where one is set, then try again"
+    return kind(says, path=path, endpoint=endpoint, reason=reason, tried_for_ms=tried_for_ms)

@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from txntable.testing.moto_server import LockedMotoServer  # noqa: PLC0415  it needs what is not installed by default
     except ImportError as error:
         typer.echo(
-            f"error: MISSING_DEPENDENCY the mocked S3 is not installed; pip install 'txntable[testing]' missing={error.name}",
+            "error: MISSING_DEPENDENCY the mocked S3 is not installed; pip install 'txntable[testing]' "
+            f"missing={error.name}",
             err=True,
         )
         return 1

@@ -5,15 +5,25 @@ Owns how either becomes the one shape that a pipeline calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from txntable.errors import InvalidRequestError
 from txntable.spark.pipelines.pipeline import Frames, Transform
 from txntable.spark.pipelines.pipeline_config import PipelineConfig
 from txntable.spark.writing.distribution import quoted
+
+_CHANGES: Mapping[str, str] = {
+    "DeleteFromTable": "DELETE",
+    "InsertIntoStatement": "INSERT",
+    "MergeIntoTable": "MERGE",
+    "TruncateTable": "TRUNCATE",
+    "UpdateTable": "UPDATE",
+}
+"""Node of Spark's parser -> how people call it."""
 
 
 def by_function(function: Callable[..., object], config: PipelineConfig) -> Transform:
@@ -48,6 +58,8 @@ def by_sql(queries: Mapping[str, str]) -> Transform:
         try:
             for topic, records in frames.items():
                 records.createOrReplaceTempView(quoted(topic))
+            for query in queries.values():
+                check_asks(session, query)
             return {topic: session.sql(query) for topic, query in queries.items()}
         except PySparkException as error:
             raise query_refusal("the query of a pipeline", error) from error
@@ -72,3 +84,31 @@ def query_refusal(query: str, error: PySparkException) -> InvalidRequestError:
     text = (error.getMessage() or str(error)).strip()
     reason = text.splitlines()[0] if text else type(error).__name__
     return InvalidRequestError(f"spark refuses {query}: {reason}", condition=error.getCondition())
+
+
+def check_asks(spark: SparkSession, query: str) -> None:
+    """Refuse what would change a topic: of a DELETE or UPDATE of a view on its table, Delta's analysis has no end.
+
+    Raises
+    ------
+    InvalidRequestError
+        The statement is no query: the message says what changes topics.  (A Connect session has no parser to ask.)
+    """
+    if "connect" in type(spark).__module__:
+        return
+    # Spark's own parser: words of a query may say anything.
+    session: Any = spark._jsparkSession  # noqa: SLF001  PySpark has no public name for it
+    for kind in _kinds(session.sessionState().sqlParser().parsePlan(query)):
+        if (statement := _CHANGES.get(kind)) is not None:
+            raise InvalidRequestError(
+                "topics are asked here; a producer's transaction, `txntable produce` and pipelines write records, and "
+                "`erase`, `topics delete-records` and retention take them away",
+                statement=statement,
+            )
+
+
+def _kinds(plan: Any) -> Iterator[str]:
+    yield plan.getClass().getSimpleName()
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _kinds(children.apply(number))

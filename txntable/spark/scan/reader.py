@@ -9,9 +9,12 @@ no more than a version and a filter, and so works over Spark Connect; few files 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from txntable.errors import MissingDependencyError
 from txntable.format.isolation import IsolationLevel
 from txntable.partition.topic_view import TopicView
 from txntable.spark.scan.offset_bounds import OffsetBounds, range_predicates
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 _OFFSET = "_base_offset + _offset_delta AS _offset"
 _OUR_PREFIX = "_"
+_NO_S3A = re.compile(r"S3AFileSystem not found|No FileSystem for scheme")
 _PUBLIC_COMMIT = "_commit"
 # The partition logs do not say what is committed.
 _UNKNOWN_COMMIT = "CAST(NULL AS BIGINT) AS _commit"
@@ -53,16 +57,32 @@ def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mappi
         the decision, 0 for records without a transaction; null at the level ``read_uncommitted``).
     """
     url = spark_url(f"{warehouse_url}/{view.root}")
-    # Imported where it runs: who asks for no DataFrame does without Spark.
-    listed: Any = importlib.import_module("txntable.spark.scan.listed_segments")
-    table: DataFrame | None = listed.listed_table(spark, url, view, ranges)
     conditions = range_predicates(view.columns, ranges)
-    if table is None:
-        table = spark.read.format("delta").option("versionAsOf", view.version).load(url)
-        conditions += _view_predicates(view)
+    with _telling_of_s3a(url):
+        # Imported where it runs: who asks for no DataFrame does without Spark.
+        listed: Any = importlib.import_module("txntable.spark.scan.listed_segments")
+        table: DataFrame | None = listed.listed_table(spark, url, view, ranges)
+        if table is None:
+            table = spark.read.format("delta").option("versionAsOf", view.version).load(url)
+            conditions += _view_predicates(view)
     if conditions:
         table = table.where(" AND ".join(conditions))
     return record_columns(table, _UNKNOWN_COMMIT if _is_uncommitted(view) else _PUBLIC_COMMIT)
+
+
+@contextmanager
+def _telling_of_s3a(url: str) -> Iterator[None]:
+    """Say what to do where a session cannot read S3 at all; Spark says it on forty lines of Java."""
+    try:
+        yield
+    except Exception as error:
+        if not url.startswith("s3a://") or _NO_S3A.search(str(error)) is None:
+            raise
+        raise MissingDependencyError(
+            "this spark session has no client of s3; make it by build_session(name, store=warehouse.store.spec), or"
+            " give one of your own the settings of txntable.spark.s3a.s3a_settings(warehouse.url) when it is made",
+            url=url,
+        ) from error
 
 
 def _view_predicates(view: TopicView) -> list[str]:
@@ -94,7 +114,9 @@ def stream(spark: SparkSession, table_url: str, options: Mapping[str, str]) -> D
         Delta's streams have no such option.
     """
     check_stream_options(options)
-    table = spark.readStream.format("delta").options(**options).load(spark_url(table_url))
+    url = spark_url(table_url)
+    with _telling_of_s3a(url):
+        table = spark.readStream.format("delta").options(**options).load(url)
     return record_columns(table, _PUBLIC_COMMIT)
 
 
