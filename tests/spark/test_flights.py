@@ -103,6 +103,32 @@ def test_sql_prints_no_more_rows_than_the_limit(first, warehouse: str) -> None:
     assert len(json.loads(result.stdout)) == 3
 
 
+@pytest.mark.parametrize(
+    ("query", "statement"),
+    [
+        ("DELETE FROM flights WHERE month = 1", "DELETE"),
+        ("UPDATE flights SET month = 2", "UPDATE"),
+        ("INSERT INTO flights SELECT * FROM flights", "INSERT"),
+        ("WITH f AS (SELECT * FROM flights) INSERT INTO flights SELECT * FROM f", "INSERT"),
+        ("MERGE INTO flights f USING (SELECT 1 AS m) s ON f.month = s.m WHEN MATCHED THEN DELETE", "MERGE"),
+        ("TRUNCATE TABLE flights", "TRUNCATE"),
+    ],
+)
+def test_sql_refuses_a_statement_that_would_change_a_topic(first, warehouse: str, query: str, statement: str) -> None:
+    result = txntable("sql", query, "-w", warehouse)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "topics are asked here; a producer's transaction" in result.stderr
+    assert result.stderr.rstrip().endswith(f"statement={statement}")
+
+
+def test_sql_asks_for_what_only_looks_like_a_change(first, warehouse: str) -> None:
+    result = txntable("sql", "SELECT 'DELETE FROM flights' AS told, count(*) AS n FROM flights", "-w", warehouse)
+
+    assert result.exit_code == 0
+    assert "DELETE FROM flights" in result.stdout
+
+
 @pytest.mark.parametrize("query", ["SELEKT 1", "SELECT * FROM nowhere", "SELECT nothing FROM flights"])
 def test_sql_fails_in_one_line_when_the_query_is_wrong(first, warehouse: str, query: str) -> None:
     result = txntable("sql", query, "-w", warehouse)

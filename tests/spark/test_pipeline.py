@@ -327,12 +327,18 @@ def test_result_of_the_function_is_refused_when_it_is_none(
         run(warehouse, spark, function)
 
 
-def test_query_is_refused_when_spark_refuses_it(warehouse: Warehouse, spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [("SELEKT", "spark refuses the query"), ("DELETE FROM trips WHERE carrier = 'UA'", "topics are asked here")],
+)
+def test_query_is_refused_when_spark_refuses_it_or_it_would_change_a_topic(
+    warehouse: Warehouse, spark: SparkSession, query: str, told: str
+) -> None:
     drive(warehouse, ("UA", 1))
 
     with (
-        Pipeline(warehouse, spark, COPY, by_sql({"copies": "SELEKT"})) as pipeline,
-        pytest.raises(InvalidRequestError, match="spark refuses the query"),
+        Pipeline(warehouse, spark, COPY, by_sql({"copies": query})) as pipeline,
+        pytest.raises(InvalidRequestError, match=told),
     ):
         pipeline.run_once()
 

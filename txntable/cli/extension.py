@@ -86,7 +86,8 @@ def _saying_what_is_said_here() -> Iterator[None]:
     except _UsageError as error:
         plain, meant = _without_suggestion(error)
         commands = _commands_at(error.ctx)
-        said = instead_of(getattr(error, "option_name", None), plain, commands)
+        behind = error.ctx is not None and not hasattr(error.ctx.command, "commands")
+        said = instead_of(getattr(error, "option_name", None), plain, commands, behind_command=behind)
         if said is not None:
             # What else is spelt like it was not meant.
             error.message = f"{plain.removesuffix('.')}; {said}"

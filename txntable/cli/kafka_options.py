@@ -78,7 +78,9 @@ _COMMANDS: Mapping[str, str] = {
 _PLACE = re.compile(r"Got unexpected extra argument.*[(' ]\S*/\S*\)")
 
 
-def instead_of(option: str | None, message: str, commands: Collection[str] = ()) -> str | None:
+def instead_of(
+    option: str | None, message: str, commands: Collection[str] = (), *, behind_command: bool = False
+) -> str | None:
     """Return what is said here in place of what a tool of Kafka's takes; ``None``: nothing is known of it.
 
     Parameters
@@ -89,12 +91,14 @@ def instead_of(option: str | None, message: str, commands: Collection[str] = ())
         What was wrong with the arguments, where it was no option.
     commands : collection of str, optional
         The commands that can stand where the option stood.
+    behind_command : bool
+        Whether the command stands before the option already.
     """
     if option is not None:
         verb = option.removeprefix("--")
         if verb in commands:
             return f"it is a command here: `{verb}`, without the dashes"
-        if option in _BEHIND and not commands:
+        if option in _BEHIND and behind_command:
             return "a name stands at its place; --help shows what this command takes"
         return INSTEAD.get(option)
     if _PLACE.match(message):

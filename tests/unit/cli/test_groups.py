@@ -247,6 +247,7 @@ def test_reset_of_a_group_with_members_is_refused(call: Call, orders: Warehouse,
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: NON_EMPTY_GROUP")
+    assert "or wait for their session timeout where they have ended" in result.stderr
     assert committed(orders) == {0: 2}
 
 
@@ -287,6 +288,24 @@ def test_deletion_of_offsets_is_a_dry_run_until_execute(call: Call, orders: Ware
     answer(call, "delete-offsets", "--group", "g", "--topic", "orders:0", "--execute")
 
     assert committed(orders) == {}
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("delete",), "error: NON_EMPTY_GROUP the group"),
+        (("delete-offsets", "--topic", "orders"), "error: GROUP_SUBSCRIBED_TO_TOPIC a member of the group subscribes"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--execute",)])
+def test_deletion_that_is_refused_says_why_once(
+    call: Call, orders: Warehouse, command: tuple[str, ...], told: str, options: tuple[str, ...]
+) -> None:
+    joined(orders, topic="orders")
+
+    result = call("groups", *command, "--group", "g", *options)
+
+    assert (result.exit_code, result.stderr.count(told)) == (1, 1)
 
 
 @pytest.mark.parametrize("options", [(), ("--execute",)])

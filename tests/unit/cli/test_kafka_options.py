@@ -18,6 +18,8 @@ from txntable.cli.kafka_options import instead_of
         (("groups", "--describe", "--group", "g"), "a command here: `describe`"),
         (("topics", "alter", "t", "--add-config", "a=b"), "--config NAME=VALUE"),
         (("offsets", "--topic", "t"), "the command comes before its options"),
+        (("status", "--topic", "t"), "a name stands at its place; --help shows"),
+        (("transactions", "run", "--once", "--topic", "t"), "a name stands at its place; --help shows"),
         (("offsets", "orders"), "the command comes first: list"),
         (("help",), "say --help"),
         (("topics", "help"), "say --help"),
