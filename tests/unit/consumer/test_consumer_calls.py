@@ -307,5 +307,5 @@ def test_setting_that_is_not_allowed_is_refused_with_what_is(site: Site, setting
 
 
 def test_unknown_isolation_level_is_refused(site: Site) -> None:
-    with pytest.raises(InvalidRequestError, match="read_committed"):
+    with pytest.raises(InvalidRequestError, match="known=read_committed,read_uncommitted"):
         site.open().consumer(isolation_level="serializable")
