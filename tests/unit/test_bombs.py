@@ -104,7 +104,7 @@ def test_bomb_ends_no_process_of_little_memory(
 
     assert re.search(answer, ran.stdout), ran.stdout + ran.stderr
     if answer is REFUSED:
-        assert f"path={PATH}" in ran.stdout
+        assert f"path=root/{PATH}" in ran.stdout
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd", "snappy", "gzip", "lz4"])

@@ -231,7 +231,7 @@ def test_segment_that_the_writer_wrote_is_read_as_it_was_given() -> None:
 
 # -- damage -------------------------------------------------------------------------------------
 
-FACTS = f"path=s partition=0 base_offset={BASE} last_offset={BASE + 9} commit=7 reason="
+FACTS = f"path=root/s partition=0 base_offset={BASE} last_offset={BASE + 9} commit=7 reason="
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_file_that_can_not_be_read_is_damage_and_says_which(how: str, records: i
     if data is not None:
         store.put("root/s", data)
 
-    with pytest.raises(DamagedDataError, match=f"path=s partition=0 base_offset=100 last_offset={99 + records}"):
+    with pytest.raises(DamagedDataError, match=f"path=root/s partition=0 base_offset=100 last_offset={99 + records}"):
         read(store, segment(len(whole), last=records - 1, records=records))
 
 

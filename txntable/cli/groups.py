@@ -16,9 +16,9 @@ from txntable.admin.admin import Admin
 from txntable.admin.group_description import GroupDescription, MemberDescription
 from txntable.admin.offset_reset import end_offsets
 from txntable.cli.both_ways import both_ways
-from txntable.cli.connection import Connection, Execute, on_warehouse
+from txntable.cli.connection import Connection, Execute, on_warehouse, tell_error
 from txntable.cli.group_reset import partitions_named, reset_offsets
-from txntable.cli.output import Rows, dashed_headers, note, note_dry_run, tell
+from txntable.cli.output import Rows, dashed_headers, note, note_dry_run
 from txntable.coordinator.group_state import GroupState
 from txntable.errors import (
     GroupSubscribedToTopicError,
@@ -256,7 +256,7 @@ def _answer(connection: Connection, rows: Rows, outcomes: list[TxnTableError | N
     connection.output.rows(rows)
     refused = {error.code: error for error in outcomes if error is not None}
     for error in refused.values():
-        tell(f"error: {error}")
+        tell_error(error)
     if refused:
         raise typer.Exit(1)
 

@@ -87,7 +87,7 @@ def test_separators_are_refused_when_they_can_not_be_told_apart(options: dict) -
 
 
 def test_lines_are_refused_when_the_topic_has_its_own_schema() -> None:
-    with pytest.raises(InvalidRequestError, match="give json, csv or parquet"):
+    with pytest.raises(InvalidRequestError, match="say --format json, csv or parquet"):
         rows(b"a", RecordFormat.LINES, topic(NULLABLE))
 
 

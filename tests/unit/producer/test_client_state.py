@@ -42,6 +42,7 @@ _KINDS = {
     "retry": {
         "COMMIT_STATE_UNKNOWN",
         "CONCURRENT_TRANSACTIONS",
+        "STORE_FULL",
         "STORE_UNAVAILABLE",
         "UNSTABLE_OFFSET_COMMIT",
     },
