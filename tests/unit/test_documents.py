@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tools.documentation import configuration_reference
 from tools.documentation.state_tables import group_state_table, transaction_state_table
 from txntable.format.key import key_bytes, partition_of
 from txntable.log.actions import WRITER_FEATURES
@@ -92,3 +93,8 @@ def test_every_local_link_leads_somewhere(document: str) -> None:
 def test_decisions_are_numbered_in_order() -> None:
     numbers = [int(n) for n in re.findall(r"^## (\d+)\.", (ROOT / "DECISIONS.md").read_text(), re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_reference_of_settings_is_the_same_in_every_process() -> None:
+    """A default that Python shows by its place in memory is none to a reader."""
+    assert " at 0x" not in configuration_reference.page()
