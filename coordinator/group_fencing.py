@@ -92,7 +92,10 @@ def _lost(
     if now is None and then is None:
         why = "the member does not own the partition; commit offsets of what it is assigned"
     elif then is None:
-        why = "the member has got the partition since; ask for its group metadata again, after the last poll"
+        why = (
+            "the member has got the partition since; ask for its group metadata again, after the last poll, or read "
+            "again from what is committed"
+        )
     else:
         why = "the member has not owned the partition since it read it; read again from what is committed"
     return StaleMemberEpochError(

@@ -69,8 +69,8 @@ class Loss:
 class GroupReader(Protocol):
     """Who has read what is committed with group metadata, as it is now: not as of when the metadata was asked for."""
 
-    def is_member(self) -> bool:
-        """Return whether it is a member of the group, or was one when it read."""
+    def has_joined_since(self) -> bool:
+        """Return whether it became a member of the group after the metadata was asked for."""
         ...
 
     def losses(self) -> Mapping[NamedPartition, Loss]:

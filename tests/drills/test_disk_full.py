@@ -187,6 +187,23 @@ def test_readers_go_on_with_what_is_published_while_the_disk_is_full_from_any_ca
     assert seen[IsolationLevel.SNAPSHOT, 0] > seen[IsolationLevel.SNAPSHOT, 2] > 0
 
 
+def test_who_keeps_the_warehouse_is_told_of_the_full_disk_that_readers_pass_over(machine: Machine) -> None:
+    transact(machine, "before")
+    producer = machine.process().producer()
+    producer.send("t", row={"account": "plain", "amount": 1}, partition=0)
+    machine.disk.fail(lambda _, name, path: errno.ENOSPC if name == "link" and "topics/t/_delta_log" in path else None)
+    with suppress(TxnTableError):
+        producer.flush()
+    keeper = machine.process()
+
+    assert "plain" not in keeper.read_arrow("t").read_all()["account"].to_pylist()
+    with pytest.raises(TxnTableError, match="the disk is full"):
+        keeper.complete()
+    assert keeper.coordinator().run_once().failures
+    with pytest.raises(TxnTableError, match="the disk is full"):
+        keeper.admin().alter_configs("t", {"retention.ms": "86400000"})
+
+
 def _is_full(since: int, asked: int, name: str, _: str) -> int | None:
     # A process that could not sync a folder is done, also for reading.
     return errno.ENOSPC if asked >= since and name != "fsync" and errno.ENOSPC in MEETS[name] else None

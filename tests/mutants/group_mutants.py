@@ -126,8 +126,8 @@ GROUP_MUTANTS = (
         (
             Edit(
                 "txntable/consumer/offset_commits.py",
-                "        current, reader = self._place.metadata, _LiveReader(self._readings, self._place)\n",
-                "        current, reader = self._place.metadata, _LiveReader(self._readings, self._place)\n"
+                "        reader = _LiveReader(self._readings, self._place, current, self._place.joins)\n",
+                "        reader = _LiveReader(self._readings, self._place, current, self._place.joins)\n"
                 "        reader.refused()\n",
             ),
         ),

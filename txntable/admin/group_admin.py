@@ -7,6 +7,7 @@ slot.  Nothing here waits for members.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ from txntable.errors import (
     GroupIdNotFoundError,
     InvalidRequestError,
     NonEmptyGroupError,
+    StorePermissionError,
     TxnTableError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
@@ -32,7 +34,6 @@ from txntable.format.records import TopicPartition, checked_partitions
 from txntable.format.topic import TopicSettings
 from txntable.groups.group_client import DEFAULT_API_TIMEOUT_MS, GroupClient
 from txntable.groups.silence import GroupAsSeen, see
-from txntable.log.outcome import unless_unwritable
 from txntable.offsets.group_commit import GroupCommit, OffsetAndMetadata, new_offsets, topics_of
 from txntable.offsets.offset_log import GroupOffsets
 from txntable.topics.topic_log import TopicLog
@@ -171,8 +172,8 @@ class GroupAdmin:
             raise InvalidRequestError(
                 "a timeout must be an int of at least 0, in milliseconds", timeout_ms=repr(timeout_ms)
             )
-        # What is decided counts; who cannot write sees it once others have settled it.
-        with unless_unwritable():
+        # What is decided counts; who may not write sees it once others have settled it.
+        with suppress(StorePermissionError):
             self._completer.bring_decided()
         if partitions is None:
             self._offsets.refresh()

@@ -39,13 +39,24 @@ class GroupPlace:
     ----------
     membership : Membership or None
         What the group knows of it.
-    applied : MemberAssignment or None
-        What the consumer goes by; ``None``: it is no member (yet, or any more).
+    joins : int
+        How often it has become a member.
     """
 
     def __init__(self, config: MemberConfig | None, groups: GroupClient, environment: Environment) -> None:
         self.membership = None if config is None else Membership(config, groups, environment)
-        self.applied: MemberAssignment | None = None
+        self.joins = 0
+        self._applied: MemberAssignment | None = None
+
+    @property
+    def applied(self) -> MemberAssignment | None:
+        """What the consumer goes by; ``None``: it is no member (yet, or any more)."""
+        return self._applied
+
+    @applied.setter
+    def applied(self, told: MemberAssignment | None) -> None:
+        self.joins += self._applied is None and told is not None
+        self._applied = told
 
     @property
     def metadata(self) -> GroupMetadata | None:

@@ -42,18 +42,25 @@ class _LiveReader:
 
     readings: Readings
     place: GroupPlace
+    # As of when the metadata was asked for.
+    then: GroupMetadata | None
+    joins: int
 
-    def is_member(self) -> bool:
-        return self.readings.metadata(self.place.metadata) is not None
+    def has_joined_since(self) -> bool:
+        return self.place.joins > self.joins
 
     def losses(self) -> Mapping[NamedPartition, Loss]:
-        return self.readings.losses(self.place.metadata)
+        # Who has left since, or was expelled, speaks as the member that it was: the log says whether that holds.
+        return self.readings.losses(self.place.metadata or self.then)
 
     def refused(self) -> None:
         self.readings.refuse(TopicPartition(*each) for each in self.losses())
 
     def __reduce__(self) -> tuple[type[_DistantReader], tuple[Mapping[NamedPartition, Loss]]]:
         return _DistantReader, (self.losses(),)
+
+    def __deepcopy__(self, memo: object) -> _LiveReader:
+        return self
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class _DistantReader:
 
     lost: Mapping[NamedPartition, Loss]
 
-    def is_member(self) -> bool:
+    def has_joined_since(self) -> bool:
         """Nobody here knows of more than the metadata say."""
         return False
 
@@ -154,7 +161,8 @@ class OffsetCommits:
 
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read, and what of that is lost."""
-        current, reader = self._place.metadata, _LiveReader(self._readings, self._place)
+        current = self._place.metadata
+        reader = _LiveReader(self._readings, self._place, current, self._place.joins)
         # What is another's is told as lost; who had it must not speak for what is owned now.
         gone = reader.losses().keys() - (current.ownership or {}).keys() if current is not None else set()
         there = [each for each in self._readings.by_partition if each not in gone]

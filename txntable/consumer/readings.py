@@ -138,9 +138,13 @@ class Readings:
 
     def lost(self, current: GroupMetadata | None) -> list[TopicPartition]:
         """Return the partitions that are not owned any more as they were when they were read."""
-        return [
-            partition
-            for partition, reading in self.by_partition.items()
+        return [*self._lost(current)]
+
+    def _lost(self, current: GroupMetadata | None) -> dict[TopicPartition, Reading]:
+        # Of a copy: a producer asks in a thread of its own, while the consumer polls on.
+        return {
+            partition: reading
+            for partition, reading in dict(self.by_partition).items()
             if reading.owner is not None
             and (
                 current is None
@@ -149,14 +153,13 @@ class Readings:
                 or reading.epoch(partition) is None
                 or (current.ownership or {}).get(partition) != reading.epoch(partition)
             )
-        ]
+        }
 
     def losses(self, current: GroupMetadata | None) -> dict[tuple[str, int], Loss]:
         """Return what was read of the partitions that are lost."""
-        lost = {each: self.by_partition[each] for each in self.lost(current)}
         return {
             (each.topic, each.partition): Loss(reading.owner.member_id, reading.end)
-            for each, reading in lost.items()
+            for each, reading in self._lost(current).items()
             if reading.owner is not None
         }
 
@@ -172,8 +175,8 @@ class Readings:
         partitions : iterable of TopicPartition, optional
             Whose readings count; default: all.
         """
-        chosen = self.by_partition.keys() if partitions is None else partitions
-        readings = {each: self.by_partition[each] for each in chosen if each in self.by_partition}
+        found = dict(self.by_partition)
+        readings = found if partitions is None else {each: found[each] for each in partitions if each in found}
         if current is None:
             # Read as a member that is none any more, as far as it knows: whether it owns them is for the log to say.
             current = next((each.owner for each in readings.values() if each.owner is not None), None)

@@ -116,7 +116,7 @@ def committing_member(group: GroupMetadata | str) -> tuple[str, GroupMetadata | 
     check_manual_commit(name, auto_commits=member.auto_commits)
     if member.member_id:
         return name, member
-    if member.reader is not None and member.reader.is_member():
+    if member.reader is not None and member.reader.has_joined_since():
         raise IllegalStateError(
             "the group metadata are from before the consumer joined its group; ask for them again, after the last poll",
             group=name,

@@ -139,7 +139,12 @@ class TopicReader:
         with segments.lock, public.lock:
             is_behind = public.ensure_fresh().number(REFLECTS, -1) < segments.ensure_fresh().next_version - 1
         if is_behind:
-            self.topic.publish()
+            try:
+                self.topic.publish()
+            except TxnTableError as error:
+                # Who keeps the warehouse hears of a full disk; who reads has what is published, if there is a table.
+                if public.table.version is None or not is_unwritable(error):
+                    raise
 
     def follow(self) -> None:
         """Read what is new: T and the public table, a request each; publish what is decided and not published.

@@ -5,7 +5,7 @@ Owns how classes and objects of the JVM are found.  Must not know what they are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -57,3 +57,26 @@ def java_class(jvm: Any, name: str) -> Any:
 def java_object(jvm: Any, name: str) -> Any:
     """Return the object of Scala that has a class of this name."""
     return getattr(java_class(jvm, name), "MODULE$")
+
+
+def statement_kinds(spark: SparkSession, query: str) -> Iterator[str]:
+    """Yield the names of the nodes of a statement, as Spark's own parser reads it; none of a Connect session's.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Whose parser is asked.
+    query : str
+        SQL; raises what Spark does where it is none.
+    """
+    if "connect" in type(spark).__module__:
+        return
+    session: Any = spark._jsparkSession  # noqa: SLF001  PySpark has no public name for it
+    yield from _kinds(session.sessionState().sqlParser().parsePlan(query))
+
+
+def _kinds(plan: Any) -> Iterator[str]:
+    yield plan.getClass().getSimpleName()
+    for nodes in (plan.children(), plan.innerChildren()):
+        for number in range(nodes.size()):
+            yield from _kinds(nodes.apply(number))

@@ -23,7 +23,8 @@ _NOT_TOLD = re.compile(
 )
 _REASON_CHARACTERS = 300
 _UNREACHED = re.compile(r"\bkind: Connect\b")
-_ORIGIN = re.compile(r"https?://[\w.:\[\]-]+")
+# Without a user and a password before the host.
+_ORIGIN = re.compile(r"(https?://)(?:[^/@\s]*@)?([\w.:\[\]-]+)")
 _WRONG_REGION = re.compile(r"S3 error: .*redirect without LOCATION|AuthorizationHeaderMalformed.*\bregion\b")
 _RIGHT_REGION = re.compile(r"expecting '([a-z0-9-]+)'")
 _CHECKSUM_WANTED = re.compile(r"Content-MD5 or x-amz-", re.IGNORECASE)
@@ -65,7 +66,7 @@ def unreached_endpoint(text: str) -> str | None:
         Of an error of obstore, already without secrets.
     """
     found = _ORIGIN.search(text) if _UNREACHED.search(text) else None
-    return None if found is None else found[0]
+    return None if found is None else f"{found[1]}{found[2]}"
 
 
 def misconfiguration(text: str, url: str) -> InvalidConfigError | None:

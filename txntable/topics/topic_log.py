@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from txntable.errors import TxnTableError
+from txntable.errors import StorePermissionError
 from txntable.format.layout import check_topic_name, commit_path, marker_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add, OperationDetails
@@ -19,7 +19,7 @@ from txntable.log.delta_log import DeltaLog
 from txntable.log.fairness import Fairness
 from txntable.log.log_view import LogContext, moments
 from txntable.log.looking_beside import refresh_beside
-from txntable.log.outcome import CommitOutcome, Committed, Unknown, is_unwritable, unknown_error
+from txntable.log.outcome import CommitOutcome, Committed, Unknown, unknown_error
 from txntable.log.table_state import TableState
 from txntable.partition.append import AppendRequest, decide_append, live_settings, unknown_topic
 from txntable.partition.batch import ProducerEpoch
@@ -405,9 +405,9 @@ class TopicLog:
                 return False
             try:
                 self.project()
-            except TxnTableError as error:
-                # Read-only, or full: what is published already is what can be read.
-                if public.version is None or not is_unwritable(error):
+            except StorePermissionError:
+                # Read-only: what is published already is what can be read.
+                if public.version is None:
                     raise
                 return False
             return True

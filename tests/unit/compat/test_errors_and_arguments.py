@@ -19,6 +19,8 @@ from txntable.compat.confluent import (
     Producer,
     TopicPartition,
 )
+from txntable.compat.confluent.kafka_error import kafka_error
+from txntable.errors import StoreFullError, StoreUnavailableError, TxnTableError
 from txntable.warehouse.warehouse import Warehouse
 
 DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "no broker answers")
@@ -37,6 +39,11 @@ def test_error_that_a_program_makes_says_what_it_was_given() -> None:
 def test_error_without_a_reason_or_with_an_unknown_number_is_named() -> None:
     assert KafkaError(KafkaError.LEADER_NOT_AVAILABLE).str() == "LEADER_NOT_AVAILABLE"
     assert KafkaError(9_999).name() == "ERR_9999?"
+
+
+@pytest.mark.parametrize("kind", [StoreUnavailableError, StoreFullError])
+def test_store_that_does_not_answer_or_is_full_is_a_failed_transport(kind: type[TxnTableError]) -> None:
+    assert kafka_error(kind("the store failed")).code() == KafkaError._TRANSPORT
 
 
 def test_error_is_compared_and_hashed_by_its_number() -> None:

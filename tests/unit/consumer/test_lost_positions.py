@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import pytest
@@ -104,6 +105,50 @@ def test_group_metadata_from_before_the_consumer_has_joined_are_refused(site: Si
         producer.send_offsets_to_transaction(positions, consumer.group_metadata())
 
     assert [offset_of(consumer, each) for each in RAW] == [3, 3]
+
+
+def test_static_member_that_is_closed_has_what_it_read_still(site: Site) -> None:
+    """It has not left: until its session is over nobody else reads its partitions."""
+    filled(site)
+    consumer, producer = member(site, group_instance_id="i"), copier(site)
+    poll_all(consumer)
+    metadata, position = consumer.group_metadata(), consumer.position(RAW[0])
+    consumer.close()
+
+    with producer.transaction():
+        producer.send_offsets_to_transaction({RAW[0]: position}, metadata)
+
+    assert offset_of(member(site), RAW[0]) == 3
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["as it is", "copied"])
+def test_group_metadata_from_before_the_join_are_refused_though_everything_read_is_committed_and_left(
+    site: Site, copied: bool
+) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    metadata = consumer.group_metadata()
+    metadata = copy.deepcopy(metadata) if copied else metadata
+    poll_all(consumer)
+    consumer.commit()
+    consumer.unsubscribe()
+
+    with pytest.raises(IllegalStateError, match="from before the consumer joined"), producer.transaction():
+        producer.send_offsets_to_transaction({RAW[0]: 1}, metadata)
+
+
+def test_consumer_that_assigns_itself_after_it_was_a_member_is_not_checked_as_in_kafka(site: Site) -> None:
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    consumer.commit()
+    consumer.unsubscribe()
+    consumer.assign([RAW[0]])
+
+    with producer.transaction():
+        producer.send_offsets_to_transaction({RAW[0]: 2}, consumer.group_metadata())
+
+    assert offset_of(consumer, RAW[0]) == 2
 
 
 def test_group_metadata_of_another_process_tells_what_was_lost_when_it_was_taken_there(site: Site) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -181,3 +181,23 @@ def test_range_takes_the_place_of_what_was_polled_and_is_told_apart() -> None:
     assert list(readings.ranges) == [ZERO]
     readings.drop([ZERO, ONE, ZERO])
     assert readings.by_partition == {}
+
+
+def test_losses_are_told_though_the_consumer_polls_on_meanwhile() -> None:
+    """A producer asks in a thread of its own."""
+    readings = Readings()
+
+    class Owner:
+        """Whose look lets the consumer drop a partition."""
+
+        member_id = "gone"
+        ownership: Mapping[tuple[str, int], int] = {}
+
+        def __getattribute__(self, name: str) -> object:
+            readings.by_partition.pop(ONE, None)
+            return object.__getattribute__(self, name)
+
+    for partition in (ZERO, ONE):
+        readings.polled(partition, Reading("0" * 32, 0, 3, Owner()))  # type: ignore[arg-type]
+
+    assert set(readings.losses(None)) == {tuple(ZERO), tuple(ONE)}

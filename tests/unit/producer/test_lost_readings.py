@@ -23,8 +23,8 @@ class Reader:
     def __init__(self, lost: Mapping[NamedPartition, Loss]) -> None:
         self.lost, self.refusals = lost, 0
 
-    def is_member(self) -> bool:
-        return True
+    def has_joined_since(self) -> bool:
+        return False
 
     def losses(self) -> Mapping[NamedPartition, Loss]:
         return self.lost

@@ -92,14 +92,16 @@ def test_writer_raises_and_never_waits_for_ever_when_the_upload_fails(stubbed_s3
             file.write(b"x" * 4_000_000)
 
 
-def test_store_that_cannot_be_reached_is_told_with_its_endpoint():
-    endpoint = "http://127.0.0.1:9"
+@pytest.mark.parametrize("user", ["", "ann:secret@"])
+def test_store_that_cannot_be_reached_is_told_with_its_endpoint_and_without_a_password(user: str) -> None:
+    endpoint = f"http://{user}127.0.0.1:9"
     options = {"endpoint": endpoint, "allow_http": "true", "region": "us-east-1", "skip_signature": "true"}
 
     with pytest.raises(StoreUnavailableError, match="cannot be reached; check the network, and the endpoint") as raised:
         RemoteStore(StoreSpec("s3://bucket", {**options, "retry_timeout": "0s"})).get("a")
 
-    assert raised.value.facts["endpoint"] == endpoint
+    assert raised.value.facts["endpoint"] == "http://127.0.0.1:9"
+    assert "secret" not in str(raised.value)
 
 
 def test_get_returns_none_when_the_object_is_absent(stubbed_s3):

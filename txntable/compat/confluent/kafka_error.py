@@ -26,6 +26,7 @@ _RENAMED: Mapping[str, str] = {
     # What librdkafka says in the place of the brokers' own: programs ask for these.
     "PRODUCER_FENCED": "_FENCED",
     "OFFSET_OUT_OF_RANGE": "_AUTO_OFFSET_RESET",
+    "STORE_FULL": "_TRANSPORT",
     "STORE_UNAVAILABLE": "_TRANSPORT",
     "COMMIT_STATE_UNKNOWN": "_TIMED_OUT",
     "WAREHOUSE_NOT_FOUND": "_RESOLVE",

@@ -5,22 +5,25 @@ Owns how either becomes the one shape that a pipeline calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from txntable.errors import InvalidRequestError
+from txntable.spark.classic_session import statement_kinds
 from txntable.spark.pipelines.pipeline import Frames, Transform
 from txntable.spark.pipelines.pipeline_config import PipelineConfig
 from txntable.spark.writing.distribution import quoted
 
 _CHANGES: Mapping[str, str] = {
+    "CompoundBody": "BEGIN",
     "DeleteFromTable": "DELETE",
+    "ExecuteImmediateQuery": "EXECUTE IMMEDIATE",
     "InsertIntoStatement": "INSERT",
     "MergeIntoTable": "MERGE",
     "TruncateTable": "TRUNCATE",
+    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
     "UpdateTable": "UPDATE",
 }
 """Node of Spark's parser -> how people call it."""
@@ -94,21 +97,10 @@ def check_asks(spark: SparkSession, query: str) -> None:
     InvalidRequestError
         The statement is no query: the message says what changes topics.  (A Connect session has no parser to ask.)
     """
-    if "connect" in type(spark).__module__:
-        return
-    # Spark's own parser: words of a query may say anything.
-    session: Any = spark._jsparkSession  # noqa: SLF001  PySpark has no public name for it
-    for kind in _kinds(session.sessionState().sqlParser().parsePlan(query)):
+    for kind in statement_kinds(spark, query):
         if (statement := _CHANGES.get(kind)) is not None:
             raise InvalidRequestError(
                 "topics are asked here; a producer's transaction, `txntable produce` and pipelines write records, and "
                 "`erase`, `topics delete-records` and retention take them away",
                 statement=statement,
             )
-
-
-def _kinds(plan: Any) -> Iterator[str]:
-    yield plan.getClass().getSimpleName()
-    children = plan.children()
-    for number in range(children.size()):
-        yield from _kinds(children.apply(number))
