@@ -76,7 +76,11 @@ def statement_kinds(spark: SparkSession, query: str) -> Iterator[str]:
 
 
 def _kinds(plan: Any) -> Iterator[str]:
-    yield plan.getClass().getSimpleName()
+    kind = plan.getClass().getSimpleName()
+    yield kind
+    if kind == "ExplainCommand":
+        # What is explained is no child of it, and analysed all the same.
+        yield from _kinds(plan.logicalPlan())
     for nodes in (plan.children(), plan.innerChildren()):
         for number in range(nodes.size()):
             yield from _kinds(nodes.apply(number))

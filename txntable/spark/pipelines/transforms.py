@@ -22,6 +22,7 @@ _CHANGES: Mapping[str, str] = {
     "ExecuteImmediateQuery": "EXECUTE IMMEDIATE",
     "InsertIntoStatement": "INSERT",
     "MergeIntoTable": "MERGE",
+    "OverwriteByExpression": "INSERT",
     "TruncateTable": "TRUNCATE",
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
     "UpdateTable": "UPDATE",
