@@ -203,6 +203,11 @@ SECTIONS: dict[str, Sequence[Line]] = {
             "pipeline ÷ the job without transactions",
             1.08,
         ),
+        Line(
+            "pipeline-spark4.2",
+            "pipeline ÷ the same job without transactions, scale 1, with an offset and a time for each row",
+            "pipeline ÷ that job with an offset and a time for each row",
+        ),
     ),
     "reads": tuple(_light_reads()),
     "scans": tuple(_spark_reads()),

@@ -184,14 +184,11 @@ class TopicReader:
         if not owed:
             return
         through = owed[-1].position
-        try:
+        # Read-only, or full: the bounds of the public table keep the reader below what is not published.
+        with unless_unwritable():
             if decided_through(self.topic.public.ensure_fresh().numbers, topic_id) < through:
                 self._completer.bring_through(self.topic, topic_id)
             self._brought_through = through
-        except TxnTableError as error:
-            # Read-only, or full: the bounds of the public table keep the reader below what is not published.
-            if not is_unwritable(error):
-                raise
 
     def settings(self) -> TopicSettings:
         """Return the topic as the public table knows it.

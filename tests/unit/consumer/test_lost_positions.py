@@ -28,6 +28,15 @@ def send_positions(consumer: Consumer, producer: Producer) -> None:
         offer_positions(consumer, producer)
 
 
+def read_and_lost(site: Site) -> tuple[Consumer, Producer]:
+    """A member that has read both partitions, and lost one of them; and who writes its copies."""
+    filled(site)
+    consumer, producer = member(site), copier(site)
+    poll_all(consumer)
+    settle(site, consumer, member(site))
+    return consumer, producer
+
+
 @pytest.mark.parametrize("others", [1, 2])
 def test_positions_that_leave_out_what_was_read_and_lost_are_refused_until_the_consumer_polls_on(
     site: Site, others: int
@@ -50,10 +59,7 @@ def test_positions_that_leave_out_what_was_read_and_lost_are_refused_until_the_c
 
 def test_positions_that_leave_out_what_was_lost_are_refused_after_more_polls_too(site: Site) -> None:
     """Also where the program has asked who it is in between."""
-    filled(site)
-    consumer, producer = member(site), copier(site)
-    poll_all(consumer)
-    settle(site, consumer, member(site))
+    consumer, producer = read_and_lost(site)
     for _ in range(2):
         consumer.group_metadata()
         consumer.poll()
@@ -152,10 +158,7 @@ def test_consumer_that_assigns_itself_after_it_was_a_member_is_not_checked_as_in
 
 
 def test_group_metadata_of_another_process_tells_what_was_lost_when_it_was_taken_there(site: Site) -> None:
-    filled(site)
-    consumer, producer = member(site), copier(site)
-    poll_all(consumer)
-    settle(site, consumer, member(site))
+    consumer, producer = read_and_lost(site)
     (kept,) = consumer.assignment()
     copied = pickle.loads(pickle.dumps(consumer.group_metadata()))
 
@@ -184,10 +187,7 @@ def test_positions_that_leave_out_what_was_iterated_in_an_earlier_transaction_on
 @pytest.mark.parametrize("fresh", [False, True], ids=["the same producer", "a producer for each transaction"])
 @pytest.mark.parametrize("rewound", [False, True])
 def test_who_goes_on_after_the_refusal_comes_to_commit(site: Site, fresh: bool, rewound: bool) -> None:
-    filled(site)
-    consumer, producer = member(site), copier(site)
-    poll_all(consumer)
-    settle(site, consumer, member(site))
+    consumer, producer = read_and_lost(site)
     with pytest.raises(StaleMemberEpochError):
         send_positions(consumer, producer)
     if rewound:
@@ -321,10 +321,7 @@ def test_offset_that_was_sent_before_an_abort_does_not_count(site: Site) -> None
 
 
 def test_who_reads_a_range_after_the_refusal_comes_to_commit(site: Site) -> None:
-    filled(site)
-    consumer, producer = member(site), copier(site)
-    poll_all(consumer)
-    settle(site, consumer, member(site))
+    consumer, producer = read_and_lost(site)
     with pytest.raises(StaleMemberEpochError):
         send_positions(consumer, producer)
 
