@@ -10,6 +10,7 @@ from tests.unit.consumer.consuming import FIRST, consumer_at, values
 from txntable.compaction.latest import LatestRecords
 from txntable.compaction.spec import KeyCleaning, RewriteTask
 from txntable.format.isolation import IsolationLevel
+from txntable.format.records import TopicPartition
 from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
 from txntable.spark.datasource import pinned_read
@@ -77,6 +78,29 @@ def test_polls_of_small_segments_make_fifteen_round_trips_at_most(site: Site) ->
     consumer.close()
 
     assert found == EXPECTED
+    assert store.round_trips <= MOST
+
+
+def test_polls_of_many_partitions_with_a_segment_each_ask_for_32_at_once() -> None:
+    """Of a lone segment nothing is fetched ahead: whoever decodes it asks for it."""
+    site, partitions = Site(), 96
+    warehouse = site.create()
+    warehouse.admin().create_topic("wide", partitions=partitions)
+    with warehouse.producer("etl") as producer:
+        producer.init_transactions()
+        with producer.transaction() as transaction:
+            for number in range(partitions):
+                transaction.send("wide", value=b"v", partition=number)
+    store = RoundTripStore(site.objects)
+    opened = open_on(store, site.environment())
+    consumer = consumer_at(opened, *(TopicPartition("wide", each) for each in range(partitions)), prefetch=True)
+    store.expect(partitions)
+
+    found = 0
+    while found < partitions:
+        found += len(values(consumer.poll()))
+    consumer.close()
+
     assert store.round_trips <= MOST
 
 

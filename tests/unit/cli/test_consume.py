@@ -256,7 +256,7 @@ def test_options_that_make_no_sense_are_a_usage_error(call: Call, filled: str, o
     [
         (("nowhere",), "UNKNOWN_TOPIC_OR_PARTITION"),
         (("orders", "--partition", "2"), "UNKNOWN_TOPIC_OR_PARTITION"),
-        (("orders", "--partition", "0", "--offset", "99"), "OFFSET_OUT_OF_RANGE"),
+        (("orders", "--partition", "0", "--offset", "99"), "OFFSET_OUT_OF_RANGE there is no such offset; give one"),
     ],
 )
 def test_what_is_not_there_is_one_line_of_error(call: Call, filled: str, options: tuple[str, ...], code: str) -> None:

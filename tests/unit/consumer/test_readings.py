@@ -200,4 +200,4 @@ def test_losses_are_told_though_the_consumer_polls_on_meanwhile() -> None:
     for partition in (ZERO, ONE):
         readings.polled(partition, Reading("0" * 32, 0, 3, Owner()))  # type: ignore[arg-type]
 
-    assert set(readings.losses(None)) == {tuple(ZERO), tuple(ONE)}
+    assert set(readings.losses(GroupMetadata("g", "now", 2))) == {tuple(ZERO), tuple(ONE)}

@@ -43,8 +43,9 @@ def test_put_if_absent_is_sent_once_when_the_store_fails(stubbed_s3, status):
     assert stubbed_s3.requests == [("PUT", "/bucket/prefix/a")]
 
 
-def test_get_is_sent_again_when_the_store_fails(stubbed_s3):
-    stubbed_s3.answer["status"] = 500
+@pytest.mark.parametrize(("status", "body"), [(500, ""), (507, "<Error><Code>QuotaExceeded</Code></Error>")])
+def test_get_is_sent_again_when_the_store_fails_or_is_full(stubbed_s3, status, body):
+    stubbed_s3.answer.update(status=status, body=body)
 
     with pytest.raises(StoreUnavailableError):
         RemoteStore(stubbed_s3.spec(retry_timeout="400ms")).get("a")
