@@ -18,7 +18,7 @@ from txntable.cli.main import application
 FOREIGN = {
     *("aws", "cd", "conda", "crontab", "curl", "export", "git", "mkdir", "psql", "pytest", "sqlite3", "unzip"),
     *("airflow", "dagster", "dbt", "source", "uv", "ls", "kubectl", "docker", "logger", "read", "done", "fi"),
-    *("date", "df", "start-connect-server.sh"),
+    *("date", "df", "mv", "test", "start-connect-server.sh"),
 }
 # Before a command, in loops and conditions.
 _BEFORE = {"while", "do", "if", "then"}

@@ -6,6 +6,7 @@ stands here in their place takes what the page gives them, and no more; the comm
 
 from __future__ import annotations
 
+import configparser
 import re
 import shlex
 import subprocess
@@ -109,5 +110,16 @@ def test_commands_of_the_assets_exist(modules: Any, monkeypatch: pytest.MonkeyPa
     assert [fault for command in run if (fault := fault_of(command))] == []
 
 
+def test_service_of_systemd_starts_a_command_that_exists_and_is_started_again() -> None:
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(FILES["txntable-coordinator.service"])
+
+    assert set(unit) == {"DEFAULT", "Unit", "Service", "Install"}
+    assert fault_of(unit["Service"]["ExecStart"]) is None
+    assert unit["Service"]["Restart"] == "always"
+    assert unit["Service"]["Environment"].startswith("TXNTABLE_WAREHOUSE=")
+
+
 def test_page_shows_no_other_schedules() -> None:
-    assert set(FILES) == {"dags/lake.py", "lake.py"}
+    assert set(FILES) == {"dags/lake.py", "lake.py", "txntable-coordinator.service"}

@@ -186,6 +186,34 @@ def test_snapshot_that_retention_has_removed_says_so() -> None:
         read(warehouse, 0)
 
 
+def test_position_that_the_error_of_a_removed_snapshot_names_is_read() -> None:
+    warehouse, positions = cleaned_up()
+
+    with pytest.raises(OffsetOutOfRangeError, match="from earliest_position on") as removed:
+        read(warehouse, positions["a"])
+
+    earliest = int(str(removed.value).rsplit("earliest_position=", 1)[1])
+    assert positions["b"] < earliest < positions["c"]
+    assert read(warehouse, earliest) == ["a", "b"]
+
+
+def test_error_of_a_removed_snapshot_says_to_read_now_where_nothing_was_decided_since() -> None:
+    site, warehouse = site_with_topic(partitions=1)
+    commit(transactional(warehouse), "a")
+    position = decided_at(warehouse)
+    site.advance_ms(40 * DAY_MS)
+    for log in (warehouse.transactions.log, warehouse.topic_log(TOPIC).public):
+        log.refresh()
+        log.write_checkpoint()
+        clean_up(warehouse.context, log.root, DAY_MS)
+    warehouse = site.open()
+
+    with pytest.raises(OffsetOutOfRangeError, match="read what there is now"):
+        read(warehouse, position - 1)
+
+    assert read(warehouse, None) == ["a"]
+
+
 def test_snapshot_within_retention_is_read_after_cleanup() -> None:
     warehouse, positions = cleaned_up()
 

@@ -13,12 +13,11 @@ import pyarrow as pa
 from txntable.errors import SchemaMismatchError
 from txntable.format.delta_types import from_delta_type, to_delta_type
 
-_COLUMN = re.compile(
-    r"\s*(?P<name>\S+)\s+(?P<type>[^\s(]+\s*(\([\d\s,]*\))?)(?P<required>\s+not\s+null)?\s*", re.IGNORECASE
-)
+_TOKEN = re.compile(r"\s*([^\s<>,:(]+(?:\s*\([\d\s,]*\))?|[<>,:])\s*")
 _OTHER_NAMES = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "real": "float"}
 KNOWN_TYPES = (
-    "boolean, byte, short, int, long, float, double, decimal(p,s), string, binary, date, timestamp, timestamp_ntz"
+    "boolean, byte, short, int, long, float, double, decimal(p,s), string, binary, date, timestamp, timestamp_ntz, "
+    "array<…>, map<…,…>, struct<name:type,…>"
 )
 
 
@@ -28,41 +27,96 @@ def column_from_text(text: str) -> pa.Field:
     Parameters
     ----------
     text : str
-        Name, type, and ``not null`` where it is required.
+        Name, type, and ``not null`` where it is required; so are fields of a struct, with a colon behind the name.
 
     Raises
     ------
     SchemaMismatchError
-        It cannot be read, or there is no such type; nested ones are made with the Python client.
+        It cannot be read, or there is no such type.
     """
-    matched = _COLUMN.fullmatch(text)
-    if matched is None:
-        words = text.split(maxsplit=1)
-        if len(words) == 2:
-            # Of nested types, as Spark prints them, and intervals: the name of a type has spaces.
-            raise _unknown_type(words[0], words[1])
+    words = text.split(maxsplit=1)
+    if len(words) < 2:
         raise SchemaMismatchError(
             "a column is given as: name type, and not null where it is required", column=repr(text)
         )
-    name = "".join(matched["type"].lower().split())
+    name, said = words
+    tokens = _tokens(said)
     try:
-        kind = from_delta_type(_OTHER_NAMES.get(name, name))
-    except ValueError as error:
-        raise _unknown_type(matched["name"], matched["type"]) from error
-    return pa.field(matched["name"], kind, nullable=matched["required"] is None)
+        kind, nullable = _type(tokens), _is_nullable(tokens)
+        if tokens:
+            raise ValueError(tokens[-1])
+    except (ValueError, IndexError) as error:
+        raise SchemaMismatchError(
+            "there is no such type for a column; take one of those known",
+            column=name,
+            found=said.strip(),
+            known=KNOWN_TYPES,
+        ) from error
+    return pa.field(name, kind, nullable=nullable)
 
 
-def _unknown_type(column: str, found: str) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        "there is no such type for a column here; take one of those known, or the Python client for nested ones",
-        column=column,
-        found=found.strip(),
-        known=KNOWN_TYPES,
-    )
+def _tokens(text: str) -> list[str]:
+    """Return the parts of a type, the first one last."""
+    found = [match[1] for match in _TOKEN.finditer(text)]
+    # What stands between two tokens belongs to no type.
+    return found[::-1] if "".join("".join(found).split()) == "".join(text.split()) else []
+
+
+def _type(tokens: list[str]) -> pa.DataType:
+    name = "".join(tokens.pop().lower().split())
+    match name:
+        case "array":
+            return pa.list_(pa.field("element", _behind(tokens, "<", last=True)))
+        case "map":
+            key = _behind(tokens, "<")
+            return pa.map_(key, _behind(tokens, ",", last=True))
+        case "struct":
+            return pa.struct(_fields(tokens))
+        case _:
+            return from_delta_type(_OTHER_NAMES.get(name, name))
+
+
+def _behind(tokens: list[str], opening: str, *, last: bool = False) -> pa.DataType:
+    _take(tokens, opening)
+    kind = _type(tokens)
+    if last:
+        _take(tokens, ">")
+    return kind
+
+
+def _fields(tokens: list[str]) -> list[pa.Field]:
+    found: list[pa.Field] = []
+    opening = "<"
+    while not found or tokens[-1] == ",":
+        _take(tokens, opening)
+        found.append(_field(tokens))
+        opening = ","
+    _take(tokens, ">")
+    return found
+
+
+def _field(tokens: list[str]) -> pa.Field:
+    if (name := tokens.pop()) in "<>,:":
+        raise ValueError(name)
+    if tokens[-1] == ":":
+        tokens.pop()
+    return pa.field(name, _type(tokens), nullable=_is_nullable(tokens))
+
+
+def _is_nullable(tokens: list[str]) -> bool:
+    required = [token.lower() for token in tokens[:-3:-1]] == ["not", "null"]
+    if required:
+        del tokens[-2:]
+    return not required
+
+
+def _take(tokens: list[str], wanted: str) -> None:
+    if (found := tokens.pop()) != wanted:
+        raise ValueError(found)
 
 
 def column_text(column: pa.Field) -> str:
-    """Return the text that :func:`column_from_text` would read; a nested type is as Spark SQL shows it."""
+    """Return the text that :func:`column_from_text` reads; that elements and values are never null is left out."""
     return f"{column.name} {type_name(column)}{'' if column.nullable else ' not null'}"
 
 
@@ -80,5 +134,8 @@ def _shown(kind: Any) -> str:
         case "map":
             return f"map<{_shown(kind['keyType'])},{_shown(kind['valueType'])}>"
         case _:
-            fields = ",".join(f"{each['name']}:{_shown(each['type'])}" for each in kind["fields"])
-            return f"struct<{fields}>"
+            return f"struct<{','.join(_shown_field(each) for each in kind['fields'])}>"
+
+
+def _shown_field(field: dict[str, Any]) -> str:
+    return f"{field['name']}:{_shown(field['type'])}{'' if field['nullable'] else ' not null'}"

@@ -23,6 +23,7 @@ from txntable.log.log_view import LogContext
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import load_version
 from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLog, OffsetLogFold
+from txntable.snapshot.retained import cleaned_up
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
 
@@ -74,11 +75,17 @@ class OffsetHistory:
     def _load(self) -> dict[str, Rows]:
         head = self._offsets.refresh()
         if self._decided is None:
-            return _settled(self._rows_at(self._written_by(head)), self._decisions_then(), self._position)
+            return self._past(head)
         with self._offsets.log.lock:
             shown = self._offsets.log.table.number(DECIDED_THROUGH) <= self._position
             found = {group: dict(rows) for group, rows in self._offsets.log.fold.offsets.items()}
         return _settled(found if shown else self._rows_at(head), _decisions_of(self._decided), self._position)
+
+    def _past(self, head: int) -> dict[str, Rows]:
+        try:
+            return _settled(self._rows_at(self._written_by(head)), self._decisions_then(), self._position)
+        except OffsetOutOfRangeError as error:
+            raise cleaned_up(self.context, OFFSET_LOG_ROOT, position=self._position) from error
 
     def _written_by(self, head: int) -> int:
         """Return the version of O that was the newest when the position was written."""
@@ -115,10 +122,7 @@ class OffsetHistory:
         return _decisions_of(_ids(table))
 
     def _gone(self) -> OffsetOutOfRangeError:
-        return OffsetOutOfRangeError(
-            "the log entries of that time are cleaned up; ask for a later position, within vacuum_retention_ms",
-            position=self._position,
-        )
+        return OffsetOutOfRangeError("an entry of that time is cleaned up", position=self._position)
 
 
 def _ids(table: TableState) -> list[TransactionMetadata]:

@@ -46,6 +46,7 @@ from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, co
 from txntable.segments.segment_pruning import pruned
 from txntable.segments.segment_reader import SegmentReader, record_schema
 from txntable.segments.topic_metadata import settings_of
+from txntable.snapshot.retained import cleaned_up
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
@@ -264,6 +265,13 @@ class TopicReader:
         OffsetOutOfRangeError
             Retention has removed it.
         """
+        try:
+            return self._version_at(position)
+        except OffsetOutOfRangeError as error:
+            root = public_root(self.topic.name)
+            raise cleaned_up(self.topic.context, root, topic=self.topic.name, position=position) from error
+
+    def _version_at(self, position: int) -> int:
         topic_id, newest_then = self._topic_then(position)
         head = self.topic.public.ensure_fresh().next_version - 1
         name = per_topic(DECIDED_THROUGH, topic_id)
@@ -301,9 +309,7 @@ class TopicReader:
             created_ms = public.metadata.created_ms
         decided = context.store.head(commit_path(TRANSACTION_LOG_ROOT, position))
         if decided is None:
-            raise OffsetOutOfRangeError(
-                "the log entries of that time are cleaned up; ask for a later position", position=position
-            )
+            raise OffsetOutOfRangeError("the entry of the position is cleaned up", position=position)
         if not now.deleted and created_ms + _CLOCK_ERROR_MS < decided.last_modified_ms:
             return now.topic_id, None
         # Only entries of both logs are compared, by the store's own dates.

@@ -143,6 +143,18 @@ def test_report_in_json_has_an_array_for_each_section(capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out) == {"rows": [{"n": 1}], "closing": ["try this"]}
 
 
+def list_of(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", kind))
+
+
+NESTED = pa.struct(
+    [
+        pa.field("a", pa.int32()),
+        pa.field("b", pa.struct([pa.field("c", list_of(pa.map_(pa.date32(), pa.float64())))])),
+    ]
+)
+
+
 @pytest.mark.parametrize(
     ("text", "column"),
     [
@@ -151,6 +163,11 @@ def test_report_in_json_has_an_array_for_each_section(capsys: pytest.CaptureFixt
         ("n bigint  NOT NULL", pa.field("n", pa.int64(), nullable=False)),
         ("price decimal(10, 2)", pa.field("price", pa.decimal128(10, 2))),
         ("at timestamp_ntz", pa.field("at", pa.timestamp("us"))),
+        ("tags array<string> NOT NULL", pa.field("tags", list_of(pa.string()), nullable=False)),
+        ("m map<string, decimal(9, 2)>", pa.field("m", pa.map_(pa.string(), pa.decimal128(9, 2)))),
+        ("s struct<a:int,b:struct<c:array<map<date,double>>>>", pa.field("s", NESTED)),
+        ("s STRUCT<a: INT, b: STRUCT<c ARRAY<MAP<DATE, DOUBLE>>>>", pa.field("s", NESTED)),
+        ("s struct<a:bigint not null>", pa.field("s", pa.struct([pa.field("a", pa.int64(), nullable=False)]))),
     ],
 )
 def test_column_is_read_from_text_and_written_back(text: str, column: pa.Field) -> None:
@@ -158,7 +175,32 @@ def test_column_is_read_from_text_and_written_back(text: str, column: pa.Field) 
     assert column_from_text(column_text(column)) == column
 
 
-@pytest.mark.parametrize("text", ["", "carrier", "a string null", "a array<int>", "a decimal", "a string not null x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "carrier",
+        "a string null",
+        "a decimal",
+        "a string not null x",
+        "a not null",
+        "a array",
+        "a array<int",
+        "a array<int>>",
+        "a array<int,int>",
+        "a map<int>",
+        "a map<int,int,int>",
+        "a struct",
+        "a struct<>",
+        "a struct<b>",
+        "a struct<b:int,>",
+        "a struct<b::int>",
+        "a struct<<:int>",
+        "a struct<b:int c:int>",
+        "a struct<b:interval year>",
+        "a string)",
+    ],
+)
 def test_column_is_refused_when_its_text_is_not_one(text: str) -> None:
     with pytest.raises(SchemaMismatchError):
         column_from_text(text)

@@ -52,7 +52,7 @@ def test_create_makes_kafkas_columns_without_options(call: Call, warehouse: Ware
         (("flights",), "TOPIC_ALREADY_EXISTS", "flights"),
         (("new", "--column", "a money"), "INVALID_RECORD", "column=a found=money"),
         (("new", "--column", "a"), "INVALID_RECORD", "column='a'"),
-        (("new", "--column", "u STRUCT<name: STRING>"), "INVALID_RECORD", "or the Python client for nested ones"),
+        (("new", "--column", "u STRUCT<name: MONEY>"), "INVALID_RECORD", "found=STRUCT<name: MONEY> known="),
         (("new", "--column", "u INTERVAL DAY not null"), "INVALID_RECORD", "found=INTERVAL DAY not null known="),
         (("new", "--column", "a string", "--key", "b"), "INVALID", "b"),
         (("new", "--config", "retention.msec=1"), "INVALID_CONFIG", "retention.msec"),
