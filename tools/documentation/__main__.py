@@ -1,24 +1,31 @@
-"""``python -m tools.documentation FOLDER``: writes all pages of the site, ready for the strict build."""
+"""``python -m tools.documentation``: writes what is made from the code; with a FOLDER, all pages of the site."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tools.documentation.generated import GENERATED_PAGES, SECTIONS
+from tools.documentation.generated import SITE_PAGES, made
 from tools.documentation.site import Site
+
+ROOT = Path(__file__).parents[2]
 
 
 def main(arguments: list[str]) -> None:
-    """Write the pages into a folder, which is made anew.
+    """Write the pages.
 
     Parameters
     ----------
     arguments : list of str
-        The folder.
+        A folder for the site, which is made anew; none: into the repository what is made from the code.
     """
-    (folder,) = arguments
-    Site(Path(__file__).parents[2], GENERATED_PAGES, SECTIONS).write(Path(folder))
+    if arguments:
+        (folder,) = arguments
+        Site(ROOT, SITE_PAGES).write(Path(folder))
+        return
+    for page, text in made(ROOT).items():
+        (ROOT / page).parent.mkdir(exist_ok=True)
+        (ROOT / page).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

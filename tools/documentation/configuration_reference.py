@@ -29,7 +29,7 @@ _INTRODUCTION = """# Configuration
 
 Every setting with its default, from the code. Names are Kafka's where Kafka has the setting: producers and consumers
 take them with dots or underscores (`transaction.timeout.ms`, `transaction_timeout_ms`), by name or in a dictionary.
-Options of stores are in [Stores](infra/stores.md).
+Options of stores are in [Stores](../../infra/STORES.md).
 """
 DATACLASSES: tuple[tuple[str, str, type, frozenset[str] | None], ...] = (
     ("Warehouse", "`Warehouse.create`, `txntable warehouse create --config`.", WarehouseSettings, None),

@@ -1,8 +1,7 @@
 """The pages of the site: what people write in this repository, and what is made from the code.
 
 Owns where each document stands in the site, and that links lead there: the pages are also read in the repository, where
-a link names a file.  A file that is no page is copied, so that its link leads to it.  A page may hold a comment
-``<!-- from the code: NAME -->``, in the place of which a section is put that is made from the code, and comments
+a link names a file.  A file that is no page is copied, so that its link leads to it.  A page may hold comments
 ``<!-- prepare … -->`` with what a test runs before the page's blocks, which are left out.  Must not know what is
 generated.
 """
@@ -37,10 +36,7 @@ ELSEWHERE = {
 
 _FENCE = re.compile(r"^( *)(`{3,}).*?^\1\2$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s#]*)((?:#[^()\s]*)?)\)")
-_SECTION = re.compile(r"^<!-- from the code: (.+?) -->$", re.MULTILINE)
 _PREPARED = re.compile(r"^<!-- prepare\n.*?^-->\n", re.MULTILINE | re.DOTALL)
-
-Made = Mapping[str, Callable[[], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +49,10 @@ class Site:
         Of the repository.
     generated_pages : Mapping of str to callable
         Path in the site -> makes the page.
-    sections : Mapping of str to callable
-        Name -> makes the section that a page asks for.
     """
 
     root: Path
-    generated_pages: Made
-    sections: Made
+    generated_pages: Mapping[str, Callable[[], str]]
 
     @property
     def documents(self) -> dict[str, str]:
@@ -83,8 +76,6 @@ class Site:
 
         Raises
         ------
-        KeyError
-            A page asks for a section that nobody makes.
         FileNotFoundError
             A link leads nowhere.
         """
@@ -101,7 +92,6 @@ class Site:
 
     def _page(self, source: str, page: str, copied: set[str]) -> str:
         text = _PREPARED.sub("", (self.root / source).read_text(encoding="utf-8"))
-        text = _SECTION.sub(lambda asked: self.sections[asked[1]]().rstrip("\n"), text)
         parts, end = [], 0
         for fence in _FENCE.finditer(text):
             parts += [self._linked(text[end : fence.start()], source, page, copied), fence[0]]
