@@ -18,7 +18,7 @@ from txntable.cli.progress import progressing
 from txntable.compaction.erasure import erase as run_erasure
 from txntable.compaction.erasure_report import ErasureReport, Extent, Proof
 
-TOPIC_HEADERS = camel_headers("topic records segments undecided files executed")
+TOPIC_HEADERS = camel_headers("topic records segments undecided uploaded files executed")
 LOG_HEADERS = camel_headers("log telling deleted begins_at")
 TRACE_HEADERS = camel_headers("trace left path count column")
 LOOKED_HEADERS = camel_headers("objects bytes records as_of_ms proved")
@@ -114,7 +114,7 @@ def sections_of(report: ErasureReport) -> dict[str, Rows | Sequence[str]]:
     executed = report.extent is not Extent.LOOK
     topics = [(*astuple(one), executed) for one in report.topics]
     sections: dict[str, Rows | Sequence[str]] = {
-        "topics": Rows(TOPIC_HEADERS, topics, "Topics", {"records", "segments", "undecided", "files"}),
+        "topics": Rows(TOPIC_HEADERS, topics, "Topics", {"records", "segments", "undecided", "uploaded", "files"}),
         "logs": Rows(LOG_HEADERS, [astuple(one) for one in report.logs], "Log history", {"telling", "deleted"}),
     }
     proof = report.proof

@@ -48,7 +48,8 @@ class Standing(Enum):
 
     VISIBLE = "a segment of the topic"
     ABORTED = "a segment of an aborted transaction"
-    UNDECIDED = "of a transaction that is not decided, or of an upload that may still be appended"
+    UNDECIDED = "of a transaction that is not decided"
+    UPLOADED = "of an upload that no log names, and its writer may still append"
     LEFT = "named by no log any more"
 
 
@@ -156,7 +157,7 @@ class ErasedFiles:
         if path in states.public.files:
             # P is behind: whoever projects takes it away.
             return Standing.UNDECIDED
-        return Standing.LEFT if judge_file(states, path, meta.last_modified_ms) in _GONE else Standing.UNDECIDED
+        return Standing.LEFT if judge_file(states, path, meta.last_modified_ms) in _GONE else Standing.UPLOADED
 
     # -- rewriting ----------------------------------------------------------------------------
 

@@ -187,6 +187,7 @@ class _Erasure:
             counts["records"],
             counts["segments"],
             found.count(Standing.UNDECIDED),
+            found.count(Standing.UPLOADED),
             len(found.records[Standing.LEFT]),
         )
 
@@ -293,7 +294,8 @@ class _Erasure:
         # Once more: a compaction that had begun before may have left its outputs since.
         found = files.look(self._now_ms(), self._tell)
         deleted = files.delete(found)
-        self._reports[name] = replace(self._reports[name], undecided=found.count(Standing.UNDECIDED), files=deleted)
+        undecided, uploaded = found.count(Standing.UNDECIDED), found.count(Standing.UPLOADED)
+        self._reports[name] = replace(self._reports[name], undecided=undecided, uploaded=uploaded, files=deleted)
 
     # -- the report -------------------------------------------------------------------------
 
@@ -304,6 +306,12 @@ class _Erasure:
                 self._waiting.append(
                     f"{report.undecided:,} records of {report.topic} are not decided: `txntable status` tells what is "
                     "open; end it, and erase again"
+                )
+            if report.uploaded:
+                self._waiting.append(
+                    f"{report.uploaded:,} records of {report.topic} are in files that no log names yet: erase again "
+                    "ten minutes after their writer has ended; one that was killed is to be started again first, or "
+                    "its transactional id fenced (`txntable transactions fence`)"
                 )
         logs = tuple(
             ErasedLog(one.found.root, one.found.telling, one.deleted, one.found.start if one.deleted else None)

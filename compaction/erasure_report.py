@@ -31,7 +31,9 @@ class ErasedTopic:
     records, segments : int
         Erased from the newest version (a look: to be erased), and the segments that were written anew or removed.
     undecided : int
-        Records of transactions that are not decided, or of uploads that may still be appended: left alone.
+        Records of transactions that are not decided: left alone.
+    uploaded : int
+        Records in files that no log names, and whose writer may still append them: left alone.
     files : int
         Files that no log names any more and that hold such records: a purge deletes them, else they are there still.
     """
@@ -40,6 +42,7 @@ class ErasedTopic:
     records: int = 0
     segments: int = 0
     undecided: int = 0
+    uploaded: int = 0
     files: int = 0
 
 
@@ -167,5 +170,5 @@ class ErasureReport:
     @property
     def is_proved(self) -> bool:
         """Whether everything was erased, and nothing was found that was to be."""
-        whole = not (self.waiting or self.failures or any(one.undecided for one in self.topics))
+        whole = not (self.waiting or self.failures or any(one.undecided + one.uploaded for one in self.topics))
         return whole and self.proof is not None and not self.proof.left

@@ -90,7 +90,7 @@ def _lost(
 ) -> StaleMemberEpochError:
     now, then = member.owned.get(partition), None if metadata.ownership is None else metadata.ownership.get(partition)
     if now is None and then is None:
-        why = "the member does not own the partition; commit offsets of what it is assigned"
+        why = "the member does not own the partition; commit offsets of what it is assigned, without what it has lost"
     elif then is None:
         why = (
             "the member has got the partition since; ask for its group metadata again, after the last poll, or read "

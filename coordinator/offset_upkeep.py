@@ -84,7 +84,10 @@ def delete_offsets(
     subscribed = frozenset[str]() if group is None else group.subscribed_topics
     refused: dict[NamedPartition, TxnTableError] = {
         each: GroupSubscribedToTopicError(
-            "a member of the group subscribes to the topic; let it leave first", topic=each[0], partition=each[1]
+            "a member of the group subscribes to the topic; let it leave first, or wait for its session timeout where "
+            "it has ended",
+            topic=each[0],
+            partition=each[1],
         )
         for each in partitions
         if each[0] in subscribed
@@ -117,7 +120,9 @@ def delete_group(
     _check_exists(group, rows)
     if group is not None and group.members:
         raise NonEmptyGroupError(
-            "the group has members; let them leave first", group=group.group, members=len(group.members)
+            "the group has members; let them leave first, or wait for their session timeout where they have ended",
+            group=group.group,
+            members=len(group.members),
         )
     dead = None if group is None else group.moved(GroupOperation.DELETE, position)
     return OffsetLogTransition(None, group=dead, removed=tuple(rows.values()))

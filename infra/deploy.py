@@ -20,12 +20,24 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import BotoCoreError, ClientError, WaiterError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+    WaiterError,
+)
+from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from txntable.infra.inspection import bucket_exists, lifecycle_dangers, missing_protections
 from txntable.infra.policies import WarehousePlace, Writes, place_of
 
 TEMPLATE = Path(__file__).with_name("warehouse.yaml")
+_REMEDIES: Mapping[type[Exception], str] = {
+    NoRegionError: "set AWS_REGION, or name a profile that has one by AWS_PROFILE",
+    NoCredentialsError: "give boto3 some: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    BotoConnectionError: "check the network, the region's name and what proxies are set",
+}
 _NO_CHANGES = ("didn't contain changes", "No updates are to be performed")
 
 
@@ -194,7 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(given)
     except (RuntimeError, BotoCoreError, ClientError) as error:
         # Of the whole call: the region, the credentials and the endpoint are looked for with the first request.
-        print(f"error: {error}", file=sys.stderr)
+        remedy = next((f"; {what}" for kind, what in _REMEDIES.items() if isinstance(error, kind)), "")
+        print(f"error: {str(error).rstrip('.')}{remedy}", file=sys.stderr)
         return 1
 
 

@@ -5,9 +5,11 @@ Parses, builds the session, makes the views that the query names, asks, prints.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 from pyspark.errors import PySparkException
 
@@ -25,7 +27,8 @@ def sql(
     query: Annotated[
         str,
         typer.Argument(
-            metavar="QUERY", help=f"Spark SQL; every topic is a view of its name, {SNAPSHOT_VIEW} tells the position."
+            metavar="QUERY",
+            help=f"One statement of Spark SQL; every topic is a view of its name, {SNAPSHOT_VIEW} tells the position.",
         ),
     ],
     isolation_level: Annotated[
@@ -55,21 +58,30 @@ def sql(
             warehouse.create_views(spark, topics, moment, isolation_level=isolation_level)
             found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:
-            raise query_refusal("the query", error) from error
+            several = ", which is to be one statement" if ";" in query.rstrip("; \n") else ""
+            raise query_refusal(f"the query{several}", error) from error
     if found.num_rows > limit:
         note(f"only the first {limit} rows; --limit shows more")
-    columns = [column.to_pylist()[:limit] for column in found.columns]
-    connection.output.rows(Rows(distinct_headers(found.column_names), list(zip(*columns, strict=True))))
+    connection.output.rows(Rows(distinct_headers(found.column_names), _rows(found.slice(0, limit))))
 
 
-def topics_named(query: str, topics: Sequence[str]) -> Sequence[str]:
-    """Return the topics whose names are in a query: others need not be looked at; all when there are none.
+def _rows(found: pa.Table) -> list[tuple[object, ...]]:
+    columns = [column.to_pylist() for column in found.columns]
+    if found.column_names == ["plan"]:
+        # Of EXPLAIN: one text of many lines.
+        columns = [[line for text in columns[0] for line in str(text).splitlines()]]
+    return list(zip(*columns, strict=True))
+
+
+def topics_named(query: str, topics: Sequence[str]) -> Sequence[str] | None:
+    """Return the topics whose names are in a query: others need not be looked at; ``None``, all: there are none.
 
     A query that asks for the position asks for every topic's.
     """
     text = query.lower()
-    named = [] if SNAPSHOT_VIEW in text else [topic for topic in topics if topic.lower() in text]
-    return named or topics
+    if SNAPSHOT_VIEW in text:
+        return None
+    return [each for each in topics if re.search(rf"(?<!\w){re.escape(each.lower())}(?!\w)", text)] or None
 
 
 def distinct_headers(names: Sequence[str]) -> dict[str, str]:

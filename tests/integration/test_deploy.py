@@ -164,15 +164,15 @@ def test_warehouse_that_was_deployed_does_not_move(session: boto3.Session, capsy
 @pytest.mark.parametrize(
     ("variables", "told"),
     [
-        ({}, "You must specify a region"),
-        ({"AWS_REGION": "us-east-1"}, "Unable to locate credentials"),
+        ({}, "You must specify a region; set AWS_REGION, or name a profile"),
+        ({"AWS_REGION": "us-east-1"}, "Unable to locate credentials; give boto3 some"),
         (
             {
                 **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "k"),
                 "AWS_REGION": "us-east-1",
                 "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
             },
-            "Could not connect to the endpoint",
+            "; check the network, the region's name and what proxies are set",
         ),
     ],
     ids=["no region", "no credentials", "no endpoint"],

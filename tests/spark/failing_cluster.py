@@ -33,7 +33,7 @@ WAYS = ("transaction", "format")
 FAULTS = (*(fault for fault in Fault if fault is not Fault.KILLS_DRIVER), None)
 _NEEDS_DELTA = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.jars.excludes")
 # Every JVM lives for seconds: what compiles well only costs.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # An attempt that hangs is given up soon: its twin has begun, and it is killed when that has ended.
 CLUSTER = {
     "spark.executor.extraJavaOptions": SHORT_LIVED,

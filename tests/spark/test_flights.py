@@ -133,6 +133,21 @@ def test_sql_asks_for_what_only_looks_like_a_change(first, warehouse: str) -> No
     assert "DELETE FROM flights" in result.stdout
 
 
+def test_sql_shows_the_plan_of_a_query_line_by_line(first, warehouse: str) -> None:
+    result = txntable("sql", "EXPLAIN SELECT count(*) FROM flights", "-w", warehouse)
+
+    assert result.exit_code == 0
+    assert "\\n" not in result.stdout
+    assert "== Physical Plan ==" in [line.strip() for line in result.stdout.splitlines()]
+
+
+def test_sql_says_that_it_takes_one_statement(first, warehouse: str) -> None:
+    result = txntable("sql", "SELECT 1; SELECT 2", "-w", warehouse)
+
+    assert result.exit_code == 1
+    assert "spark refuses the query, which is to be one statement: " in result.stderr
+
+
 @pytest.mark.parametrize("query", ["SELEKT 1", "SELECT * FROM nowhere", "SELECT nothing FROM flights"])
 def test_sql_fails_in_one_line_when_the_query_is_wrong(first, warehouse: str, query: str) -> None:
     result = txntable("sql", query, "-w", warehouse)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from tests.simulation.site import TWO_COLUMNS
 from txntable.cli.main import application
+from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.layout import TRANSACTION_LOG_ROOT, public_root
 from txntable.warehouse.warehouse import Warehouse
 
@@ -63,6 +64,22 @@ def test_views_of_the_past_show_what_was_decided_then(spark: Any, warehouse: War
     assert snapshot.position == second
     assert total(spark, "then_debits", "then_credits") == [-3, 3]
     assert spark.sql("SELECT DISTINCT position FROM then_txntable_snapshot").first()[0] == second
+
+
+def test_views_of_all_topics_in_the_past_leave_out_those_that_came_later(spark: Any, warehouse: Warehouse) -> None:
+    second = decisions(spark, warehouse)[1]
+    warehouse.admin().create_topic("later")
+
+    warehouse.create_views(spark, as_of=second, prefix="before_")
+
+    assert total(spark, "before_debits") == [-3]
+    assert [row["topic"] for row in spark.sql("SELECT topic FROM before_txntable_snapshot ORDER BY 1").collect()] == [
+        "credits",
+        "debits",
+    ]
+    with pytest.raises(UnknownTopicOrPartitionError):
+        warehouse.create_views(spark, ["later"], as_of=second, prefix="named_")
+    warehouse.admin().delete_topic("later")
 
 
 def test_views_are_made_of_the_topics_and_the_level_that_were_asked_for(spark: Any, warehouse: Warehouse) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +27,7 @@ def site() -> Site:
     return site_with_topics()
 
 
-def offset_in(warehouse: Warehouse, as_of: int | None = None, group: str = "g") -> int | None:
+def offset_in(warehouse: Warehouse, as_of: int | dt.datetime | None = None, group: str = "g") -> int | None:
     found = warehouse.snapshot(as_of).committed_offsets(group).get(IN)
     return None if found is None else found.offset
 
@@ -145,6 +147,19 @@ def test_past_shows_plain_commits_as_they_were_then(site: Site) -> None:
     admin.alter_consumer_group_offsets("g", {IN: 4})
 
     assert (offset_in(site.open(), position), offset_in(site.open())) == (3, 4)
+
+
+def test_past_as_of_a_time_shows_plain_commits_as_they_were_by_then(site: Site) -> None:
+    admin = site.open().admin()
+    started(site.open())
+    moments = {}
+    for offset in (3, 4):
+        site.advance_ms(5_000)
+        admin.alter_consumer_group_offsets("g", {IN: offset})
+        site.advance_ms(5_000)
+        moments[offset] = dt.datetime.fromtimestamp(site.open().context.clock.now_ms() / 1000, tz=dt.UTC)
+
+    assert {offset: offset_in(site.open(), moment) for offset, moment in moments.items()} == {3: 3, 4: 4}
 
 
 def test_past_whose_entries_are_cleaned_up_is_refused(site: Site) -> None:

@@ -50,6 +50,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], Any]] = {
     "double": (pa.float64(), [None, -1.5, -0.0, 0.0, 1.0, NAN, math.inf, -math.inf], 0.0),
     "float": (pa.float32(), [None, -1.5, 0.5, NAN], 0.5),
     "text": (pa.string(), [None, "", "a", "ab", "abc", "b", "\U0010ffff", "é"], "ab"),
+    "bytes": (pa.binary(), [None, b"", b"a", b"a\x00", b"ab", b"\x7f", b"\x80", b"\xff\xff"], b"ab"),
     "boolean": (pa.bool_(), [None, True, False], True),
     "day": (pa.date32(), [None, dt.date(1, 1, 1), dt.date(2020, 1, 1), dt.date(9999, 12, 31)], dt.date(2020, 1, 1)),
     "decimal": (pa.decimal128(9, 2), [None, Decimal("-1.50"), Decimal("1.50"), Decimal("1.51")], Decimal("1.50")),
@@ -169,7 +170,9 @@ def test_alternatives_are_enough_each() -> None:
         (dt.date(2020, 1, 1), pa.timestamp("us", "UTC")),
         (dt.datetime(2020, 1, 1), pa.timestamp("us", "UTC")),  # noqa: DTZ001
         (dt.datetime(2020, 1, 1, tzinfo=dt.UTC), pa.timestamp("us")),
-        (b"a", pa.binary()),
+        ("a", pa.binary()),
+        (bytearray(b"a"), pa.binary()),
+        (b"a", pa.string()),
         (None, pa.int64()),
     ],
 )

@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.doubles.manual_environment import START_MS
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.admin.administering import decide_only
+from tests.unit.playing import OTHER, decided_at, moves, play, read
 from tests.unit.reading import (
     TOPIC,
     abort,
@@ -20,7 +19,6 @@ from tests.unit.reading import (
     leave_open,
     plain,
     read_only,
-    send,
     site_with_topic,
     transactional,
 )
@@ -34,55 +32,9 @@ from txntable.snapshot.snapshot_description import TopicPosition, describe_snaps
 from txntable.warehouse.warehouse import Warehouse
 
 DAY_MS = 86_400_000
-OTHER = "v"
-
-
-def decided_at(warehouse: Warehouse) -> int:
-    """The position of the transaction that was decided last."""
-    warehouse.transactions.refresh()
-    return max(row.decision.position for row in warehouse.admin().list_transactions() if row.decision is not None)
-
-
-def read(warehouse: Warehouse, as_of: int | dt.datetime | None, topic: str = TOPIC) -> list[str]:
-    return accounts_in(warehouse.snapshot(as_of).read_arrow(topic))
 
 
 # -- what it shows ------------------------------------------------------------------------------
-
-moves = st.lists(
-    st.tuples(st.sampled_from(["commit", "abort", "open", "end", "plain", "checkpoint"]), st.booleans()), max_size=9
-)
-
-
-def play(warehouse: Warehouse, steps: list[tuple[str, bool]]) -> list[tuple[int, str, bool]]:
-    """Write; return (position, account, whether in the other topic too) of what was committed."""
-    producer, opened = transactional(warehouse), None
-    committed = []
-    for number, (step, both) in enumerate(steps):
-        account = f"a{number}"
-        topics = [TOPIC, OTHER] if both else [TOPIC]
-        match step:
-            case "commit" | "abort":
-                producer.begin_transaction()
-                for topic in topics:
-                    send(producer, account, topic=topic)
-                producer.flush()
-                if step == "abort":
-                    producer.abort_transaction()
-                    continue
-                producer.commit_transaction()
-                committed.append((decided_at(warehouse), account, both))
-            case "open" if opened is None:
-                opened = (leave_open(warehouse, account), account)
-            case "end" if opened is not None:
-                opened[0].commit_transaction()
-                committed.append((decided_at(warehouse), opened[1], False))
-                opened = None
-            case "plain":
-                plain(warehouse, account)
-            case "checkpoint":
-                warehouse.topic_log(TOPIC).public.write_checkpoint()
-    return committed
 
 
 @settings(max_examples=20)
@@ -126,19 +78,6 @@ def test_snapshot_pinned_before_its_first_read_shows_nothing_decided_above_it() 
     commit(producer, "b")
 
     assert accounts_in(snapshot.read_arrow(TOPIC)) == ["a"]
-
-
-@pytest.mark.parametrize(("hours", "accounts"), [(0.5, []), (1.5, ["a"]), (2.5, ["a", "b"]), (3, ["a", "b", "c"])])
-def test_snapshot_as_of_a_time_shows_what_was_committed_by_then(hours: float, accounts: list[str]) -> None:
-    site, warehouse = site_with_topic(partitions=1)
-    producer = transactional(warehouse)
-    for account in "abc":
-        site.advance_ms(3_600_000)
-        commit(producer, account)
-    moment = dt.datetime.fromtimestamp(START_MS / 1000, tz=dt.UTC) + dt.timedelta(hours=hours)
-
-    for zone in (dt.UTC, dt.timezone(dt.timedelta(hours=9))):
-        assert read(warehouse, moment.astimezone(zone)) == accounts
 
 
 def test_reader_without_write_access_gets_the_published_position() -> None:

@@ -94,7 +94,7 @@ def reset_offsets(  # noqa: PLR0913  the interface of a command
     )
     warehouse = connection.open()
     admin = warehouse.admin()
-    _require_inactive(admin, group)
+    _require_inactive(admin, group, may_be_new=not all_topics)
     if isinstance(value, Path):
         planned = positions(admin, _read(value))
     else:
@@ -212,10 +212,12 @@ def _unguarded(cell: str) -> str:
     return cell.removeprefix("'")
 
 
-def _require_inactive(admin: Admin, group: str) -> None:
+def _require_inactive(admin: Admin, group: str, *, may_be_new: bool) -> None:
     try:
         (found,) = admin.describe_consumer_groups([group]).values()
     except GroupIdNotFoundError as error:
+        if not may_be_new:
+            raise
         # Kafka's tool makes it, too; whoever mistyped the name is to see that the group he meant stays where it is.
         notes = " ".join(getattr(error, "__notes__", ()))
         tell(f"warning: there is no such group yet; what is reset makes it group={group} {notes}".rstrip())

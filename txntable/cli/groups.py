@@ -212,7 +212,11 @@ def delete(
 def _not_empty(group: GroupDescription) -> TxnTableError | None:
     if not group.members:
         return None
-    return NonEmptyGroupError("the group has members; let them leave first", group=group.group_id)
+    return NonEmptyGroupError(
+        "the group has members; let them leave first, or wait for their session timeout where they have ended",
+        group=group.group_id,
+        members=len(group.members),
+    )
 
 
 @both_ways("group", "--group")
@@ -248,7 +252,12 @@ def delete_offsets(
 def _subscribed(group: GroupDescription, partition: TopicPartition) -> TxnTableError | None:
     if not any(partition.topic in member.topics for member in group.members):
         return None
-    return GroupSubscribedToTopicError("a member of the group subscribes to the topic; let it leave first")
+    return GroupSubscribedToTopicError(
+        "a member of the group subscribes to the topic; let it leave first, or wait for its session timeout where it "
+        "has ended",
+        topic=partition.topic,
+        partition=partition.partition,
+    )
 
 
 def _answer(connection: Connection, rows: Rows, outcomes: list[TxnTableError | None]) -> None:

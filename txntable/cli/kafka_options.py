@@ -94,6 +94,8 @@ def instead_of(
     behind_command : bool
         Whether the command stands before the option already.
     """
+    if option == "--state" and "requires an argument" in message:
+        return "leave it out: every group is listed with its state"
     if option is not None:
         verb = option.removeprefix("--")
         if verb in commands:

@@ -67,7 +67,7 @@ class LostReadings:
 
 def _refusal(member: GroupMetadata, left_out: list[NamedPartition]) -> StaleMemberEpochError:
     return StaleMemberEpochError(
-        "what was read from these partitions is another member's now, and their offsets are not sent: "
+        "the member has read from these partitions and has lost them since, and their offsets are not sent: "
         "abort, and read again from what is committed",
         group=member.group,
         member=member.member_id,

@@ -36,6 +36,7 @@ _OPERATORS: Mapping[str, tuple[Operator, bool]] = {
 _INEXACT = "a column is compared with a value that is not exactly one of its type; write "
 _AS_PYTHON = "it as Python has that type"
 _AS_TIME = "a datetime with its time zone, which in JSON is text with its offset: 2026-11-01T00:00:00Z"
+_AS_BYTES = "bytes; of JSON, which has none, leave it to the query"
 _AS_DECIMAL = 'a Decimal, which in JSON is text: "0.5"'
 _NAN = "nothing equals NaN, or is above or below it; read the column, and choose among what was read"
 
@@ -95,6 +96,8 @@ def _test(term: Any, schema: pa.Schema) -> ColumnTest:
 def _wanted(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return _AS_DECIMAL
+    if pa.types.is_binary(kind):
+        return _AS_BYTES
     return _AS_TIME if pa.types.is_timestamp(kind) and kind.tz is not None else _AS_PYTHON
 
 

@@ -212,6 +212,7 @@ _TYPES: Sequence[tuple[Any, tuple[type, ...]]] = (
     (pa.types.is_integer, (int,)),
     (pa.types.is_floating, (float, int)),
     (pa.types.is_string, (str,)),
+    (pa.types.is_binary, (bytes,)),
     (pa.types.is_date32, (dt.date,)),
     (pa.types.is_decimal128, (Decimal, int)),
 )

@@ -2,7 +2,7 @@
 
 Owns which version of O shows a position: the newest one in which nothing is settled that was decided above it; what
 was decided at or below and is pending there counts as its decision says.  A plain commit has no position: it counts
-as it is at the first look, and in the past as it was when the position was written, by the store's times.
+as it is at the first look, and in the past as it was when the position was written, or at the time that was asked for.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class OffsetHistory:
         Of the snapshot.
     decided : sequence of TransactionMetadata, optional
         What was decided and not complete at the head of T, when that is the position; ``None``: it is of the past.
+    moment_ms : int, optional
+        The time that was asked for, ms since 1970, in place of the position.
     """
 
     def __init__(
@@ -52,10 +54,11 @@ class OffsetHistory:
         offsets: OffsetLog,
         position: int,
         decided: list[TransactionMetadata] | None,
+        moment_ms: int | None = None,
     ) -> None:
         self._transactions, self._offsets = transactions, offsets
         self.context: LogContext = offsets.context
-        self._position, self._decided = position, decided
+        self._position, self._decided, self._moment_ms = position, decided, moment_ms
         self._seen: dict[str, Rows] | None = None
 
     def of_group(self, group: str) -> Rows:
@@ -88,12 +91,13 @@ class OffsetHistory:
             raise cleaned_up(self.context, OFFSET_LOG_ROOT, position=self._position) from error
 
     def _written_by(self, head: int) -> int:
-        """Return the version of O that was the newest when the position was written."""
+        """Return the version of O that was the newest when the position was written, or at the time asked for."""
         entry = self.context.store.head(commit_path(TRANSACTION_LOG_ROOT, self._position))
         if entry is None:
             raise self._gone()
         # Creation writes T first: O may begin later than T's first entry.
-        return version_as_of(self.context, OFFSET_LOG_ROOT, head, entry.last_modified_ms) or 0
+        time_ms = entry.last_modified_ms if self._moment_ms is None else self._moment_ms
+        return version_as_of(self.context, OFFSET_LOG_ROOT, head, time_ms) or 0
 
     def _rows_at(self, version: int) -> Mapping[str, Mapping[NamedPartition, OffsetRow]]:
         """Return the rows of the newest version, `version` at most, in which nothing is settled that came later."""

@@ -52,7 +52,8 @@ class Snapshot(OfOneProcess):
     """A consistent state of all topics; made by :meth:`txntable.Warehouse.snapshot`.
 
     Transactions are those of its position.  What has no position (records without a transaction, the topic itself and
-    its columns) is as the topic is at its first read; of a snapshot of the past, as it was then.
+    its columns) is as the topic is at its first read; of a snapshot as of a time, as it was then.  As of an earlier
+    position, records without a transaction are among it that came until the next decision was published, or later.
 
     Attributes
     ----------
@@ -69,6 +70,7 @@ class Snapshot(OfOneProcess):
         self._offsets = offsets
         self._past = past
         self._caught_up: str | None = None
+        self._moment_ms: int | None = None
         self._versions: dict[str, int] = {}
         self._views: dict[str, TopicView] = {}
 
@@ -124,9 +126,10 @@ class Snapshot(OfOneProcess):
                 wanted, caught_up = min(wanted, reader(topic).published_position(head)), topic
         # A position that was asked for shows the topics as they were then, also while it is the head.
         past = as_of is not None or wanted < head
-        offsets = OffsetHistory(transactions, completer.offsets, wanted, None if past else decided)
+        moment_ms = _milliseconds(as_of) if isinstance(as_of, dt.datetime) else None
+        offsets = OffsetHistory(transactions, completer.offsets, wanted, None if past else decided, moment_ms)
         snapshot = cls(wanted, url, reader, offsets, past=past)
-        snapshot._caught_up = caught_up
+        snapshot._caught_up, snapshot._moment_ms = caught_up, moment_ms
         return snapshot
 
     def version(self, topic: str) -> int:
@@ -157,7 +160,8 @@ class Snapshot(OfOneProcess):
                 if name.startswith(f"{MERGED_THROUGH}/")
             )
             past = self._past or merged
-            self._versions[topic] = reader.version_at(self.position) if past else public.next_version - 1
+            version = reader.version_at(self.position, self._moment_ms) if past else public.next_version - 1
+            self._versions[topic] = version
         return self._versions[topic]
 
     def view(self, topic: str) -> TopicView:
@@ -272,13 +276,17 @@ def _position(transactions: TransactionLog, head: int, as_of: int | dt.datetime)
     return as_of
 
 
+def _milliseconds(moment: dt.datetime) -> int:
+    return (moment - _EPOCH) // _MILLISECOND
+
+
 def _position_at(transactions: TransactionLog, head: int, moment: dt.datetime) -> int:
     if moment.tzinfo is None:
         raise InvalidRequestError(
             "the time of a snapshot needs its zone: a Z at its end, or a tzinfo", as_of=moment.isoformat()
         )
-    time_ms = (moment - _EPOCH) // _MILLISECOND
-    now_ms = transactions.context.clock.now_ms()
+    time_ms = _milliseconds(moment)
+    now_ms = transactions.context.clock.shown_ms()
     if time_ms > now_ms:
         raise OffsetOutOfRangeError(
             "the time has not come yet by the store's clock", as_of=moment.isoformat(), now_ms=now_ms

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from txntable.errors import UnknownTopicOrPartitionError
+from txntable.partition.topic_view import TopicView
 from txntable.snapshot.snapshot import Snapshot, published_position
 from txntable.transactions.transaction_log import TransactionLog
 
@@ -88,13 +89,34 @@ def describe_snapshot(
     return SnapshotDescription(snapshot.position, published_position(transactions, head), head, found)
 
 
-def _positions(snapshot: Snapshot, topics: Iterable[str]) -> Iterator[TopicPosition]:
+def topics_then(snapshot: Snapshot, topics: Iterable[str]) -> Iterator[tuple[str, TopicView]]:
+    """Yield the topics that there were, with what the snapshot shows of each.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        Of the past, or of now.
+    topics : iterable of str
+        Names, also of topics that there were not.
+
+    Raises
+    ------
+    OffsetOutOfRangeError
+        Retention has removed what the snapshot reads of a topic.
+    StoreUnavailableError
+        Call again.
+    """
     for name in topics:
         try:
             view = snapshot.view(name)
         except UnknownTopicOrPartitionError:
             # It was deleted, or there was none of the name then.
             continue
+        yield name, view
+
+
+def _positions(snapshot: Snapshot, topics: Iterable[str]) -> Iterator[TopicPosition]:
+    for name, view in topics_then(snapshot, topics):
         stable = sum(bounds.last_stable_offset for bounds in view.bounds.values())
         highest = sum(bounds.high_watermark for bounds in view.bounds.values())
         yield TopicPosition(name, view.version, view.decided_through, view.merged_through, stable, highest)

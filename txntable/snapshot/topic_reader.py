@@ -252,11 +252,19 @@ class TopicReader:
 
     # -- the past ---------------------------------------------------------------------------
 
-    def version_at(self, position: int) -> int:
+    def version_at(self, position: int, moment_ms: int | None = None) -> int:
         """Return the version of the public table that a snapshot of the past reads.
 
         The first one that shows everything decided at or below `position`; the newest when none does: call
         :meth:`catch_up` before.  Where another topic had the name then, it is of that one.
+
+        Parameters
+        ----------
+        position : int
+            The snapshot's.
+        moment_ms : int, optional
+            The store's time that was asked for, ms since 1970.  Then it is the newest version of that time, if what
+            is decided at or below `position` had been published by then: what has no position is as it was.
 
         Raises
         ------
@@ -266,24 +274,37 @@ class TopicReader:
             Retention has removed it.
         """
         try:
-            return self._version_at(position)
+            return self._version_at(position, moment_ms)
         except OffsetOutOfRangeError as error:
             root = public_root(self.topic.name)
             raise cleaned_up(self.topic.context, root, topic=self.topic.name, position=position) from error
 
-    def _version_at(self, position: int) -> int:
-        topic_id, newest_then = self._topic_then(position)
+    def _version_at(self, position: int, moment_ms: int | None) -> int:
+        topic_id, newest_then = self._topic_then(position, moment_ms)
         head = self.topic.public.ensure_fresh().next_version - 1
-        name = per_topic(DECIDED_THROUGH, topic_id)
+        if newest_then is not None:
+            version = self._first_at(topic_id, position, newest_then)
+            return self._last_live(topic_id, head if version is None else version, newest_then)
+        then = None if moment_ms is None else version_as_of(self.topic.context, self.topic.public.root, head, moment_ms)
+        version = self._first_at(topic_id, position, None, then or 0)
+        if then is None or version == then:
+            return head if version is None else version
+        # What is decided by then may have been published later, and what was sent without a transaction even later.
+        table = load_version(self.topic.context.store, self.topic.public.root, head if version is None else version)
+        columns = segment_columns(table.files.to_table(), public=True).committed_through(position)
+        decided = 0 if columns.commit is None else int(columns.commit.max(initial=0))
+        return self._first_at(topic_id, decided, None, then) or then
+
+    def _first_at(self, topic_id: str, position: int, newest_then: int | None, start: int = 0) -> int | None:
+        """Return the first version, `start` at least, that shows what is decided at or below a position."""
+        head, name = self.topic.public.table.next_version - 1, per_topic(DECIDED_THROUGH, topic_id)
 
         def shows(commit: Commit) -> bool:
             said = [a.version for a in commit.actions if isinstance(a, Txn) and a.app_id == name]
             # After the topic's end its number is not said any more.
             return max(said) >= position if said else newest_then is not None and commit.version > newest_then
 
-        found = first_version_where(self.topic.context.store, public_root(self.topic.name), head, shows)
-        version = head if found is None else found
-        return version if newest_then is None else self._last_live(topic_id, version, newest_then)
+        return first_version_where(self.topic.context.store, self.topic.public.root, head, shows, start)
 
     def _last_live(self, topic_id: str, version: int, newest_then: int) -> int:
         """Return the last version at or below `version` that shows the topic; it was there at `newest_then`."""
@@ -295,8 +316,8 @@ class TopicReader:
                     return earlier
         return newest_then
 
-    def _topic_then(self, position: int) -> tuple[str, int | None]:
-        """Return the id of the topic that had the name at a position.
+    def _topic_then(self, position: int, moment_ms: int | None) -> tuple[str, int | None]:
+        """Return the id of the topic that had the name at a position, or at a time.
 
         And, unless it still has it, a version of the public table in which it was there.
         """
@@ -310,10 +331,11 @@ class TopicReader:
         decided = context.store.head(commit_path(TRANSACTION_LOG_ROOT, position))
         if decided is None:
             raise OffsetOutOfRangeError("the entry of the position is cleaned up", position=position)
-        if not now.deleted and created_ms + _CLOCK_ERROR_MS < decided.last_modified_ms:
+        at_ms = decided.last_modified_ms if moment_ms is None else moment_ms
+        if not now.deleted and created_ms + _CLOCK_ERROR_MS < at_ms:
             return now.topic_id, None
         # Only entries of both logs are compared, by the store's own dates.
-        then = version_as_of(context, root, head, decided.last_modified_ms)
+        then = version_as_of(context, root, head, at_ms)
         table = None if then is None else load_version(context.store, root, then)
         if then is None or table is None or table.metadata is None:
             raise UnknownTopicOrPartitionError("there was no such topic then", topic=self.topic.name, position=position)

@@ -66,5 +66,7 @@ def request_failure(error: Exception, path: str, url: str, tried_for_ms: int) ->
     kind, says = (StoreUnavailableError, "the store gave no usable answer; try again") if known is None else known
     endpoint = unreached_endpoint(text)
     if endpoint is not None:
-        says = "the store cannot be reached; check the network, and the endpoint where one is set, then try again"
+        says = (
+            "the store cannot be reached; check the network, and endpoint and proxy where they are set, then try again"
+        )
     return kind(says, path=path, endpoint=endpoint, reason=reason, tried_for_ms=tried_for_ms)

@@ -97,7 +97,10 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.LOG_END: "stop every writer now: what they append takes the place of what is lost. Restore the newest"
     " entries of this log from a backup. Do not delete the public table: only it still names these records; without a"
     " backup, copy them from there into a new topic with any Delta reader",
-    DamageKind.CHAIN: "the entry below, or this one, was changed or replaced: " + _RESTORE_LOG,
+    DamageKind.CHAIN: "the entry below, or this one, was changed or replaced: "
+    + _RESTORE_LOG
+    + ". Where an entry was lost, and another one written in its place since, the older one is right: keep a copy of"
+    " the other one, what it tells of is lost with it and is to be written again",
     DamageKind.CHECKPOINT: "delete this checkpoint, and `_last_checkpoint` beside it if it names this version: as"
     " long as the entries below are there, readers start further down, and the next commit or `txntable transactions"
     " run --once` writes another",

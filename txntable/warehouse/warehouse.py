@@ -45,6 +45,7 @@ from txntable.runtime.one_process import OfOneProcess
 from txntable.runtime.other_names import answering
 from txntable.segments.filter_terms import Filters
 from txntable.snapshot.snapshot import Snapshot, records_of
+from txntable.snapshot.snapshot_description import topics_then
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.spark.scan.offset_bounds import Offsets
 from txntable.spark.scan.views import check_view_names
@@ -511,7 +512,7 @@ class Warehouse(OfOneProcess):
         spark : SparkSession
             The session in which the views are registered.
         topics : sequence of str, optional
-            Default: all.  For each of them Delta reads its log.
+            Default: all that there were.  For each of them Delta reads its log.
         as_of : int or datetime, optional
             As of which position or time; see :meth:`read`.
         prefix : str
@@ -532,6 +533,8 @@ class Warehouse(OfOneProcess):
         level = level_at(isolation_level, as_of)
         snapshot, admin = self.snapshot(as_of), self.admin()
         named = admin.list_topics() if topics is None else topics
+        if topics is None and as_of is not None:
+            named = [name for name, _ in topics_then(snapshot, named)]
         check_view_names(named, [*named, *admin.topic_twins(named)])
         self._spark.register(spark, snapshot, named, level, prefix)
         return snapshot

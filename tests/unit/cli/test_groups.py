@@ -343,4 +343,5 @@ def test_reset_says_that_there_is_no_such_group_and_which_one_may_have_been_mean
 def test_reset_of_all_topics_of_a_group_without_offsets_says_so(call: Call, orders: Warehouse) -> None:
     result = call("groups", "reset-offsets", "--group", "nobody", "--all-topics", "--to-earliest")
 
-    assert "the group has no offsets: say which topics by --topic" in result.stdout
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "GROUP_ID_NOT_FOUND" in result.stderr

@@ -56,7 +56,7 @@ def test_erase_tells_what_would_go_and_changes_nothing(warehouse: Warehouse) -> 
     report = answer(warehouse, "--where", "account=ann")
 
     assert report["topics"] == [
-        {"topic": "orders", "records": 2, "segments": 1, "undecided": 0, "files": 0, "executed": False}
+        {"topic": "orders", "records": 2, "segments": 1, "undecided": 0, "uploaded": 0, "files": 0, "executed": False}
     ]
     assert [log["telling"] for log in report["logs"]] == [1, 1]
     assert report["skipped"] == ["bytes lacks a column, and was not erased from"]
@@ -82,6 +82,7 @@ def test_purge_proves_that_nothing_is_left_and_finds_nothing_to_do_again(warehou
         "records": 2,
         "segments": 1,
         "undecided": 0,
+        "uploaded": 0,
         "files": 1,
         "executed": True,
     }

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.doubles.fault_plan import Fault, Operation, on
+from tests.doubles.stepping_store import ProcessKilled
 from tests.simulation.rubbish import merge, upload_and_die
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.simulation.test_erasure_crashes import SOUGHT, erase_in, holds, objects_with
@@ -167,9 +169,30 @@ def test_upload_that_was_never_appended_is_tombstoned_before_it_is_deleted() -> 
     site.advance_ms(HOUR_MS)
     report = purge(site, "orphan")
 
-    assert young.topics[0].undecided + young.topics[0].files == 1
+    assert young.topics[0].uploaded + young.topics[0].files == 1
     assert report.is_proved
     assert objects_with(site, "orphan") == []
+
+
+def test_upload_of_a_killed_writer_is_told_as_that_and_goes_once_its_id_is_fenced() -> None:
+    site, warehouse = site_with_topic()
+    # The first entry is that of its init; what enrols comes behind the upload.
+    dying = site.open(on(Operation.PUT_IF_ABSENT, "system/transaction_log/", Fault.KILL_BEFORE, occurrence=2))
+    producer = dying.producer("killed")
+    producer.init_transactions()
+    producer.begin_transaction()
+    send(producer, SOUGHT)
+    with pytest.raises(ProcessKilled):
+        producer.flush()
+    site.advance_ms(HOUR_MS)
+
+    held = purge(site)
+
+    assert (held.topics[0].undecided, held.topics[0].uploaded, held.is_proved) == (0, 1, False)
+    assert any("no log names yet" in sentence for sentence in held.waiting)
+    warehouse.admin().fence_producers(["killed"])
+    assert purge(site).is_proved
+    assert objects_with(site, SOUGHT) == []
 
 
 def test_append_of_an_upload_that_an_erasure_deleted_is_refused() -> None:

@@ -119,6 +119,11 @@ def test_value_that_asks_for_something_else_is_refused(
     assert setting.split(".")[0] in refused(client, {**config, setting: value})
 
 
+@pytest.mark.parametrize("name", ["random", "consistent", "consistent_random", "murmur2", "fnv1a_random"])
+def test_partitioner_of_librdkafka_is_answered_with_the_one_there_is(writing: dict[str, Any], name: str) -> None:
+    assert "murmur2_random, Kafka's own, chooses by the key" in refused(Producer, {**writing, "partitioner": name})
+
+
 def test_whoever_stores_offsets_is_not_told_to_commit_what_is_not_processed(reading: dict[str, Any]) -> None:
     said = refused(Consumer, {**reading, "enable.auto.offset.store": False})
 

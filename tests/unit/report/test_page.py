@@ -14,11 +14,12 @@ import pytest
 from tests.page import stage
 from tests.simulation.site import Site
 from tests.unit.report.reading_page import Element, read_page
+from txntable.admin.upkeep import Duty, Finding
 from txntable.format.control_characters import CONTROL, escaped
 from txntable.report.collector import Collector
 from txntable.report.page import LONGEST_COMMAND, ending_command, render_page
 from txntable.report.page_text import LONGEST_NAME
-from txntable.report.warehouse_report import ReportLimits, WarehouseReport
+from txntable.report.warehouse_report import Bounded, NewestRecords, ReportLimits, WarehouseReport
 
 ELEMENTS = frozenset(
     re.findall(
@@ -171,6 +172,19 @@ def test_page_tells_what_holds_readers_back_first_and_how_to_end_it(busy: Wareho
     ]
     assert "orders-0: 3 committed records behind offset 19; billing waits there" in section.text
     assert document.first("title").text.startswith("Held back")
+
+
+def test_title_says_what_is_worst(busy: WarehouseReport) -> None:
+    def title(report: WarehouseReport) -> str:
+        return read_page(render_page(report)).first("title").text.partition(":")[0]
+
+    damaged = NewestRecords("orders", (), "CORRUPT_MESSAGE a segment cannot be read")
+    late = Finding(Duty.MERGE, "orders")
+
+    assert title(replace(busy, records=Bounded((damaged,), 1))) == "Damaged"
+    assert title(busy) == "Held back"
+    assert title(replace(stage.empty(), findings=Bounded((late,), 1))) == "Late"
+    assert title(stage.empty()) == "All is well"
 
 
 def test_page_of_a_new_warehouse_says_that_all_is_well() -> None:

@@ -98,7 +98,7 @@ def test_store_that_cannot_be_reached_is_told_with_its_endpoint_and_without_a_pa
     endpoint = f"http://{user}127.0.0.1:9"
     options = {"endpoint": endpoint, "allow_http": "true", "region": "us-east-1", "skip_signature": "true"}
 
-    with pytest.raises(StoreUnavailableError, match="cannot be reached; check the network, and the endpoint") as raised:
+    with pytest.raises(StoreUnavailableError, match="check the network, and endpoint and proxy") as raised:
         RemoteStore(StoreSpec("s3://bucket", {**options, "retry_timeout": "0s"})).get("a")
 
     assert raised.value.facts["endpoint"] == "http://127.0.0.1:9"

@@ -37,6 +37,7 @@ _LINGER_MS = 1_000
 _UNKNOWN = -1
 # librdkafka's name of what is the default here, and in Java.
 _PARTITIONER = "murmur2_random"
+_OTHER_PARTITIONERS = ("random", "consistent", "consistent_random", "murmur2", "fnv1a", "fnv1a_random")
 
 
 @answering({**ELSEWHERE, **TRANSACTIONS})
@@ -63,6 +64,13 @@ class Producer:
                 given.wrong.append(InvalidConfigError("on_delivery must be a callable; give one, or leave it out"))
             if settings.get("partitioner") == _PARTITIONER:
                 del settings["partitioner"]
+            elif settings.get("partitioner") in _OTHER_PARTITIONERS:
+                given.wrong.append(
+                    InvalidConfigError(
+                        f"there is no such partitioner here; {_PARTITIONER}, Kafka's own, chooses by the key",
+                        partitioner=settings.pop("partitioner"),
+                    )
+                )
             if not settings.keys() & {"transactional.id", "queue.buffering.max.ms"}:
                 settings.setdefault("linger.ms", _LINGER_MS)
             plain = ProducerConfig(None, DEFAULT_TRANSACTION_TIMEOUT_MS, True, no_dataframes)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _OFFSET = "_base_offset + _offset_delta AS _offset"
 _OUR_PREFIX = "_"
 _NO_S3A = re.compile(r"S3AFileSystem not found|No FileSystem for scheme")
+_NO_DELTA = re.compile(r"DATA_SOURCE_NOT_FOUND.*\bdelta\b", re.DOTALL)
 _PUBLIC_COMMIT = "_commit"
 # The partition logs do not say what is committed.
 _UNKNOWN_COMMIT = "CAST(NULL AS BIGINT) AS _commit"
@@ -58,7 +59,7 @@ def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mappi
     """
     url = spark_url(f"{warehouse_url}/{view.root}")
     conditions = range_predicates(view.columns, ranges)
-    with _telling_of_s3a(url):
+    with _telling_what_is_missing(url):
         # Imported where it runs: who asks for no DataFrame does without Spark.
         listed: Any = importlib.import_module("txntable.spark.scan.listed_segments")
         table: DataFrame | None = listed.listed_table(spark, url, view, ranges)
@@ -71,11 +72,17 @@ def scan(spark: SparkSession, warehouse_url: str, view: TopicView, ranges: Mappi
 
 
 @contextmanager
-def _telling_of_s3a(url: str) -> Iterator[None]:
-    """Say what to do where a session cannot read S3 at all; Spark says it on forty lines of Java."""
+def _telling_what_is_missing(url: str) -> Iterator[None]:
+    """Say what to do where a session has no Delta, or cannot read S3 at all; Spark says it on forty lines of Java."""
     try:
         yield
     except Exception as error:
+        if _NO_DELTA.search(str(error)) is not None:
+            raise MissingDependencyError(
+                "this spark session has no Delta; make it by txntable.spark.session.build_session(name), or give one of"
+                " your own the package and the settings of Delta when it is made",
+                url=url,
+            ) from error
         if not url.startswith("s3a://") or _NO_S3A.search(str(error)) is None:
             raise
         raise MissingDependencyError(
@@ -115,7 +122,7 @@ def stream(spark: SparkSession, table_url: str, options: Mapping[str, str]) -> D
     """
     check_stream_options(options)
     url = spark_url(table_url)
-    with _telling_of_s3a(url):
+    with _telling_what_is_missing(url):
         table = spark.readStream.format("delta").options(**options).load(url)
     return record_columns(table, _PUBLIC_COMMIT)
 

@@ -1,4 +1,4 @@
-"""A Spark session that has no client of S3 is told to be one, with what to do."""
+"""A Spark session that has no client of S3, or no Delta, is told to be one, with what to do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from txntable.errors import MissingDependencyError
 from txntable.spark.scan.reader import stream
 
 NO_CLIENT = "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"
+NO_DELTA = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta. Make sure the provider name is correct"
 
 
 class JavaError(Exception):
@@ -41,6 +42,13 @@ def test_session_without_a_client_of_s3_is_told_how_to_get_one() -> None:
 
     with pytest.raises(MissingDependencyError, match=r"build_session\(name, store=warehouse.store.spec\)"):
         stream(session, "s3://bucket/lake/topics/t", {})
+
+
+def test_session_without_delta_is_told_how_to_get_it() -> None:
+    session: Any = Session(NO_DELTA)
+
+    with pytest.raises(MissingDependencyError, match="this spark session has no Delta"):
+        stream(session, "/lake/topics/t", {})
 
 
 @pytest.mark.parametrize(("url", "said"), [("/lake/topics/t", NO_CLIENT), ("s3://bucket/lake/topics/t", "no such key")])
