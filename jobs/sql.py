@@ -5,21 +5,25 @@ Parses, builds the session, makes the views that the query names, asks, prints.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 from pyspark.errors import PySparkException
 
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, note
+from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import SNAPSHOT_VIEW
 from txntable.jobs.session import spark_session
 from txntable.snapshot.snapshot import as_of as as_of_text
+from txntable.snapshot.snapshot_description import topics_then
+from txntable.spark.classic_session import statement_kinds
 from txntable.spark.pipelines.transforms import check_asks, query_refusal
+from txntable.warehouse.warehouse import Warehouse
 
 
 def sql(
@@ -51,26 +55,37 @@ def sql(
     """Ask the topics of a warehouse with Spark SQL: a snapshot of all of them at one position."""
     warehouse = connection.open()
     moment = None if as_of is None else as_of_text(as_of)
-    topics = topics_named(query, warehouse.admin().list_topics())
+    named = topics_named(query, warehouse.admin().list_topics())
+    there = named if named is None or moment is None else _there_then(warehouse, moment, named)
     with spark_session("txntable sql", warehouse.store.spec) as spark:
         try:
             check_asks(spark, query)
-            warehouse.create_views(spark, topics, moment, isolation_level=isolation_level)
+            explains = "ExplainCommand" in statement_kinds(spark, query)
+            warehouse.create_views(spark, there, moment, isolation_level=isolation_level)
             found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:
-            several = ", which is to be one statement" if ";" in query.rstrip("; \n") else ""
-            raise query_refusal(f"the query{several}", error) from error
+            raise _refusal(query, error, set(named or ()) - set(there or ())) from error
     if found.num_rows > limit:
         note(f"only the first {limit} rows; --limit shows more")
-    connection.output.rows(Rows(distinct_headers(found.column_names), _rows(found.slice(0, limit))))
+    rows = zip(*(column.to_pylist() for column in found.slice(0, limit).columns), strict=True)
+    # The plan is one text of many lines.
+    shown = [(line,) for row in rows for line in str(row[0]).splitlines()] if explains else list(rows)
+    connection.output.rows(Rows(distinct_headers(found.column_names), shown))
 
 
-def _rows(found: pa.Table) -> list[tuple[object, ...]]:
-    columns = [column.to_pylist() for column in found.columns]
-    if found.column_names == ["plan"]:
-        # Of EXPLAIN: one text of many lines.
-        columns = [[line for text in columns[0] for line in str(text).splitlines()]]
-    return list(zip(*columns, strict=True))
+def _there_then(warehouse: Warehouse, moment: int | dt.datetime, topics: Sequence[str]) -> list[str]:
+    """Return those of the topics that there were: a name in a query may be that of a column."""
+    return [name for name, _ in topics_then(warehouse.snapshot(moment), topics)]
+
+
+def _refusal(query: str, error: PySparkException, not_yet: Collection[str]) -> TxnTableError:
+    condition = error.getCondition()
+    if not_yet and condition == "TABLE_OR_VIEW_NOT_FOUND":
+        return UnknownTopicOrPartitionError(
+            "there was no such topic then; ask for a later time or position", topics=",".join(sorted(not_yet))
+        )
+    may_be_several = condition == "PARSE_SYNTAX_ERROR" and ";" in query.rstrip("; \n")
+    return query_refusal("the query, which is to be one statement" if may_be_several else "the query", error)
 
 
 def topics_named(query: str, topics: Sequence[str]) -> Sequence[str] | None:

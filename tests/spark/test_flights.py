@@ -141,6 +141,14 @@ def test_sql_shows_the_plan_of_a_query_line_by_line(first, warehouse: str) -> No
     assert "== Physical Plan ==" in [line.strip() for line in result.stdout.splitlines()]
 
 
+def test_sql_shows_a_column_that_is_named_like_a_plan_as_it_is(first, warehouse: str) -> None:
+    query = "SELECT * FROM VALUES ('a\\nb'), (''), (NULL) AS t(plan)"
+
+    result = txntable("sql", query, "-w", warehouse, "-o", "json")
+
+    assert json.loads(result.stdout) == [{"plan": "a\nb"}, {"plan": ""}, {"plan": None}]
+
+
 def test_sql_says_that_it_takes_one_statement(first, warehouse: str) -> None:
     result = txntable("sql", "SELECT 1; SELECT 2", "-w", warehouse)
 

@@ -79,6 +79,11 @@ def test_views_of_all_topics_in_the_past_leave_out_those_that_came_later(spark: 
     ]
     with pytest.raises(UnknownTopicOrPartitionError):
         warehouse.create_views(spark, ["later"], as_of=second, prefix="named_")
+    asked = ["-w", warehouse.url, "--as-of", str(second), "-o", "json"]
+    column = CliRunner().invoke(application, ["sql", "SELECT sum(amount) AS later FROM debits", *asked])
+    named = CliRunner().invoke(application, ["sql", "SELECT * FROM later", *asked])
+    assert json.loads(column.stdout) == [{"later": -3}]
+    assert "UNKNOWN_TOPIC_OR_PARTITION there was no such topic then" in named.stderr
     warehouse.admin().delete_topic("later")
 
 

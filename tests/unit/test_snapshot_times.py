@@ -7,14 +7,24 @@ import datetime as dt
 import pytest
 from hypothesis import given, settings
 
-from tests.doubles.manual_environment import START_MS
+from tests.doubles.manual_environment import START_MS, ManualEnvironment
+from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.unit.admin.administering import decide_only
 from tests.unit.playing import OTHER, moves, play, read
-from tests.unit.reading import TOPIC, commit, leave_open, plain, read_only, site_with_topic, transactional
+from tests.unit.reading import TOPIC, commit, leave_open, plain, read_only, send, site_with_topic, transactional
+from txntable.compaction.compactor import compact
 from txntable.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 DAY_MS = 86_400_000
+
+
+def as_read_only(site: Site) -> Warehouse:
+    """A reader without write permission on a machine whose clock is right."""
+    now_ms = site.open().context.clock.now_ms()
+    return open_on(ReadOnlyStore(site.store()), ManualEnvironment(seed=99, wall_ms=now_ms))
 
 
 def time_of(site: Site) -> dt.datetime:
@@ -24,7 +34,7 @@ def time_of(site: Site) -> dt.datetime:
 @settings(max_examples=20)
 @given(moves)
 def test_snapshot_as_of_a_time_shows_what_a_reader_saw_then_in_all_topics(steps: list) -> None:
-    """Also what was sent without a transaction, before and after."""
+    """Also what was sent without a transaction, before and after, and whatever became of the topic since."""
     site, warehouse = site_with_topic(partitions=1)
     warehouse.admin().create_topic(OTHER, schema=TWO_COLUMNS)
     seen = {}
@@ -38,10 +48,18 @@ def test_snapshot_as_of_a_time_shows_what_a_reader_saw_then_in_all_topics(steps:
     play(warehouse, steps, look)
     look()
 
-    reader = site.open()
-    for now_ms, found in seen.items():
-        moment = dt.datetime.fromtimestamp(now_ms / 1000, tz=dt.UTC)
-        assert [read(reader, moment, topic) for topic in (TOPIC, OTHER)] == found
+    for what_then in (
+        lambda: None,
+        lambda: warehouse.admin().delete_records({TopicPartition(TOPIC, 0): None}),
+        lambda: warehouse.admin().delete_topic(TOPIC),
+        lambda: warehouse.admin().create_topic(TOPIC, schema=TWO_COLUMNS),
+    ):
+        what_then()
+        site.advance_ms(10_000)
+        reader = site.open()
+        for now_ms, found in seen.items():
+            moment = dt.datetime.fromtimestamp(now_ms / 1000, tz=dt.UTC)
+            assert [read(reader, moment, topic) for topic in (TOPIC, OTHER)] == found
 
 
 def test_reader_without_write_access_asks_for_a_time_by_its_own_clock() -> None:
@@ -68,6 +86,29 @@ def test_snapshot_as_of_a_time_shows_all_of_what_was_decided_by_then_and_publish
     plain(reader, "b")
 
     assert read(site.open(), moment) == ["a"]
+    reader.admin().delete_records({TopicPartition(TOPIC, 0): None})
+    assert read(site.open(), moment) == ["a"]
+
+
+def test_reader_without_write_access_reads_a_time_that_compaction_has_merged_beyond_what_is_published() -> None:
+    site, warehouse = site_with_topic(partitions=1)
+    warehouse.admin().create_topic(OTHER, schema=TWO_COLUMNS)
+    producer = transactional(warehouse)
+    for account in "ab":
+        commit(producer, account)
+    owing = site.open()
+    slow = transactional(owing, "slow")
+    slow.begin_transaction()
+    send(slow, "x", topic=OTHER)
+    slow.flush()
+    decide_only(owing, slow)
+    for account in "cd":
+        commit(producer, account)
+    site.advance_ms(DAY_MS)
+    compact(site.open())
+    site.advance_ms(10_000)
+
+    assert read(as_read_only(site), time_of(site)) == ["a", "b"]
 
 
 def test_snapshot_as_of_a_time_shows_a_topic_that_was_created_after_the_last_decision() -> None:

@@ -27,7 +27,7 @@ def column_from_text(text: str) -> pa.Field:
     Parameters
     ----------
     text : str
-        Name, type, and ``not null`` where it is required; so are fields of a struct, with a colon behind the name.
+        Name, type, and ``not null`` where it is required; in a struct there is a colon behind each name.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def column_from_text(text: str) -> pa.Field:
         It cannot be read, or there is no such type.
     """
     words = text.split(maxsplit=1)
-    if len(words) < 2:
+    if len(words) < 2 or words[0].endswith(":"):
         raise SchemaMismatchError(
             "a column is given as: name type, and not null where it is required", column=repr(text)
         )
@@ -45,9 +45,9 @@ def column_from_text(text: str) -> pa.Field:
         kind, nullable = _type(tokens), _is_nullable(tokens)
         if tokens:
             raise ValueError(tokens[-1])
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, RecursionError) as error:
         raise SchemaMismatchError(
-            "there is no such type for a column; take one of those known",
+            "the type of the column cannot be read; write one of those known",
             column=name,
             found=said.strip(),
             known=KNOWN_TYPES,

@@ -118,6 +118,22 @@ def first_version_where(
     return lowest
 
 
+def commit_at(store: ObjectStore, root: str, version: int) -> Commit:
+    """Return the commit of a version; of one that is void, the one below that counts.
+
+    Raises
+    ------
+    OffsetOutOfRangeError
+        Log cleanup has deleted it.
+    StoreUnavailableError
+        Call again.
+    """
+    found = _counting(store, root, version)
+    if found is None:
+        raise _gone(root, version)
+    return found
+
+
 def _counting(store: ObjectStore, root: str, version: int) -> Commit | None:
     """Return the entry of a version, or the one below that counts where it is void; ``None`` when it is gone."""
     entry = store.get(commit_path(root, version))

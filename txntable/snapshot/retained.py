@@ -1,7 +1,8 @@
 """The oldest position that log cleanup has left to snapshots, for errors about what it has deleted.
 
-Owns which position is sure to be readable: one above what T had when the oldest entry of the other log was written,
-by the store's times.  Must not know what a snapshot reads.
+Owns from which position on the logs have what is needed: one above what T had when the oldest entry of the other log
+was written, by the store's times.  Files of that time may be vacuumed all the same.  Must not know what a snapshot
+reads.
 """
 
 from __future__ import annotations

@@ -21,23 +21,19 @@ from txntable.errors import (
     UnknownTopicOrPartitionError,
 )
 from txntable.format.isolation import IsolationLevel
-from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path, public_root
+from txntable.format.layout import public_root
 from txntable.format.topic import TopicSettings
-from txntable.log.actions import Commit, Txn
-from txntable.log.entry_time import version_as_of
 from txntable.log.log_view import refresh_together
 from txntable.log.outcome import is_unwritable, unless_unwritable
 from txntable.log.table_state import TableState
-from txntable.log.time_travel import first_version_where, load_version
+from txntable.log.time_travel import load_version
 from txntable.partition.append import deleted_topic, live_settings
 from txntable.partition.offsets import (
-    DECIDED_THROUGH,
     HIGH_WATERMARK,
     LAST_STABLE,
     REFLECTS,
     decided_through,
     per_partition,
-    per_topic,
 )
 from txntable.partition.stable_offset import first_unstable_offsets
 from txntable.partition.topic_view import TopicView, public_view, uncommitted_view
@@ -46,13 +42,10 @@ from txntable.segments.segment_columns import PlannedSegment, SegmentColumns, co
 from txntable.segments.segment_pruning import pruned
 from txntable.segments.segment_reader import SegmentReader, record_schema
 from txntable.segments.topic_metadata import settings_of
-from txntable.snapshot.retained import cleaned_up
+from txntable.snapshot.past_versions import PastVersions
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.transaction_log import TransactionLog
-
-# A topic's creation is dated by its creator's clock of the store, which may be off by so much.
-_CLOCK_ERROR_MS = 5000
 
 
 @dataclass(slots=True)
@@ -253,97 +246,8 @@ class TopicReader:
     # -- the past ---------------------------------------------------------------------------
 
     def version_at(self, position: int, moment_ms: int | None = None) -> int:
-        """Return the version of the public table that a snapshot of the past reads.
-
-        The first one that shows everything decided at or below `position`; the newest when none does: call
-        :meth:`catch_up` before.  Where another topic had the name then, it is of that one.
-
-        Parameters
-        ----------
-        position : int
-            The snapshot's.
-        moment_ms : int, optional
-            The store's time that was asked for, ms since 1970.  Then it is the newest version of that time, if what
-            is decided at or below `position` had been published by then: what has no position is as it was.
-
-        Raises
-        ------
-        UnknownTopicOrPartitionError
-            There was no such topic then.
-        OffsetOutOfRangeError
-            Retention has removed it.
-        """
-        try:
-            return self._version_at(position, moment_ms)
-        except OffsetOutOfRangeError as error:
-            root = public_root(self.topic.name)
-            raise cleaned_up(self.topic.context, root, topic=self.topic.name, position=position) from error
-
-    def _version_at(self, position: int, moment_ms: int | None) -> int:
-        topic_id, newest_then = self._topic_then(position, moment_ms)
-        head = self.topic.public.ensure_fresh().next_version - 1
-        if newest_then is not None:
-            version = self._first_at(topic_id, position, newest_then)
-            return self._last_live(topic_id, head if version is None else version, newest_then)
-        then = None if moment_ms is None else version_as_of(self.topic.context, self.topic.public.root, head, moment_ms)
-        version = self._first_at(topic_id, position, None, then or 0)
-        if then is None or version == then:
-            return head if version is None else version
-        # What is decided by then may have been published later, and what was sent without a transaction even later.
-        table = load_version(self.topic.context.store, self.topic.public.root, head if version is None else version)
-        columns = segment_columns(table.files.to_table(), public=True).committed_through(position)
-        decided = 0 if columns.commit is None else int(columns.commit.max(initial=0))
-        return self._first_at(topic_id, decided, None, then) or then
-
-    def _first_at(self, topic_id: str, position: int, newest_then: int | None, start: int = 0) -> int | None:
-        """Return the first version, `start` at least, that shows what is decided at or below a position."""
-        head, name = self.topic.public.table.next_version - 1, per_topic(DECIDED_THROUGH, topic_id)
-
-        def shows(commit: Commit) -> bool:
-            said = [a.version for a in commit.actions if isinstance(a, Txn) and a.app_id == name]
-            # After the topic's end its number is not said any more.
-            return max(said) >= position if said else newest_then is not None and commit.version > newest_then
-
-        return first_version_where(self.topic.context.store, self.topic.public.root, head, shows, start)
-
-    def _last_live(self, topic_id: str, version: int, newest_then: int) -> int:
-        """Return the last version at or below `version` that shows the topic; it was there at `newest_then`."""
-        for earlier in range(version, newest_then, -1):
-            table = load_version(self.topic.context.store, public_root(self.topic.name), earlier)
-            if table.metadata is not None:
-                settings = settings_of(self.topic.name, table.metadata)
-                if settings.topic_id == topic_id and not settings.deleted:
-                    return earlier
-        return newest_then
-
-    def _topic_then(self, position: int, moment_ms: int | None) -> tuple[str, int | None]:
-        """Return the id of the topic that had the name at a position, or at a time.
-
-        And, unless it still has it, a version of the public table in which it was there.
-        """
-        context, root = self.topic.context, public_root(self.topic.name)
-        with self.topic.segments.lock, self.topic.public.lock:
-            public = self.topic.public.ensure_fresh()
-            if public.metadata is None:
-                return self.topic.settings().topic_id, None
-            now, head = settings_of(self.topic.name, public.metadata), public.next_version - 1
-            created_ms = public.metadata.created_ms
-        decided = context.store.head(commit_path(TRANSACTION_LOG_ROOT, position))
-        if decided is None:
-            raise OffsetOutOfRangeError("the entry of the position is cleaned up", position=position)
-        at_ms = decided.last_modified_ms if moment_ms is None else moment_ms
-        if not now.deleted and created_ms + _CLOCK_ERROR_MS < at_ms:
-            return now.topic_id, None
-        # Only entries of both logs are compared, by the store's own dates.
-        then = version_as_of(context, root, head, at_ms)
-        table = None if then is None else load_version(context.store, root, then)
-        if then is None or table is None or table.metadata is None:
-            raise UnknownTopicOrPartitionError("there was no such topic then", topic=self.topic.name, position=position)
-        found = settings_of(self.topic.name, table.metadata)
-        if found.deleted:
-            raise UnknownTopicOrPartitionError("the topic was deleted then", topic=self.topic.name, position=position)
-        is_of_now = found.topic_id == now.topic_id and not now.deleted
-        return found.topic_id, None if is_of_now else then
+        """Return the version of the public table that a snapshot of the past reads; see :class:`PastVersions`."""
+        return PastVersions(self.topic).version_at(position, moment_ms)
 
     def view_at(self, version: int, position: int) -> TopicView:
         """Return the snapshot at `position` from an older version of the public table.

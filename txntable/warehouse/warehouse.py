@@ -512,7 +512,7 @@ class Warehouse(OfOneProcess):
         spark : SparkSession
             The session in which the views are registered.
         topics : sequence of str, optional
-            Default: all that there were.  For each of them Delta reads its log.
+            Default: all that there are, and were then.  For each of them Delta reads its log.
         as_of : int or datetime, optional
             As of which position or time; see :meth:`read`.
         prefix : str

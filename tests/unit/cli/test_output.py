@@ -184,6 +184,8 @@ def test_column_is_read_from_text_and_written_back(text: str, column: pa.Field) 
         "a decimal",
         "a string not null x",
         "a not null",
+        "a: int",
+        f"a {'array<' * 500}int{'>' * 500}",
         "a array",
         "a array<int",
         "a array<int>>",

@@ -181,7 +181,7 @@ def test_title_says_what_is_worst(busy: WarehouseReport) -> None:
     damaged = NewestRecords("orders", (), "CORRUPT_MESSAGE a segment cannot be read")
     late = Finding(Duty.MERGE, "orders")
 
-    assert title(replace(busy, records=Bounded((damaged,), 1))) == "Damaged"
+    assert title(replace(busy, records=Bounded((damaged,), 1))) == "Records that cannot be read"
     assert title(busy) == "Held back"
     assert title(replace(stage.empty(), findings=Bounded((late,), 1))) == "Late"
     assert title(stage.empty()) == "All is well"
