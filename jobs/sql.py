@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 from pyspark.errors import PySparkException
 
@@ -67,10 +68,17 @@ def sql(
             raise _refusal(query, error, set(named or ()) - set(there or ())) from error
     if found.num_rows > limit:
         note(f"only the first {limit} rows; --limit shows more")
-    rows = zip(*(column.to_pylist() for column in found.slice(0, limit).columns), strict=True)
-    # The plan is one text of many lines.
-    shown = [(line,) for row in rows for line in str(row[0]).splitlines()] if explains else list(rows)
-    connection.output.rows(Rows(distinct_headers(found.column_names), shown))
+    rows = _plan(found) if explains else _rows(found.slice(0, limit))
+    connection.output.rows(Rows(distinct_headers(found.column_names), rows))
+
+
+def _rows(found: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _plan(found: pa.Table) -> list[tuple[object, ...]]:
+    """Return a plan, which is one text of many lines, line by line."""
+    return [(line,) for text in found.column(0).to_pylist() for line in str(text).splitlines()]
 
 
 def _there_then(warehouse: Warehouse, moment: int | dt.datetime, topics: Sequence[str]) -> list[str]:

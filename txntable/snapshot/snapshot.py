@@ -289,8 +289,8 @@ def _position_at(transactions: TransactionLog, head: int, moment: dt.datetime) -
     now_ms = transactions.context.clock.shown_ms()
     if time_ms > now_ms:
         raise OffsetOutOfRangeError(
-            "the time has not come yet, by the store's clock or, where nothing can be written, by this machine's; ask for"
-            " an earlier one",
+            "the time has not come yet, by the store's clock or, where nothing can be written, by this machine's; ask"
+            " for an earlier one",
             as_of=moment.isoformat(),
             now_ms=now_ms,
         )
