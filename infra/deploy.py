@@ -30,7 +30,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from txntable.infra.inspection import bucket_exists, lifecycle_dangers, missing_protections
-from txntable.infra.policies import WarehousePlace, Writes, place_of
+from txntable.infra.policies import BUCKET_NAME, WarehousePlace, Writes, place_of
 
 TEMPLATE = Path(__file__).with_name("warehouse.yaml")
 _REMEDIES: Mapping[type[Exception], str] = {
@@ -187,8 +187,10 @@ def _tell(kind: str, lines: Sequence[str]) -> None:
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m txntable.infra.deploy", description=__doc__.splitlines()[0])
-    parser.add_argument("--stack", required=True)
-    parser.add_argument("--bucket", required=True)
+    parser.add_argument("--stack", required=True, help="the stack's name, of your choice: one for each warehouse")
+    parser.add_argument(
+        "--bucket", required=True, help="the bucket's bare name: my-lake"
+    )
     parser.add_argument("--prefix", help="where the warehouse is in the bucket; 'warehouse' unless given")
     parser.add_argument("--kms-key", help="ARN of the key that encrypts the bucket")
     parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the template")
@@ -196,6 +198,8 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parsed = parser.parse_args(given)
     if any("=" not in each for each in parsed.parameter):
         parser.error("--parameter: give NAME=VALUE")
+    if not BUCKET_NAME.fullmatch(parsed.bucket):
+        parser.error(f"--bucket: give its bare name, of a-z, 0-9, . and -, without s3:// and --prefix: {parsed.bucket}")
     return parsed
 
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 Document: TypeAlias = dict[str, Any]
 
 _VERSION = "2012-10-17"
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -88,7 +88,7 @@ def place_of(url: str, *, partition: str = "aws", kms_key: str | None = None) ->
     """
     parts = urlsplit(url)
     prefix = parts.path.strip("/")
-    if parts.scheme not in {"s3", "s3a"} or not _BUCKET.fullmatch(parts.netloc) or parts.query or parts.fragment:
+    if parts.scheme not in {"s3", "s3a"} or not BUCKET_NAME.fullmatch(parts.netloc) or parts.query or parts.fragment:
         raise ValueError(f"this is no warehouse in S3; give s3://bucket/prefix url={url}")
     if prefix and not all(_SEGMENT.fullmatch(each) for each in prefix.split("/")):
         raise ValueError(f"a prefix with other than a-z A-Z 0-9 . _ - cannot be put into a policy url={url}")

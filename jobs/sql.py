@@ -66,14 +66,14 @@ def sql(
             found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:
             raise _refusal(query, error, set(named or ()) - set(there or ())) from error
-    if found.num_rows > limit:
-        note(f"only the first {limit} rows; --limit shows more")
-    rows = _plan(found) if explains else _rows(found.slice(0, limit))
+    rows = _plan(found) if explains else _rows(found, limit)
     connection.output.rows(Rows(distinct_headers(found.column_names), rows))
 
 
-def _rows(found: pa.Table) -> list[tuple[object, ...]]:
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+def _rows(found: pa.Table, limit: int) -> list[tuple[object, ...]]:
+    if found.num_rows > limit:
+        note(f"only the first {limit} rows; --limit shows more")
+    return list(zip(*(column.to_pylist() for column in found.slice(0, limit).columns), strict=True))
 
 
 def _plan(found: pa.Table) -> list[tuple[object, ...]]:

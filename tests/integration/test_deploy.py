@@ -161,6 +161,16 @@ def test_warehouse_that_was_deployed_does_not_move(session: boto3.Session, capsy
     assert "does not move" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("bucket", ["My_Lake", "s3://my-lake", "my-lake/warehouse", ""])
+def test_what_is_no_name_of_a_bucket_is_refused_before_anything_is_asked(
+    capsys: pytest.CaptureFixture[str], bucket: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--stack", "lake", "--bucket", bucket])
+
+    assert "--bucket: give its bare name" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("variables", "told"),
     [

@@ -82,5 +82,6 @@ def _meaning(option: Any) -> str:
 
 
 def _text(text: str | None) -> str:
-    # Typer's mark where the short help ends.
-    return (text or "").replace("\f", "").strip().replace("<", "&lt;")
+    # Typer's mark where the short help ends; within a code span a sign stands for itself.
+    parts = (text or "").replace("\f", "").strip().split("`")
+    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))

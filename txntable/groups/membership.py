@@ -115,6 +115,13 @@ class Membership:
         logger.info("joined group=%s member_id=%s generation=%s", joined.group, joined.member_id, joined.generation)
         if self._client.refresh(self.config.group, topics):
             self._look()
+        # Who died long ago, with a program that is started again only now, is not waited for.
+        self._looked_for_dead_at = self._environment.instant()
+        try:
+            if self._client.expel(self.config.group, joined.member_id):
+                self._look()
+        except RetriableError as error:
+            logger.warning("who is dead in the group is looked for later: %s", error)
         return joined
 
     def release(self, partitions: Collection[TopicPartition]) -> None:

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
-
 from txntable.admin.lag_listing import WarehouseLags
+from txntable.errors import MissingDependencyError
 from txntable.format.records import TopicPartition
 from txntable.runtime.counters import GROUP_END
 from txntable.warehouse.warehouse import Warehouse
+
+try:
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
+except ModuleNotFoundError as missing:
+    raise MissingDependencyError(
+        "opentelemetry is not installed; pip install 'txntable[opentelemetry]'", missing=missing.name
+    ) from missing
 
 METER = "txntable"
 PRODUCER, CONSUMER = "producer-metrics", "consumer-fetch-manager-metrics"

@@ -178,6 +178,9 @@ def test_title_says_what_is_worst(busy: WarehouseReport) -> None:
     def title(report: WarehouseReport) -> str:
         return read_page(render_page(report)).first("title").text.partition(":")[0]
 
+    def text(report: WarehouseReport) -> str:
+        return read_page(render_page(report)).first("main").text
+
     damaged = NewestRecords("orders", (), "CORRUPT_MESSAGE a segment cannot be read")
     late = Finding(Duty.MERGE, "orders")
 
@@ -185,6 +188,10 @@ def test_title_says_what_is_worst(busy: WarehouseReport) -> None:
     assert title(busy) == "Held back"
     assert title(replace(stage.empty(), findings=Bounded((late,), 1))) == "Late"
     assert title(stage.empty()) == "All is well"
+    told = text(replace(stage.empty(), records=Bounded((damaged,), 1)))
+    assert "some of the newest records cannot be read" in told
+    assert "txntable warehouse verify" in told
+    assert "All is well: nothing is late" not in told
 
 
 def test_page_of_a_new_warehouse_says_that_all_is_well() -> None:
