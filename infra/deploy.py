@@ -188,9 +188,7 @@ def _tell(kind: str, lines: Sequence[str]) -> None:
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m txntable.infra.deploy", description=__doc__.splitlines()[0])
     parser.add_argument("--stack", required=True, help="the stack's name, of your choice: one for each warehouse")
-    parser.add_argument(
-        "--bucket", required=True, help="the bucket's bare name: my-lake"
-    )
+    parser.add_argument("--bucket", required=True, help="the bucket's bare name: my-lake")
     parser.add_argument("--prefix", help="where the warehouse is in the bucket; 'warehouse' unless given")
     parser.add_argument("--kms-key", help="ARN of the key that encrypts the bucket")
     parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the template")

@@ -150,8 +150,8 @@ def test_deployment_for_a_backup_or_a_restore_wants_another_policy(session: boto
 
 
 def test_wrong_place_is_refused_before_anything_is_changed(session: boto3.Session, capsys) -> None:
-    assert main(["--stack", "lake", "--bucket", "my_lake", "--prefix", "w"]) == 2
-    assert "url=s3://my_lake/w" in capsys.readouterr().err
+    assert main([*DEPLOY, "--prefix", "w*"]) == 2
+    assert "url=s3://my-lake/w*" in capsys.readouterr().err
 
 
 def test_warehouse_that_was_deployed_does_not_move(session: boto3.Session, capsys) -> None:

@@ -126,6 +126,16 @@ def test_sql_refuses_a_statement_that_would_change_a_topic(first, warehouse: str
     assert re.search(rf"statement='?{statement}'?$", result.stderr.rstrip())
 
 
+@pytest.mark.parametrize(
+    "query", ["CREATE TABLE x AS SELECT 1", "CREATE TEMP VIEW v AS SELECT 1", "DROP TABLE flights", "OPTIMIZE flights"]
+)
+def test_sql_refuses_what_would_make_or_drop_something_beside_topics(first, warehouse: str, query: str) -> None:
+    result = txntable("sql", query, "-w", warehouse)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "nothing is created, altered or dropped" in result.stderr
+
+
 def test_sql_asks_for_what_only_looks_like_a_change(first, warehouse: str) -> None:
     result = txntable("sql", "SELECT 'DELETE FROM flights' AS told, count(*) AS n FROM flights", "-w", warehouse)
 

@@ -83,8 +83,19 @@ def test_views_of_all_topics_in_the_past_leave_out_those_that_came_later(spark: 
     column = CliRunner().invoke(application, ["sql", "SELECT sum(amount) AS later FROM debits", *asked])
     named = CliRunner().invoke(application, ["sql", "SELECT * FROM later", *asked])
     assert json.loads(column.stdout) == [{"later": -3}]
+    warehouse.create_views(spark, prefix="before_")
+    assert spark.catalog.tableExists("before_later")
+    warehouse.create_views(spark, as_of=second, prefix="before_")
+    assert not spark.catalog.tableExists("before_later")
     assert "UNKNOWN_TOPIC_OR_PARTITION there was no such topic then" in named.stderr
+    with warehouse.producer("later") as producer:
+        producer.init_transactions()
+        with producer.transaction() as txn:
+            txn.send("later", value=b"a")
+    now = warehouse.snapshot().position
     warehouse.admin().delete_topic("later")
+    warehouse.create_views(spark, ["later"], as_of=now, prefix="gone_")
+    assert spark.sql("SELECT count(*) FROM gone_later").first()[0] == 1
 
 
 def test_views_are_made_of_the_topics_and_the_level_that_were_asked_for(spark: Any, warehouse: Warehouse) -> None:

@@ -73,12 +73,16 @@ def _named(option: Any) -> str:
 def _meaning(option: Any) -> str:
     default = option.default
     told = option.is_flag or option.required or default is None or callable(default) or default in ([], ())
-    notes = [] if told else [f"Default: `{getattr(default, 'value', default)}`."]
+    notes = [] if told else [f"Default: {_value(getattr(default, 'value', default))}."]
     if option.required:
         notes.append("Required.")
     if option.envvar:
         notes.append(f"Environment: `{option.envvar}`.")
     return " ".join([_text(option.help), *notes])
+
+
+def _value(default: object) -> str:
+    return "a tab" if default == "\t" else f"`{default}`"
 
 
 def _text(text: str | None) -> str:

@@ -22,6 +22,7 @@ from txntable.producer.producer_config import ProducerConfig
 from txntable.spark.datasource.read_options import ReadOptions
 from txntable.spark.datasource.write_options import WriteOptions
 from txntable.spark.pipelines.pipeline_config import PipelineConfig
+from txntable.spark.scan.source_options import Option
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 from txntable.warehouse.warehouse import Warehouse
 
@@ -43,6 +44,14 @@ DATACLASSES: tuple[tuple[str, str, type, frozenset[str] | None], ...] = (
     ("Spark's data source: writing", '`dataframe.write.format("txntable")`.', WriteOptions, None),
 )
 """Title, where it is given, the dataclass, and which of its fields; ``None``: all."""
+_OPTIONS: Mapping[str, str] = {
+    "store": "warehouse",
+    "level": "isolation_level",
+    "starting": "starting_offsets",
+    "ending": "ending_offsets",
+    "bytes_per_task": "max_bytes_per_task",
+}
+"""Field of the data source's dataclasses -> the option's name, where it is another."""
 
 
 def page() -> str:
@@ -63,11 +72,19 @@ def _section(title: str, where: str, kind: Any, shown: frozenset[str] | None) ->
     # A producer's first settings have their defaults where users give them.
     given = inspect.signature(Warehouse.producer).parameters if kind is ProducerConfig else {}
     rows = [
-        (f"`{field.name}`", _default(field, given), prose(said.get(field.name)))
+        (f"`{_name_of(kind, field.name)}`", _default(field, given), prose(said.get(field.name)))
         for field in dataclasses.fields(kind)
         if shown is None or field.name in shown
     ]
     return f"## {title}\n\n{where}\n\n{table(('setting', 'default', 'meaning'), rows)}"
+
+
+def _name_of(kind: type, field: str) -> str:
+    """Return the name under which a setting is given."""
+    if kind not in {ReadOptions, WriteOptions}:
+        return field
+    first, *others = _OPTIONS.get(field, field).split("_")
+    return Option(first + "".join(word.capitalize() for word in others)).value
 
 
 def descriptions(kind: type) -> dict[str, str]:

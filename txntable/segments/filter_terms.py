@@ -104,6 +104,6 @@ def _wanted(kind: pa.DataType) -> str:
 def _unreadable(found: Any) -> InvalidRequestError:
     return InvalidRequestError(
         "a filter is a list of (column, operator, value), which all pass, or a list of such lists, of which one does",
-        operators=" ".join(_OPERATORS),
+        operators=", ".join(_OPERATORS),
         found=shown(found),
     )

@@ -504,6 +504,7 @@ class Warehouse(OfOneProcess):
     ) -> Snapshot:
         """Register topics as temporary views of a session, all at one position, and the view ``txntable_snapshot``.
 
+        They take the place of those that the last call with the same `prefix` has made.
         The latter has a row for each topic: ``topic``, ``version`` (of its public table), ``position``,
         ``published_position``, ``merged_through``; see :mod:`txntable.spark.scan.views`.
 

@@ -16,7 +16,7 @@ from txntable.snapshot.snapshot import Snapshot, published_position
 from txntable.snapshot.topic_reader import TopicReader
 from txntable.spark.scan.offset_bounds import Offsets, offset_bounds
 from txntable.spark.scan.reader import scan, stream
-from txntable.spark.scan.views import TopicSource, register_views
+from txntable.spark.scan.views import TopicSource, drop_views, register_views
 from txntable.transactions.transaction_log import TransactionLog
 
 if TYPE_CHECKING:
@@ -56,14 +56,15 @@ class SparkReading:
     def register(
         self, spark: SparkSession, snapshot: Snapshot, topics: Sequence[str], level: IsolationLevel, prefix: str
     ) -> None:
-        """Register topics as views of a session, and what they show."""
+        """Register topics as views of a session, and what they show; drop those of an earlier call."""
         sources = [self._source(spark, snapshot, topic, level) for topic in topics]
+        drop_views(spark, prefix)
         published = published_position(self._transactions, self._transactions.refresh())
         register_views(spark, sources, (snapshot.position, published), prefix)
 
     def _source(self, spark: SparkSession, snapshot: Snapshot, topic: str, level: IsolationLevel) -> TopicSource:
         is_snapshot = level is IsolationLevel.SNAPSHOT
         records = snapshot.read(spark, topic) if is_snapshot else self.read(spark, topic, level, (None, None))
-        reader = self._topic_reader(topic)
-        merged = merged_through(reader.topic.public.ensure_fresh().numbers, reader.settings().topic_id)
+        numbers = self._topic_reader(topic).topic.public.ensure_fresh().numbers
+        merged = merged_through(numbers, snapshot.view(topic).settings.topic_id)
         return TopicSource(topic, records, snapshot.version(topic), merged)

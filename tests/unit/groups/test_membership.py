@@ -99,6 +99,27 @@ def test_background_expels_who_is_dead_while_the_user_works(site: Site) -> None:
     assert numbers(consumer) == [0, 1]
 
 
+def test_who_joins_after_the_only_member_has_died_has_its_partitions_at_once(site: Site) -> None:
+    member(site).poll()
+    site.advance_ms(SESSION_MS + 1_000)
+    consumer = member(site)
+
+    consumer.poll()
+
+    assert numbers(consumer) == [0, 1]
+
+
+def test_who_joins_while_the_store_does_not_tell_who_lives_is_a_member_all_the_same(site: Site) -> None:
+    member(site).poll()
+    site.advance_ms(SESSION_MS + 1_000)
+    consumer = member(site.open(on(Operation.HEAD, "system/heartbeats", Fault.FAIL_BEFORE, occurrence=None)))
+
+    consumer.poll()
+
+    assert membership_of(consumer).assignment is not None
+    assert numbers(consumer) == []
+
+
 def test_who_leaves_takes_its_heartbeat_away(site: Site) -> None:
     consumer = member(site)
     consumer.poll()

@@ -27,13 +27,13 @@ class ReadOptions:
     Attributes
     ----------
     store : StoreSpec
-        The warehouse's.
+        The warehouse's URL; its store's options have names that begin with ``storage.``.
     topic : str
         The topic's name.
     level : IsolationLevel
         What is seen.
     as_of : int, datetime or None
-        Of a snapshot.
+        Of a snapshot: a position, or a time with its zone.
     starting, ending : Offsets or None
         See :func:`txntable.spark.scan.offset_bounds.offset_bounds`.
     columns : tuple of str or None

@@ -32,7 +32,7 @@ class WriteOptions:
     Attributes
     ----------
     store : StoreSpec
-        The warehouse's.
+        The warehouse's URL; its store's options have names that begin with ``storage.``.
     topic : str
         The topic's name.
     transactional_id : str or None

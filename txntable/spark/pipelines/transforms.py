@@ -5,6 +5,7 @@ Owns how either becomes the one shape that a pipeline calls.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.errors import PySparkException
@@ -28,6 +29,10 @@ _CHANGES: Mapping[str, str] = {
     "UpdateTable": "UPDATE",
 }
 """Node of Spark's parser -> how people call it."""
+_MAKES = re.compile(
+    r"Create|Replace|Drop|Rename|Alter|Add|LoadData|InsertIntoDir|Optimize|Vacuum|Restore|Clone|Set(Table|View|Namespace)"
+)
+"""How the names begin of nodes that make, change or drop what there is beside topics."""
 
 
 def by_function(function: Callable[..., object], config: PipelineConfig) -> Transform:
@@ -104,4 +109,10 @@ def check_asks(spark: SparkSession, query: str) -> None:
                 "topics are asked here; a producer's transaction, `txntable produce` and pipelines write records, and "
                 "`erase`, `topics delete-records` and retention take them away",
                 statement=statement,
+            )
+        if _MAKES.match(kind) is not None:
+            raise InvalidRequestError(
+                "a query is asked here, whose session ends with it: nothing is created, altered or dropped; ask with a "
+                "WITH clause, or in a session of your own",
+                statement=kind,
             )

@@ -78,6 +78,22 @@ def check_view_names(topics: Sequence[str], live: Sequence[str]) -> None:
             raise InvalidRequestError("the name is that of the position's view; read the topic by name", topic=topic)
 
 
+def drop_views(spark: SparkSession, prefix: str) -> None:
+    """Drop what an earlier call has made: a session shows one position, not two.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Has them, or not.
+    prefix : str
+        Of the names of all views.
+    """
+    shown = f"`{prefix}{SNAPSHOT_VIEW}`"
+    if spark.catalog.tableExists(shown):
+        for row in spark.table(shown).select("topic").collect():
+            spark.catalog.dropTempView(f"{prefix}{row['topic']}")
+
+
 def register_views(
     spark: SparkSession, sources: Sequence[TopicSource], positions: tuple[int, int], prefix: str
 ) -> None:
