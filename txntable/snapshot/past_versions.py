@@ -44,8 +44,8 @@ class PastVersions:
         position : int
             The snapshot's.
         moment_ms : int, optional
-            The store's time that was asked for, ms since 1970.  Then it is the newest version of that time, if what
-            is decided at or below `position` had been published by then: what has no position is as it was.
+            The store's time that was asked for, ms since 1970.  Then it is the newest version of that time, or the last
+            later one that publishes what had been decided by then: what has no position is as it was.
 
         Raises
         ------
