@@ -69,6 +69,11 @@ def test_views_of_the_past_show_what_was_decided_then(spark: Any, warehouse: War
 def test_views_of_all_topics_in_the_past_leave_out_those_that_came_later(spark: Any, warehouse: Warehouse) -> None:
     second = decisions(spark, warehouse)[1]
     warehouse.admin().create_topic("later")
+    with warehouse.producer("later") as producer:
+        producer.init_transactions()
+        with producer.transaction() as txn:
+            txn.send("later", value=b"a")
+    now = warehouse.snapshot().position
 
     warehouse.create_views(spark, as_of=second, prefix="before_")
 
@@ -88,11 +93,6 @@ def test_views_of_all_topics_in_the_past_leave_out_those_that_came_later(spark: 
     warehouse.create_views(spark, as_of=second, prefix="before_")
     assert not spark.catalog.tableExists("before_later")
     assert "UNKNOWN_TOPIC_OR_PARTITION there was no such topic then" in named.stderr
-    with warehouse.producer("later") as producer:
-        producer.init_transactions()
-        with producer.transaction() as txn:
-            txn.send("later", value=b"a")
-    now = warehouse.snapshot().position
     warehouse.admin().delete_topic("later")
     warehouse.create_views(spark, ["later"], as_of=now, prefix="gone_")
     assert spark.sql("SELECT count(*) FROM gone_later").first()[0] == 1
