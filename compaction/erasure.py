@@ -310,7 +310,7 @@ class _Erasure:
             if report.uploaded:
                 self._waiting.append(
                     f"{report.uploaded:,} records of {report.topic} are in files that no log names yet: erase again "
-                    "ten minutes after their writer has ended; one that was killed is to be started again first, or "
+                    "five minutes after their writer has ended; one that was killed is to be started again first, or "
                     "its transactional id fenced (`txntable transactions fence`)"
                 )
         logs = tuple(

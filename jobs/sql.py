@@ -22,7 +22,6 @@ from txntable.format.layout import SNAPSHOT_VIEW
 from txntable.jobs.session import spark_session
 from txntable.snapshot.snapshot import as_of as as_of_text
 from txntable.snapshot.snapshot_description import topics_then
-from txntable.spark.classic_session import statement_kinds
 from txntable.spark.pipelines.transforms import check_asks, query_refusal
 from txntable.warehouse.warehouse import Warehouse
 
@@ -56,12 +55,11 @@ def sql(
     """Ask the topics of a warehouse with Spark SQL: a snapshot of all of them at one position."""
     warehouse = connection.open()
     moment = None if as_of is None else as_of_text(as_of)
-    named = topics_named(query, warehouse.admin().list_topics())
+    named = topics_named(query, warehouse.admin().list_topics(deleted=moment is not None))
     there = named if named is None or moment is None else _there_then(warehouse, moment, named)
     with spark_session("txntable sql", warehouse.store.spec) as spark:
         try:
-            check_asks(spark, query)
-            explains = "ExplainCommand" in statement_kinds(spark, query)
+            explains = "ExplainCommand" in check_asks(spark, query)
             warehouse.create_views(spark, there, moment, isolation_level=isolation_level)
             found = spark.sql(query).limit(limit + 1).toArrow()
         except PySparkException as error:

@@ -333,7 +333,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "isolation_level": Argument(always("read_committed", "read_uncommitted")),
     },
     "Admin.list_lags": {"topics": TOPICS},
-    "Admin.list_topics": NONE,
+    "Admin.list_topics": {"deleted": FLAG},
     "Admin.list_transactions": {
         "states": STATES,
         "producer_ids": Argument(always(None, [0]), st.one_of(listed(numbers), anything)),

@@ -96,6 +96,14 @@ def test_views_of_all_topics_in_the_past_leave_out_those_that_came_later(spark: 
     warehouse.admin().delete_topic("later")
     warehouse.create_views(spark, ["later"], as_of=now, prefix="gone_")
     assert spark.sql("SELECT count(*) FROM gone_later").first()[0] == 1
+    warehouse.create_views(spark, as_of=now, prefix="gone_")
+    assert total(spark, "gone_debits") == [-7]
+    assert spark.sql("SELECT count(*) FROM gone_later").first()[0] == 1
+    asked[3] = str(now)
+    deleted = CliRunner().invoke(application, ["sql", "SELECT count(*) AS n FROM later", *asked])
+    assert json.loads(deleted.stdout) == [{"n": 1}]
+    warehouse.create_views(spark, prefix="gone_")
+    assert not spark.catalog.tableExists("gone_later")
 
 
 def test_views_are_made_of_the_topics_and_the_level_that_were_asked_for(spark: Any, warehouse: Warehouse) -> None:

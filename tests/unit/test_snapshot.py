@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -283,7 +284,11 @@ def test_description_of_a_reader_without_write_access_tells_what_is_published() 
 def test_description_leaves_out_topics_that_there_were_not() -> None:
     site, warehouse = site_with_topic(partitions=1)
     positions = again(site, warehouse)
-    topics = warehouse.admin().list_topics
+    commit(transactional(warehouse), "last", topic="elsewhere")
+    last = decided_at(warehouse)
+    site.advance_ms(DAY_MS)
+    warehouse.admin().delete_topic(TOPIC)
+    topics = partial(warehouse.admin().list_topics, deleted=True)
 
     def names(position: int) -> list[str]:
         return [
@@ -292,7 +297,7 @@ def test_description_leaves_out_topics_that_there_were_not() -> None:
 
     assert names(positions["old"]) == [TOPIC]
     assert names(positions["meanwhile"]) == ["elsewhere"]
-    assert names(positions["new"]) == ["elsewhere", TOPIC]
+    assert names(positions["new"]) == names(last) == ["elsewhere", TOPIC]
 
 
 @pytest.mark.parametrize(

@@ -203,9 +203,15 @@ class Admin(OfOneProcess):
         """
         self._topics.delete(name)
 
-    def list_topics(self) -> list[str]:
-        """Return the names of all topics, sorted."""
-        return self._topics.names()
+    def list_topics(self, *, deleted: bool = False) -> list[str]:
+        """Return the names of all topics, sorted.
+
+        Parameters
+        ----------
+        deleted : bool
+            Also those that were deleted, as long as something of them is stored: a snapshot of the past may show them.
+        """
+        return self._topics.names(deleted=deleted)
 
     def topic_twins(self, names: Sequence[str]) -> list[str]:
         """Return topics whose names differ from one of these by case only; none, unless two were created at once."""

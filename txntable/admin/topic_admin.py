@@ -153,9 +153,9 @@ class TopicAdmin:
         while forget_topic_part(self._offsets, name, deleted[0]).something:
             pass
 
-    def names(self) -> list[str]:
-        """Return the names of all topics, sorted."""
-        return [name for name in self._folders() if self._exists(name)]
+    def names(self, *, deleted: bool = False) -> list[str]:
+        """Return the names of all topics, sorted; `deleted`: also of those that were, and of what else looks so."""
+        return [name for name in self._folders() if deleted or self._exists(name)]
 
     def twins(self, names: Sequence[str]) -> list[str]:
         """Return the topics whose names differ from one of these by case only."""

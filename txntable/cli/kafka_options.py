@@ -59,6 +59,8 @@ INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("-v", "--verbose"), "say it before the command, `txntable -v …`, or --log-level info behind it"),
 }
 """Option -> what to say or to do."""
+_WITHOUT_VALUE: Mapping[str, str] = {"--state": "leave it out: every group is listed with its state"}
+"""Option that Kafka's tools take without a value, too -> what to do."""
 _FENCE = "say `txntable transactions fence ID`, which aborts what is open, too"
 _COMMANDS: Mapping[str, str] = {
     "help": "say --help",
@@ -94,8 +96,8 @@ def instead_of(
     behind_command : bool
         Whether the command stands before the option already.
     """
-    if option == "--state" and "requires an argument" in message:
-        return "leave it out: every group is listed with its state"
+    if message == f"Option '{option}' requires an argument.":
+        return _WITHOUT_VALUE.get(str(option))
     if option is not None:
         verb = option.removeprefix("--")
         if verb in commands:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple
+from functools import partial
 from operator import attrgetter
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def snapshot(
     found = describe_snapshot(
         warehouse.transactions,
         warehouse.snapshot(None if as_of is None else moment(as_of)),
-        warehouse.admin().list_topics,
+        partial(warehouse.admin().list_topics, deleted=as_of is not None),
     )
     positions = Rows(POSITION_HEADERS, [attrgetter(*POSITION_HEADERS)(found)], "Snapshot")
     topics = Rows(TOPIC_HEADERS, [astuple(one) for one in found.topics], "Public tables")

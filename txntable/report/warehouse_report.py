@@ -451,3 +451,8 @@ class WarehouseReport:
     groups: Bounded[GroupStanding]
     records: Bounded[NewestRecords]
     layers: tuple[StorageLayer, ...]
+
+    @property
+    def unread(self) -> tuple[NewestRecords, ...]:
+        """The topics whose newest records could not be read."""
+        return tuple(one for one in self.records.shown if one.problem)

@@ -36,7 +36,7 @@ _OPERATORS: Mapping[str, tuple[Operator, bool]] = {
 _INEXACT = "a column is compared with a value that is not exactly one of its type; write "
 _AS_PYTHON = "it as Python has that type"
 _AS_TIME = "a datetime with its time zone, which in JSON is text with its offset: 2026-11-01T00:00:00Z"
-_AS_BYTES = "bytes; of JSON, which has none, leave it to the query"
+_AS_BYTES = "bytes, of which JSON has none: what reads by JSON leaves this term to the query"
 _AS_DECIMAL = 'a Decimal, which in JSON is text: "0.5"'
 _NAN = "nothing equals NaN, or is above or below it; read the column, and choose among what was read"
 

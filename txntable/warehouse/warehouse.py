@@ -513,7 +513,7 @@ class Warehouse(OfOneProcess):
         spark : SparkSession
             The session in which the views are registered.
         topics : sequence of str, optional
-            Default: all that there are, and were then.  For each of them Delta reads its log.
+            Default: all that there were then.  For each of them Delta reads its log.
         as_of : int or datetime, optional
             As of which position or time; see :meth:`read`.
         prefix : str
@@ -533,9 +533,9 @@ class Warehouse(OfOneProcess):
         """
         level = level_at(isolation_level, as_of)
         snapshot, admin = self.snapshot(as_of), self.admin()
-        named = admin.list_topics() if topics is None else topics
-        if topics is None and as_of is not None:
-            named = [name for name, _ in topics_then(snapshot, named)]
+        named = topics
+        if named is None:
+            named = [name for name, _ in topics_then(snapshot, admin.list_topics(deleted=as_of is not None))]
         check_view_names(named, [*named, *admin.topic_twins(named)])
         self._spark.register(spark, snapshot, named, level, prefix)
         return snapshot

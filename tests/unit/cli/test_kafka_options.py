@@ -41,6 +41,7 @@ from txntable.cli.kafka_options import instead_of
         (("purge",), "`txntable erase --purge`"),
         (("topics", "list", "-v"), "--log-level info"),
         (("topics", "list", "--verbose"), "--log-level info"),
+        (("groups", "list", "--state"), "every group is listed with its state"),
     ],
 )
 def test_option_of_kafkas_tools_is_answered_with_what_is_said_here(
@@ -66,6 +67,13 @@ def test_option_that_is_spelt_wrongly_is_still_answered_with_what_is_near(call: 
     assert "--state" in call("groups", "list", "--stat", "stable").stderr
 
 
-@pytest.mark.parametrize(("option", "message"), [("--never-heard-of", ""), (None, "No such command 'lsit'.")])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--never-heard-of", ""),
+        (None, "No such command 'lsit'."),
+        ("--topic", "Option '--topic' requires an argument."),
+    ],
+)
 def test_nothing_is_said_of_what_is_not_known(option: str | None, message: str) -> None:
     assert instead_of(option, message) is None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -28,6 +30,13 @@ def topics(warehouse: Warehouse) -> None:
         end()
 
 
+def make_older(warehouse: Warehouse) -> None:
+    """Let what there is be of an hour ago: a file system tells milliseconds apart only now and then."""
+    for entry in Path(warehouse.url).rglob("_delta_log/*"):
+        written = entry.stat().st_mtime - 3_600
+        os.utime(entry, (written, written))
+
+
 def printed(call: Call, *arguments: str) -> dict | list:
     result = call(*arguments, "--output", "json")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -47,6 +56,20 @@ def test_snapshot_tells_positions_and_each_topic(call: Call, warehouse: Warehous
         ("b", 0, 0),
     ]
     assert found["topics"][0]["version"] == warehouse.topic_log("a").public.refresh().version
+
+
+def test_snapshot_of_the_past_tells_of_a_topic_that_was_deleted_since(
+    call: Call, warehouse: Warehouse, topics: None
+) -> None:
+    before = warehouse.snapshot().position
+    make_older(warehouse)
+    warehouse.admin().delete_topic("b")
+
+    now, then = (printed(call, "snapshot", *arguments) for arguments in ((), ("--as-of", str(before))))
+
+    assert isinstance(now, dict)
+    assert isinstance(then, dict)
+    assert [[one["topic"] for one in found["topics"]] for found in (now, then)] == [["a"], ["a", "b"]]
 
 
 def test_snapshot_of_the_past_tells_its_versions(call: Call, topics: None) -> None:

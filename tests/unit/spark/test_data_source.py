@@ -280,6 +280,11 @@ def test_filters_are_refused_when_they_say_nothing_certain(text: str) -> None:
         read_filters(text, SCHEMA)
 
 
+def test_filter_of_a_column_of_bytes_says_who_can_test_it() -> None:
+    with pytest.raises(InvalidRequestError, match="leaves this term to the query column=b type=binary"):
+        read_filters('[["b", "=", "text"]]', pa.schema([pa.field("b", pa.binary())]))
+
+
 def test_filter_of_a_column_that_is_not_there_is_refused_when_it_is_loaded(warehouse: Warehouse) -> None:
     with pytest.raises(SchemaMismatchError, match="no such column"):
         filtering(warehouse, [["nothing", "=", 1]])

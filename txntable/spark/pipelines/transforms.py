@@ -95,15 +95,21 @@ def query_refusal(query: str, error: PySparkException) -> InvalidRequestError:
     return InvalidRequestError(f"spark refuses {query}: {reason}", condition=error.getCondition())
 
 
-def check_asks(spark: SparkSession, query: str) -> None:
-    """Refuse what would change a topic: of a DELETE or UPDATE of a view on its table, Delta's analysis has no end.
+def check_asks(spark: SparkSession, query: str) -> tuple[str, ...]:
+    """Refuse what is no query: of a DELETE or UPDATE of a view on a topic's table, Delta's analysis has no end.
+
+    Returns
+    -------
+    tuple of str
+        The names of the statement's nodes, as Spark's parser reads it.  (A Connect session has no parser to ask.)
 
     Raises
     ------
     InvalidRequestError
-        The statement is no query: the message says what changes topics.  (A Connect session has no parser to ask.)
+        The statement changes topics, or makes or drops something: the message says what to do.
     """
-    for kind in statement_kinds(spark, query):
+    kinds = tuple(statement_kinds(spark, query))
+    for kind in kinds:
         if (statement := _CHANGES.get(kind)) is not None:
             raise InvalidRequestError(
                 "topics are asked here; a producer's transaction, `txntable produce` and pipelines write records, and "
@@ -116,3 +122,4 @@ def check_asks(spark: SparkSession, query: str) -> None:
                 "WITH clause, or in a session of your own",
                 statement=kind,
             )
+    return kinds
