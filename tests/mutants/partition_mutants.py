@@ -330,7 +330,7 @@ PARTITION_MUTANTS = (
             Edit(_READER, "        if view.merged_through > position:\n", "        if view.merged_through < 0:\n"),
             Edit(
                 "txntable/log/time_travel.py",
-                "    if lowest > start and not seen_below and store.head(",
+                "    if lowest and not seen_below and store.head(",
                 "    if lowest < 0 and store.head(",
             ),
         ),

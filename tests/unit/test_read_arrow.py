@@ -133,6 +133,27 @@ def test_segments_that_cannot_hold_a_wanted_record_are_not_read() -> None:
     assert accounts_in(warehouse.read_arrow(TOPIC, filters=[("account", ">", "m")])) == ["zoe"]
 
 
+@pytest.mark.parametrize(
+    ("filters", "values"),
+    [
+        ([("key", "=", b"b")], [b"2"]),
+        ([("key", "!=", b"b")], [b"1", b"3"]),
+        ([("key", ">", b"a\xff")], [b"2", b"3"]),
+        ([("key", "in", [b"a", b"\xff"])], [b"1", b"3"]),
+        ([("value", "=", b"nothing")], []),
+    ],
+)
+def test_filters_choose_by_keys_which_are_bytes(filters: Any, values: list[bytes]) -> None:
+    site, warehouse = site_with_topic()
+    warehouse.admin().create_topic("keyed")
+    producer = warehouse.producer()
+    for key, value in ((b"a", b"1"), (b"b", b"2"), (b"\xff", b"3"), (None, b"4")):
+        producer.send("keyed", key=key, value=value)
+        producer.flush()
+
+    assert site.open().read_arrow("keyed", filters=filters).read_all()["value"].to_pylist() == values
+
+
 def test_topic_without_records_reads_as_no_rows_of_its_schema() -> None:
     _, warehouse = site_with_topic()
 

@@ -70,10 +70,8 @@ def _start(store: ObjectStore, root: str, version: int) -> TableState:
     return TableState()
 
 
-def first_version_where(
-    store: ObjectStore, root: str, head: int, holds: Callable[[Commit], bool], start: int = 0
-) -> int | None:
-    """Return the lowest version, `start` at least, whose commit says something that every later one says too.
+def first_version_where(store: ObjectStore, root: str, head: int, holds: Callable[[Commit], bool]) -> int | None:
+    """Return the lowest version whose commit says something that every later one says too.
 
     Parameters
     ----------
@@ -85,8 +83,6 @@ def first_version_where(
         The newest version known.
     holds : callable
         Monotone in the versions: what holds of one, holds of all above it.
-    start : int
-        What is below is not asked for.
 
     Returns
     -------
@@ -100,7 +96,7 @@ def first_version_where(
     StoreUnavailableError
         Call again.
     """
-    lowest, highest = start, head + 1
+    lowest, highest = 0, head + 1
     seen_below = False
     while lowest < highest:
         middle = (lowest + highest) // 2
@@ -113,7 +109,7 @@ def first_version_where(
             lowest = middle + 1
     if lowest > head:
         return None
-    if lowest > start and not seen_below and store.head(commit_path(root, lowest - 1)) is None:
+    if lowest and not seen_below and store.head(commit_path(root, lowest - 1)) is None:
         raise _gone(root, lowest)
     return lowest
 

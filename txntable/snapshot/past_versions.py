@@ -91,7 +91,7 @@ class PastVersions:
                 said = _said(commit, name)
                 return said is None or said > known
 
-            later = first_version_where(store, root, head, rises, at)
+            later = first_version_where(store, root, head, rises)
             if later is None:
                 break
             at = later

@@ -201,6 +201,8 @@ def test_column_is_read_from_text_and_written_back(text: str, column: pa.Field) 
         "a struct<b:int c:int>",
         "a struct<b:interval year>",
         "a string)",
+        "a string(",
+        "a array<(int>",
     ],
 )
 def test_column_is_refused_when_its_text_is_not_one(text: str) -> None:

@@ -35,6 +35,11 @@ OF_PRODUCERS: dict[str, Any] = {
     "batch.size": "16384",
     "message.max.bytes": 1_000_000,
     "partitioner": "murmur2_random",
+    "compression.level": -1,
+    "delivery.report.only.error": False,
+    "enable.gapless.guarantee": False,
+    "receive.message.max.bytes": 100_000_000,
+    "topic.metadata.refresh.sparse": True,
 }
 OF_CONSUMERS: dict[str, Any] = {
     "enable.partition.eof": False,
@@ -45,6 +50,12 @@ OF_CONSUMERS: dict[str, Any] = {
     "fetch.wait.max.ms": 500,
     "queued.min.messages": 100_000,
     "group.protocol": "classic",
+    "group.protocol.type": "consumer",
+    "offset.store.method": "broker",
+    "coordinator.query.interval.ms": 600_000,
+    "fetch.queue.backoff.ms": 1_000,
+    "reconnect.backoff.jitter.ms": 0,
+    "enable.metrics.push": True,
     "partition.assignment.strategy": "cooperative-sticky",
 }
 

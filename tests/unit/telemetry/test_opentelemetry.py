@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,11 @@ def test_every_total_that_is_counted_has_an_instrument() -> None:
     counted |= {f"producer-metrics/txn-{outcome}-total" for outcome in ("commit", "abort")}
 
     assert counted - GAUGED == set(COUNTERS)
+
+
+def test_who_has_not_installed_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", None)
+    monkeypatch.delitem(sys.modules, "txntable.telemetry.opentelemetry")
+
+    with pytest.raises(txntable.MissingDependencyError, match=r"pip install 'txntable\[opentelemetry\]'"):
+        importlib.import_module("txntable.telemetry.opentelemetry")
