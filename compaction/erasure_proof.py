@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from txntable.compaction.column_paths import texts_in
 from txntable.compaction.erased_history import (
     KnownFiles,
     Tells,
@@ -27,6 +26,7 @@ from txntable.compaction.erasure_report import FoundTrace, Proof, Trace
 from txntable.compaction.object_records import batches_of
 from txntable.compaction.sought_records import SoughtRecords
 from txntable.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
+from txntable.format.column_path import texts_in
 from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, segments_root
 from txntable.log.cleanup import log_files
 from txntable.storage.object_store import SCHEMES, ObjectMeta, ObjectStore

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from txntable.compaction.column_paths import has_texts
 from txntable.compaction.sought_records import SoughtRecords
 from txntable.errors import DamagedDataError
+from txntable.format.column_path import has_texts
 from txntable.format.parquet_bounds import batch_rows, chunks_of
 from txntable.runtime.background_thread import lend_to_arrow
 from txntable.segments.segment_reader import DEFAULT_BATCH_ROWS, UNREADABLE, leaves_by_column

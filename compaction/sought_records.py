@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.cli.column_value import BytesForm, parse_json, value_reader
-from txntable.compaction.column_paths import array_at, field_at, names_in, path_of
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
+from txntable.format.column_path import array_at, field_at, names_in, path_of
 from txntable.format.key import is_key_type
 from txntable.format.near_names import column_hint
 from txntable.format.topic import TopicSettings
@@ -36,7 +36,7 @@ class SoughtRecords:
     Attributes
     ----------
     where : Mapping[str, tuple]
-        By column (:mod:`~txntable.compaction.column_paths`), as they were given: values of its type, or texts as on
+        By column (:mod:`~txntable.format.column_path`), as they were given: values of its type, or texts as on
         the command line.
     """
 

@@ -26,6 +26,17 @@ class Assignor(Enum):
     COOPERATIVE_STICKY = "cooperative-sticky"
 
 
+# Java's clients are configured with their classes.
+_CLASSES: Mapping[str, Assignor] = {
+    f"org.apache.kafka.clients.consumer.{name}Assignor": assignor
+    for name, assignor in (
+        ("Range", Assignor.RANGE),
+        ("RoundRobin", Assignor.ROUND_ROBIN),
+        ("Sticky", Assignor.STICKY),
+        ("CooperativeSticky", Assignor.COOPERATIVE_STICKY),
+    )
+}
+
 DEFAULT_ASSIGNORS = (Assignor.RANGE, Assignor.COOPERATIVE_STICKY)
 
 _ROUNDS: Mapping[Assignor, Callable[[AssignorInput], Assignment]] = {
@@ -63,22 +74,23 @@ def target_assignment(assignor: Assignor, group: AssignorInput) -> Assignment:
 
 
 def assignors_of(names: Sequence[str]) -> tuple[Assignor, ...]:
-    """Return the assignors that `names` name.
+    """Return the assignors that `names` name: by the names of the protocol, or by Java's classes.
 
     Raises
     ------
     UnsupportedAssignorError
         None is named, or one is unknown: name others.
     """
-    known = {assignor.value: assignor for assignor in Assignor}
+    by_name = {assignor.value: assignor for assignor in Assignor}
+    known = {**by_name, **_CLASSES}
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise UnsupportedAssignorError(
             "no such assignor; name at least one of those that are supported",
             assignors=",".join(map(repr, names)),
-            supported=",".join(known),
+            supported=",".join(by_name),
         )
-    return tuple(known[name] for name in dict.fromkeys(names))
+    return tuple(dict.fromkeys(known[name] for name in names))
 
 
 def select_assignor(supported: Collection[Sequence[Assignor]]) -> Assignor:

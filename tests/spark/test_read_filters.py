@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
         pa.field("flag", pa.bool_()),
         pa.field("day", pa.date32()),
         pa.field("price", pa.decimal128(9, 2)),
+        pa.field("place", pa.struct([("city", pa.string()), ("deep", pa.struct([("n", pa.int64())]))])),
     ]
 )
 ROWS: list[dict[str, Any]] = [
@@ -33,6 +34,7 @@ ROWS: list[dict[str, Any]] = [
         "flag": [None, True, False][number % 3],
         "day": [None, dt.date(1582, 10, 4), dt.date(2020, 1, 1)][number % 3],
         "price": [None, Decimal("-1.50"), Decimal("1.50")][number % 3],
+        "place": [None, {"city": "b"}, {"city": None, "deep": {"n": number}}, {"deep": {"n": None}}][number % 4],
     }
     for number in range(20)
 ]
@@ -56,6 +58,14 @@ FILTERS: list[tuple[list[Any], str]] = [
     ([["day", ">=", "2020-01-01"]], "day >= DATE '2020-01-01'"),
     ([["price", "!=", "1.50"]], "price <> 1.50"),
     ([["_partition", "=", 1], ["_offset", ">", 2]], "_partition = 1 AND _offset > 2"),
+    ([["name", "is", None], ["id", "<", 9]], "name IS NULL AND id < 9"),
+    ([["day", "is not", None]], "day IS NOT NULL"),
+    ([["place", "is", None]], "place IS NULL"),
+    ([["place.city", "=", "b"]], "place.city = 'b'"),
+    ([["place.city", "is", None]], "place.city IS NULL"),
+    ([["place.deep", "is not", None]], "place.deep IS NOT NULL"),
+    ([["place.deep.n", ">", 9]], "place.deep.n > 9"),
+    ([["place.deep.n", "not in", [2, 6]]], "place.deep.n NOT IN (2, 6)"),
 ]
 
 

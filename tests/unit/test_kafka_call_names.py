@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -28,16 +29,18 @@ from txntable.format.kafka_call_names import (
     RECORD_METADATA,
     TRANSACTION,
     TRANSACTIONS,
+    WAREHOUSE_ARGUMENTS,
 )
 from txntable.format.kafka_error_names import ERRORS
 from txntable.format.records import RecordMetadata, TopicPartition
 from txntable.offsets.group_commit import OffsetAndMetadata
 from txntable.producer.producer import Producer
 from txntable.producer.transaction import Transaction
-from txntable.runtime.other_names import BY_PLACE
+from txntable.runtime.other_names import BY_PLACE, MISSING
 from txntable.warehouse.warehouse import Warehouse
 
 PARTITION = TopicPartition(TOPIC, 0)
+UNTYPED: Any = Warehouse
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,11 @@ def test_attribute_that_kafkas_clients_have_is_told_with_what_is_called_here(kin
         (lambda warehouse: warehouse.consumer().close(autocommit=False), "enable_auto_commit"),
         (lambda warehouse: warehouse.consumer(group_id="g").commit(asynchronous=False), "durable when it returns$"),
         (lambda warehouse: warehouse.consumer().seek(TOPIC, 0, 0), r"seek\(TopicPartition"),
+        (lambda warehouse: warehouse.consumer().subscribe([TOPIC], onAssign=print), "it is on_assign here$"),
+        (lambda warehouse: warehouse.consumer().subscribe([TOPIC], None), "all but topics are given by name"),
+        (lambda _: UNTYPED("/data/warehouse"), r"call Warehouse\.open\(url\), or Warehouse\.create\(url\)$"),
+        (lambda _: UNTYPED("/data/warehouse", storage_options={}), r"call Warehouse\.open\(url\), or"),
+        (lambda _: UNTYPED(url="/data/warehouse"), r"call Warehouse\.open\(url\), or"),
     ],
 )
 def test_argument_that_kafkas_clients_take_is_told_with_what_is_given_here(
@@ -125,7 +133,7 @@ def test_type_error_of_something_inside_of_a_call_is_not_told_as_an_argument() -
         (Consumer, CONSUMER, CONSUMER_ARGUMENTS),
         (Producer, PRODUCER, PRODUCER_ARGUMENTS),
         (Transaction, TRANSACTION, {}),
-        (Warehouse, OF_PRODUCERS, {}),
+        (Warehouse, OF_PRODUCERS, WAREHOUSE_ARGUMENTS),
         (confluent.Producer, TRANSACTIONS, {}),
         (confluent.Consumer, OF_PRODUCERS, {}),
         (RecordMetadata, RECORD_METADATA, {}),
@@ -143,7 +151,7 @@ def test_names_that_are_told_of_are_none_of_ours(
         (call, said.removeprefix("it is ").removesuffix(" here"))
         for call, told in arguments.items()
         for name, said in told.items()
-        if name != BY_PLACE and said.startswith("it is ")
+        if name not in (BY_PLACE, MISSING) and said.startswith("it is ")
     ]
     assert [(call, name) for call, name in named if name not in parameters[call]] == []
     called = [said.removeprefix("call ").split("(")[0].split(" ")[0].strip(",") for said in names.values()]

@@ -42,7 +42,7 @@ def compared(value: Any, test: ColumnTest) -> bool:
 
 
 def column_test(operator: Operator, kind: pa.DataType, *values: Any, negated: bool = False) -> ColumnTest:
-    return ColumnTest("v", operator, pa.array(values, kind), negated)
+    return ColumnTest(("v",), operator, pa.array(values, kind), negated)
 
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any], Any]] = {
@@ -113,7 +113,7 @@ def test_bounds_never_leave_out_a_set_in_which_a_value_passes(
     kind, values, test = drawn
     bounds = bounds_of(values, kind, in_log=in_log)
 
-    (may,) = RecordFilter(((test,),)).of_bounds({"v": bounds}, 1).to_pylist()
+    (may,) = RecordFilter(((test,),)).of_bounds({("v",): bounds}, 1).to_pylist()
 
     assert may or not any(passes(value, test) for value in values)
 
@@ -141,7 +141,7 @@ def test_bounds_leave_out_what_they_can(test: ColumnTest, may: list[bool]) -> No
         pa.array([True, True, True, False]),
     )
 
-    assert RecordFilter(((test,),)).of_bounds({"v": bounds}, 4).to_pylist() == may
+    assert RecordFilter(((test,),)).of_bounds({("v",): bounds}, 4).to_pylist() == may
 
 
 def test_alternatives_are_enough_each() -> None:

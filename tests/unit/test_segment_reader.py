@@ -77,7 +77,7 @@ def test_where_returns_exactly_the_records_that_pass_whatever_the_groups(
 ) -> None:
     store = MemoryStore()
     size = write(store, rows(range(len(amounts)), amount=pa.array(amounts, pa.int64())), group_rows=group_rows)
-    test = ColumnTest("amount", operator, pa.array([] if operator is Operator.NULL else [5], pa.int64()))
+    test = ColumnTest(("amount",), operator, pa.array([] if operator is Operator.NULL else [5], pa.int64()))
     passes: dict[Operator, Any] = {
         Operator.EQUAL: lambda one: one == 5,
         Operator.BELOW: lambda one: one is not None and one < 5,
@@ -101,7 +101,7 @@ def test_row_groups_are_left_out_by_what_the_footer_says() -> None:
     schema = pa.schema([pa.field("v", pa.float64()), pa.field("w", pa.int64()), pa.field("new", pa.int64())])
 
     def left(column: str, operator: Operator, *values: float) -> list[int]:
-        test = ColumnTest(column, operator, pa.array(values, schema.field(column).type))
+        test = ColumnTest((column,), operator, pa.array(values, schema.field(column).type))
         return row_groups(footer, [0, 1, 2], RecordFilter(((test,),)), schema)
 
     assert left("w", Operator.EQUAL, 3) == [1]
@@ -116,7 +116,7 @@ def test_column_inside_of_another_tells_nothing_of_one_with_a_dot() -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"a.b": [9], "a": [{"b": 1}]}), sink)
     footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
-    wanted = RecordFilter(((ColumnTest("a.b", Operator.EQUAL, pa.array([9])),),))
+    wanted = RecordFilter(((ColumnTest(("a.b",), Operator.EQUAL, pa.array([9])),),))
 
     assert row_groups(footer, [0], wanted, pa.schema([pa.field("a.b", pa.int64())])) == [0]
 

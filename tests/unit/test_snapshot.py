@@ -66,6 +66,7 @@ def test_pinned_snapshot_reads_the_same_again_whatever_is_written_meanwhile() ->
     commit(producer, "c")
     plain(warehouse, "d")
 
+    assert repr(snapshot) == f"Snapshot(position={snapshot.position}, warehouse={warehouse.url!r})"
     assert first == accounts_in(snapshot.read_arrow(TOPIC)) == ["a", "b"]
     assert accounts_in(warehouse.read_arrow(TOPIC)) == ["a", "b", "c", "d"]
 

@@ -368,7 +368,8 @@ class Admin(OfOneProcess):
         Parameters
         ----------
         wanted : Mapping
-            Partition -> ``"earliest"``, ``"latest"``, ``"max-timestamp"``, or a time, ms since 1970.
+            Partition -> ``"earliest"``, ``"latest"``, ``"max-timestamp"`` (or Kafka's -2, -1, -3), or a time, ms since
+            1970.
         isolation_level : str
             ``"read_uncommitted"``: latest is the high watermark; ``"read_committed"``: the last stable offset.
 

@@ -31,6 +31,10 @@ class OffsetSpec(Enum):
     """The record with the highest timestamp; the first if there are several."""
 
 
+# What the protocol and kafka-get-offsets call them.
+_KAFKAS_NUMBERS = {-1: OffsetSpec.LATEST, -2: OffsetSpec.EARLIEST, -3: OffsetSpec.MAX_TIMESTAMP}
+
+
 class ListedOffset(NamedTuple):
     """An offset, and its record's timestamp in ms; ``None`` if no record was requested."""
 
@@ -39,7 +43,7 @@ class ListedOffset(NamedTuple):
 
 
 def offset_spec(given: OffsetSpec | str | int) -> OffsetSpec | int:
-    """Return a spec that a user wrote; a number is a time, ms since 1970.
+    """Return a spec that a user wrote; a number is a time, ms since 1970, or Kafka's for an end: -1, -2, -3.
 
     Raises
     ------
@@ -49,6 +53,8 @@ def offset_spec(given: OffsetSpec | str | int) -> OffsetSpec | int:
     if isinstance(given, OffsetSpec):
         return given
     if type(given) is int:
+        if given in _KAFKAS_NUMBERS:
+            return _KAFKAS_NUMBERS[given]
         return check_number(given, "a time, ms since 1970,")
     specs = {spec.value: spec for spec in OffsetSpec}
     if not isinstance(given, str) or given not in specs:

@@ -23,10 +23,6 @@ def offsets() -> None:
     """List offsets."""
 
 
-# What kafka-get-offsets calls them, too.
-_KAFKAS_NUMBERS = {"-1": OffsetSpec.LATEST, "-2": OffsetSpec.EARLIEST, "-3": OffsetSpec.MAX_TIMESTAMP}
-
-
 @both_ways("topics", "--topic")
 def list_offsets(
     connection: Connection,
@@ -49,7 +45,7 @@ def list_offsets(
     ] = IsolationLevel.READ_UNCOMMITTED.value,
 ) -> None:
     """List an offset of each partition; none where there is no such record."""
-    spec = offset_spec(int(time) if time.isdecimal() else _KAFKAS_NUMBERS.get(time, time))
+    spec = offset_spec(int(time) if time.removeprefix("-").isdecimal() else time)
     warehouse = connection.open()
     admin = warehouse.admin()
     names = topics or admin.list_topics()

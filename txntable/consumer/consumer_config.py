@@ -65,6 +65,8 @@ class ConsumerSettings(TypedDict, total=False):
     background_heartbeat: bool
 
 
+_LEVELS = tuple(level.value for level in IsolationLevel if level is not IsolationLevel.SNAPSHOT)
+
 SETTINGS: Mapping[str, type] = {
     **dict.fromkeys(ConsumerSettings.__annotations__, object),
     **dict.fromkeys((*_COUNTS, *_TIMES, *_TIMES_FROM_0, "consumer_timeout_ms", "session_timeout_ms"), int),
@@ -178,8 +180,6 @@ class ConsumerConfig:
     ------
     InvalidConfigError
         A setting is out of bounds, or two settings contradict each other.
-    InvalidRequestError
-        There is no such isolation level.
     """
 
     isolation_level: str | IsolationLevel = IsolationLevel.READ_COMMITTED
@@ -205,12 +205,14 @@ class ConsumerConfig:
     read_dataframe: Callable[..., Any] = no_dataframes
 
     def __post_init__(self) -> None:
-        if self.level is IsolationLevel.SNAPSHOT:
+        if self.isolation_level in (IsolationLevel.SNAPSHOT, IsolationLevel.SNAPSHOT.value):
             raise InvalidConfigError(
                 "a consumer cannot read at the snapshot level; use Warehouse.snapshot(), or consume read_committed",
                 setting="isolation_level",
-                value=self.level.value,
+                value=IsolationLevel.SNAPSHOT.value,
             )
+        if not isinstance(self.isolation_level, IsolationLevel) and self.isolation_level not in _LEVELS:
+            _refuse("isolation_level", self.isolation_level, "|".join(_LEVELS))
         resets = [reset.value for reset in AutoOffsetReset]
         if not isinstance(self.auto_offset_reset, AutoOffsetReset) and self.auto_offset_reset not in resets:
             _refuse("auto_offset_reset", self.auto_offset_reset, "|".join(resets))
@@ -272,7 +274,7 @@ class ConsumerConfig:
     @property
     def level(self) -> IsolationLevel:
         """The isolation level."""
-        return isolation_level(self.isolation_level, kafkas=True)
+        return isolation_level(self.isolation_level)
 
     @property
     def reset(self) -> AutoOffsetReset:

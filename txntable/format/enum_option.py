@@ -5,7 +5,6 @@ Owns the error that lists what may be chosen.  Must not know what a choice means
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from enum import Enum
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from txntable.errors import InvalidRequestError
 E = TypeVar("E", bound=Enum)
 
 
-def member_of(choices: type[E], given: str | E, option: str, unnamed: Collection[E] = ()) -> E:
+def member_of(choices: type[E], given: str | E, option: str) -> E:
     """Return the member of an enum that an option names.
 
     Parameters
@@ -26,8 +25,6 @@ def member_of(choices: type[E], given: str | E, option: str, unnamed: Collection
         What they gave.
     option : str
         The option's name, words joined by underscores; for the message.
-    unnamed : collection of Enum
-        What the message does not offer.
 
     Raises
     ------
@@ -40,6 +37,6 @@ def member_of(choices: type[E], given: str | E, option: str, unnamed: Collection
     if given not in known:
         raise InvalidRequestError(
             f"there is no such {option.replace('_', ' ')}; take one of those known",
-            **{option: shown(given), "known": ",".join(name for name, each in known.items() if each not in unnamed)},
+            **{option: shown(given), "known": ",".join(known)},
         )
     return known[given]

@@ -19,23 +19,20 @@ class IsolationLevel(Enum):
     """Every appended record, whatever becomes of it; markers never."""
 
 
-def isolation_level(text: str | IsolationLevel, *, kafkas: bool = False) -> IsolationLevel:
+def isolation_level(text: str | IsolationLevel) -> IsolationLevel:
     """Return the level of that name.
 
     Parameters
     ----------
     text : str or IsolationLevel
         The name.
-    kafkas : bool
-        Whether the message is to name Kafka's levels only: those of consumers.
 
     Raises
     ------
     InvalidRequestError
         There is none: the message names all.
     """
-    unnamed = (IsolationLevel.SNAPSHOT,) if kafkas else ()
-    return member_of(IsolationLevel, text, "isolation_level", unnamed)
+    return member_of(IsolationLevel, text, "isolation_level")
 
 
 def level_at(given: str | IsolationLevel, as_of: object) -> IsolationLevel:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from txntable.runtime.other_names import BY_PLACE, answering
+from txntable.runtime.other_names import BY_PLACE, MISSING, answering
 
 NO_BROKERS = "there are no brokers, and no users but the store's"
 ASSIGNED = "leave it out: what the group gives a member is assigned already"
@@ -151,6 +151,7 @@ CONSUMER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "partition": "give the partition by its place",
     },
     "position": {**_TIMES, "partition": "give the partition by its place"},
+    "subscribe": {"callback": "it is listener here", BY_PLACE: "all but topics are given by name: pattern=, listener="},
     "seek": {BY_PLACE: "give seek(TopicPartition(topic, partition), offset)"},
     "close": {
         **_TIMES,
@@ -219,6 +220,14 @@ MODULE: Mapping[str, str] = {
     ),
 }
 """Name in a module of Kafka's clients -> what to do."""
+
+WAREHOUSE_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "__init__": dict.fromkeys(
+        (MISSING, "url", "storage_options", "durability"), "call Warehouse.open(url), or Warehouse.create(url)"
+    ),
+    "create": {"config": "retentions and limits are settings=WarehouseSettings(…)"},
+}
+"""Method of a warehouse -> argument -> what to do."""
 
 _DELIVERED = "offset and partition are there after flush or commit_transaction"
 _CALLED_BACK = "give send(on_delivery=)"

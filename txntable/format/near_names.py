@@ -5,13 +5,13 @@ Owns how near a name must be to be asked for, and the words.  Pure: who asks has
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
 MOST_LISTED = 4
-"""So many names are all asked for where none of them is near."""
+"""So many names are all told where none of them is near."""
 
 
 def near(given: str, known: Collection[str]) -> list[str]:
@@ -25,14 +25,23 @@ def asked(names: Sequence[str]) -> str:
     return f"did you mean {' or '.join(names)}?"
 
 
+def told(names: Sequence[str]) -> str:
+    """Return what is said where none is near: which there are."""
+    return f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+
+
 def about_nearest(given: str, known: Collection[str]) -> str | None:
     """Return the question whether the nearest was meant, of settings and options: there are too many to ask for all."""
     close = near(given, known)[:1]
     return asked(close) if close else None
 
 
-def meant(given: str, known: Collection[str]) -> list[str]:
-    """Return the names that may have been meant.
+def _everything(_: str) -> bool:
+    return True
+
+
+def question(given: str, known: Collection[str], exists: Callable[[str], bool] = _everything) -> str | None:
+    """Return what to ask, or to tell, who gave a name that is not known; ``None``: nothing.
 
     Parameters
     ----------
@@ -40,21 +49,20 @@ def meant(given: str, known: Collection[str]) -> list[str]:
         What was typed.
     known : collection of str
         All names there are.
+    exists : callable
+        Of such a name: whether there is still what it names.  It is asked of the few that would be said.
 
     Returns
     -------
-    list of str
-        Those that are near, else all where they are few, else none; none also where the name is known.
+    str or None
+        About those that are near, else about all where they are few; none where the name is known.
     """
     if given in known:
-        return []
-    return near(given, known) or (sorted(known) if len(known) <= MOST_LISTED else [])
-
-
-def question(given: str, known: Collection[str]) -> str | None:
-    """Return what to ask who gave a name that is not known; ``None``: nothing."""
-    names = meant(given, known)
-    return asked(names) if names else None
+        return None
+    if close := [name for name in near(given, known) if exists(name)]:
+        return asked(close)
+    few = [name for name in sorted(known) if exists(name)] if len(known) <= MOST_LISTED else []
+    return told(few) if few else None
 
 
 def column_hint(unknown: Iterable[str], known: Collection[str]) -> str:

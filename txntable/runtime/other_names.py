@@ -18,8 +18,11 @@ from typing import Any, NoReturn, TypeVar
 ClassT = TypeVar("ClassT", bound=type)
 BY_PLACE = "*"
 """In the place of an argument: too many are given by their places."""
+MISSING = "?"
+"""In the place of an argument: some that have no default are not given."""
 _UNEXPECTED = re.compile(r"(?:\w+\.)?(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 _TOO_MANY = re.compile(r"(?:\w+\.)?(\w+)\(\) takes .* positional arguments? but \d+ (?:was|were) given")
+_NOT_GIVEN = re.compile(r"(?:\w+\.)?(\w+)\(\) missing \d+ required ")
 _IMPORT_FROM = opmap["IMPORT_FROM"]
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -34,7 +37,8 @@ def answering(
     names : mapping of str to str
         Attribute -> what to do.  Java's spelling of an attribute or of a name here is answered, too.
     arguments : mapping, optional
-        Method -> argument that it does not take -> what to do; :data:`BY_PLACE` for too many without a name.
+        Method -> argument that it does not take -> what to do; :data:`BY_PLACE` for too many without a name,
+        :data:`MISSING` for too few.  Java's spelling of an argument that it takes is answered, too.
     """
 
     def missing(self: object, name: str) -> NoReturn:
@@ -86,7 +90,7 @@ def _answering_arguments(call: Callable[..., Any], said: Mapping[str, str]) -> C
         try:
             return call(self, *args, **kwargs)
         except TypeError as error:
-            remedy = _remedy(call.__name__, str(error), said)
+            remedy = _remedy(call, str(error), said)
             if remedy is None:
                 raise
             raise TypeError(f"{error}: {remedy}") from None
@@ -94,10 +98,14 @@ def _answering_arguments(call: Callable[..., Any], said: Mapping[str, str]) -> C
     return run
 
 
-def _remedy(call: str, message: str, said: Mapping[str, str]) -> str | None:
+def _remedy(call: Callable[..., Any], message: str, said: Mapping[str, str]) -> str | None:
     """Return what to do about arguments that the call itself does not take; ``None``: it is about something else."""
     unexpected = _UNEXPECTED.match(message)
-    if unexpected is not None and unexpected[1] == call:
-        return said.get(unexpected[2])
-    many = _TOO_MANY.match(message)
-    return said.get(BY_PLACE) if many is not None and many[1] == call else None
+    if unexpected is not None and unexpected[1] == call.__name__:
+        here = _HUMP.sub("_", unexpected[2]).lower()
+        return f"it is {here} here" if here in inspect.signature(call).parameters else said.get(here)
+    for sign, place in ((_TOO_MANY, BY_PLACE), (_NOT_GIVEN, MISSING)):
+        found = sign.match(message)
+        if found is not None and found[1] == call.__name__:
+            return said.get(place)
+    return None

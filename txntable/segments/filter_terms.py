@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import InvalidRequestError, SchemaMismatchError
+from txntable.format.column_path import field_at, names_in, path_of
 from txntable.format.near_names import column_hint
 from txntable.segments.record_filter import ColumnTest, Operator, RecordFilter, literal
 
@@ -31,13 +32,20 @@ _OPERATORS: Mapping[str, tuple[Operator, bool]] = {
     ">=": (Operator.AT_LEAST, False),
     "in": (Operator.ONE_OF, False),
     "not in": (Operator.ONE_OF, True),
+    "is": (Operator.NULL, False),
+    "is not": (Operator.NULL, True),
 }
 
 _INEXACT = "a column is compared with a value that is not exactly one of its type; write "
-_AS_PYTHON = "it as Python has that type"
-_AS_TIME = "a datetime with its time zone, which in JSON is text with its offset: 2026-11-01T00:00:00Z"
-_AS_BYTES = "bytes, of which JSON has none: what reads by JSON leaves this term to the query"
-_AS_DECIMAL = 'a Decimal, which in JSON is text: "0.5"'
+_AS_PYTHON = _INEXACT + "it as Python has that type"
+_AS_TIME = _INEXACT + "a datetime with its time zone, which in JSON is text with its offset: 2026-11-01T00:00:00Z"
+_AS_BYTES = _INEXACT + "bytes, of which JSON has none: what reads by JSON leaves this term to the query"
+_AS_DECIMAL = _INEXACT + 'a Decimal, which in JSON is text: "0.5"'
+_NESTED = (
+    "nothing is compared with a list, a map or a struct; name what is inside of a struct as outer.inner, and choose"
+    " by lists and maps among what was read"
+)
+_NULL = 'no value is compared with null; ask ("column", "is", None) or ("column", "is not", None)'
 _NAN = "nothing equals NaN, or is above or below it; read the column, and choose among what was read"
 
 
@@ -70,30 +78,39 @@ def _test(term: Any, schema: pa.Schema) -> ColumnTest:
     if not isinstance(term, tuple) or len(term) != 3 or not isinstance(term[1], str) or term[1] not in _OPERATORS:
         raise _unreadable(term)
     column, sign, value = term
-    if not isinstance(column, str) or schema.get_field_index(column) < 0:
+    path = path_of(schema, column) if isinstance(column, str) else None
+    if path is None:
         raise SchemaMismatchError(
-            "the topic has no such column; filter by some that it has" + column_hint([column], schema.names),
+            "the topic has no such column; filter by some that it has" + column_hint([column], list(names_in(schema))),
             column=shown(column),
             known=",".join(schema.names),
         )
     operator, negated = _OPERATORS[sign]
+    kind = field_at(schema, path).type
+    if operator is Operator.NULL:
+        if value is not None:
+            raise _unreadable(term)
+        return ColumnTest(path, operator, pa.array([], kind), negated)
+    if value is None:
+        raise InvalidRequestError(_NULL, column=column, operator=sign)
     several = operator is Operator.ONE_OF
     if several and (isinstance(value, str | bytes) or not isinstance(value, list | tuple | set | frozenset)):
         raise _unreadable(term)
-    kind = schema.field(column).type
     found = [literal(each, kind) for each in (value if several else [value])]
     if any(each is None for each in found):
         is_nan = any(isinstance(each, float) and isnan(each) for each in (value if several else [value]))
         raise InvalidRequestError(
-            _NAN if is_nan else _INEXACT + _wanted(kind),
+            _NAN if is_nan else _wanted(kind),
             column=column,
             type=str(kind),
             value=shown(value),
         )
-    return ColumnTest(column, operator, pa.array(found, kind), negated)
+    return ColumnTest(path, operator, pa.array(found, kind), negated)
 
 
 def _wanted(kind: pa.DataType) -> str:
+    if pa.types.is_nested(kind):
+        return _NESTED
     if pa.types.is_decimal(kind):
         return _AS_DECIMAL
     if pa.types.is_binary(kind):
@@ -103,7 +120,8 @@ def _wanted(kind: pa.DataType) -> str:
 
 def _unreadable(found: Any) -> InvalidRequestError:
     return InvalidRequestError(
-        "a filter is a list of (column, operator, value), which all pass, or a list of such lists, of which one does",
+        "a filter is a list of (column, operator, value), which all pass, or a list of such lists, of which one does;"
+        " the operators is and is not take None",
         operators=", ".join(_OPERATORS),
         found=shown(found),
     )

@@ -8,7 +8,7 @@ where that is certain.  Pure; must not know of storage, nor of Spark, but for ho
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -56,8 +56,9 @@ class ColumnTest:
 
     Attributes
     ----------
-    column : str
-        Its name, one of the topic's or ``_partition``, ``_offset``, ``_timestamp``, ``_commit``.
+    path : tuple of str
+        The names on the way to it: one of the topic's or ``_partition``, ``_offset``, ``_timestamp``, ``_commit``, and
+        those inside of structs.
     operator : Operator
         How it is compared.
     values : pyarrow.Array
@@ -66,14 +67,14 @@ class ColumnTest:
         Whether the records of which it is false are wanted instead.
     """
 
-    column: str
+    path: tuple[str, ...]
     operator: Operator
     values: pa.Array
     negated: bool = False
 
     def of_record(self) -> pc.Expression:
         """Return what is true of the records that are wanted."""
-        field = pc.field(self.column)
+        field = pc.field(*self.path)
         if self.operator is Operator.NULL:
             return field.is_valid() if self.negated else field.is_null()
         found = self._compared(field)
@@ -153,9 +154,14 @@ class RecordFilter:
     alternatives: tuple[tuple[ColumnTest, ...], ...]
 
     @property
+    def paths(self) -> list[tuple[str, ...]]:
+        """Return the ways to the columns that are compared."""
+        return sorted({test.path for tests in self.alternatives for test in tests})
+
+    @property
     def columns(self) -> list[str]:
-        """Return the names of the columns that are compared."""
-        return sorted({test.column for tests in self.alternatives for test in tests})
+        """Return the names of the outermost columns that are compared, or hold those."""
+        return sorted({path[0] for path in self.paths})
 
     def of_record(self) -> pc.Expression:
         """Return what is true of the records that are wanted."""
@@ -163,12 +169,12 @@ class RecordFilter:
         each = [reduce(and_, (test.of_record() for test in tests), everything) for tests in self.alternatives]
         return reduce(or_, each, ~everything)
 
-    def of_bounds(self, bounds: dict[str, ColumnBounds], sets: int) -> pa.BooleanArray:
+    def of_bounds(self, bounds: Mapping[tuple[str, ...], ColumnBounds], sets: int) -> pa.BooleanArray:
         """Return for each set of records whether one may be wanted.
 
         Parameters
         ----------
-        bounds : dict of str to ColumnBounds
+        bounds : Mapping of paths to ColumnBounds
             By column; of one that is not there nothing is known.
         sets : int
             How many there are.
@@ -176,7 +182,7 @@ class RecordFilter:
         everything = pa.repeat(pa.scalar(True), sets)
         found = pa.repeat(pa.scalar(False), sets)
         for tests in self.alternatives:
-            known = (test.of_bounds(bounds[test.column]) for test in tests if test.column in bounds)
+            known = (test.of_bounds(bounds[test.path]) for test in tests if test.path in bounds)
             found = pc.or_(found, reduce(pc.and_, known, everything))
         return found
 

@@ -17,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from txntable.format.column_path import field_at
 from txntable.segments.record_filter import ColumnBounds, RecordFilter, literal
 from txntable.segments.segment_columns import SegmentColumns
+from txntable.segments.statistics import leaves
 
 _LOW, _HIGH, _NULLS, _RECORDS = "minValues", "maxValues", "nullCount", "numRecords"
 # Segments whose statistics are looked at together.
@@ -53,9 +55,9 @@ def _may_hold(columns: SegmentColumns, wanted: RecordFilter, schema: pa.Schema) 
         **({} if columns.commit is None else {"_commit": (columns.commit, columns.commit)}),
     }
     bounds = {}
-    for name in wanted.columns:
-        kind = schema.field(name).type
-        bounds[name] = _numbers(*own[name], kind) if name in own else _logged(statistics, name, kind)
+    for path in wanted.paths:
+        kind = field_at(schema, path).type
+        bounds[path] = _numbers(*own[path[0]], kind) if path[0] in own else _logged(statistics, path, kind)
     return np.asarray(wanted.of_bounds(bounds, len(columns)).to_numpy(zero_copy_only=False), dtype=bool)
 
 
@@ -72,21 +74,28 @@ def _statistics(text: str | None) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _logged(statistics: Sequence[Mapping[str, Any]], name: str, kind: pa.DataType) -> ColumnBounds:
-    lows, highs = ([_bound(_member(each, side, name), kind) for each in statistics] for side in (_LOW, _HIGH))
-    nulls = [_member(each, _NULLS, name) for each in statistics]
+def _logged(statistics: Sequence[Mapping[str, Any]], path: tuple[str, ...], kind: pa.DataType) -> ColumnBounds:
+    lows, highs = ([_bound(_member(each, side, path), kind) for each in statistics] for side in (_LOW, _HIGH))
+    nulls = [_member(each, _NULLS, path) for each in statistics]
     records = [each.get(_RECORDS) for each in statistics]
     return ColumnBounds(
         pa.array(lows, kind),
         pa.array(highs, kind),
-        pa.array([count != 0 for count in nulls], pa.bool_()),
+        pa.array([_may_be_null(path, count != 0) for count in nulls], pa.bool_()),
         pa.array([count is None or count != total for count, total in zip(nulls, records, strict=True)], pa.bool_()),
     )
 
 
-def _member(statistics: Mapping[str, Any], side: str, name: str) -> Any:
-    values = statistics.get(side)
-    return values.get(name) if isinstance(values, dict) else None
+def _member(statistics: Mapping[str, Any], side: str, path: tuple[str, ...]) -> Any:
+    found = statistics.get(side)
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _may_be_null(path: tuple[str, ...], counted: bool) -> bool:
+    # Where a struct is null, writers differ in whether they count what would be inside.
+    return counted or len(path) > 1
 
 
 def _bound(said: Any, kind: pa.DataType) -> Any:
@@ -120,20 +129,22 @@ def row_groups(footer: pq.FileMetaData, groups: Sequence[int], wanted: RecordFil
     """
     if not groups:
         return []
-    leaves = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+    # By Arrow's schema: Parquet's path of a column inside of another may be the name of a column with a dot.
+    index_of = {leaf.path: leaf.index for leaf in leaves(footer.schema.to_arrow_schema()) if not leaf.repeated}
     bounds = {
-        name: _of_footer([footer.row_group(group).column(leaves[name]) for group in groups], schema.field(name).type)
-        for name in wanted.columns
-        # With a dot it may be the path of a column inside of another.
-        if name in leaves and "." not in name
+        path: _of_footer([footer.row_group(group).column(index_of[path]) for group in groups], path, schema)
+        for path in wanted.paths
+        if path in index_of
     }
     kept = wanted.of_bounds(bounds, len(groups)).to_pylist()
     return [group for group, may in zip(groups, kept, strict=True) if may]
 
 
-def _of_footer(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> ColumnBounds:
+def _of_footer(chunks: Sequence[pq.ColumnChunkMetaData], path: tuple[str, ...], schema: pa.Schema) -> ColumnBounds:
+    kind = field_at(schema, path).type
     found = [_chunk_bounds(chunk, kind) for chunk in chunks]
     lows, highs, nulls, values = ([each[part] for each in found] for part in range(4))
+    nulls = [_may_be_null(path, may) for may in nulls]
     return ColumnBounds(pa.array(lows, kind), pa.array(highs, kind), pa.array(nulls), pa.array(values))
 
 

@@ -74,6 +74,9 @@ class Snapshot(OfOneProcess):
         self._versions: dict[str, int] = {}
         self._views: dict[str, TopicView] = {}
 
+    def __repr__(self) -> str:
+        return f"Snapshot(position={self.position}, warehouse={self._url!r})"
+
     @classmethod
     def pin(
         cls,

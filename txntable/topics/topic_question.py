@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
-from txntable.format.near_names import asked, meant
+from txntable.format.near_names import question
 from txntable.log.log_view import LogContext
 from txntable.topics.topic_log import TopicLog
 
@@ -73,9 +73,9 @@ def _ask(error: UnknownTopicOrPartitionError, context: LogContext) -> None:
     if isinstance(topic, str) and "partition" not in error.facts and not getattr(error, "__notes__", ()):
         with suppress(TxnTableError):
             folders = topic_names(context.store.folders(TOPICS_FOLDER))
-            names = [name for name in meant(topic, folders) if _exists(TopicLog(context, name))]
-            if names:
-                error.add_note(f"({asked(names)})")
+            said = question(topic, folders, lambda name: _exists(TopicLog(context, name)))
+            if said is not None:
+                error.add_note(f"({said})")
 
 
 def _exists(topic: TopicLog) -> bool:

@@ -26,7 +26,7 @@ from txntable.errors import (
     WarehouseAlreadyExistsError,
 )
 from txntable.format.isolation import IsolationLevel, level_at
-from txntable.format.kafka_call_names import OF_PRODUCERS
+from txntable.format.kafka_call_names import OF_PRODUCERS, WAREHOUSE_ARGUMENTS
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.warehouse_settings import WarehouseSettings, settings_from
 from txntable.log.damage import let_arrow_begin
@@ -84,7 +84,7 @@ def _engine() -> str:
     return f"txntable/{version('txntable')}"
 
 
-@answering(OF_PRODUCERS, {"create": {"config": "retentions and limits are settings=WarehouseSettings(…)"}})
+@answering(OF_PRODUCERS, WAREHOUSE_ARGUMENTS)
 @asking_for_topics(attrgetter("context"))
 class Warehouse(OfOneProcess):
     """A handle on a warehouse, from :meth:`create` or :meth:`open`.  May be shared by threads, not by processes."""
@@ -289,8 +289,6 @@ class Warehouse(OfOneProcess):
         ------
         InvalidConfigError, InvalidSessionTimeoutError, UnsupportedAssignorError
             A setting is out of bounds, or has no counterpart here: the message says what to do instead.
-        InvalidRequestError
-            There is no such isolation level.
         """
         return self._clients.consumer(config, settings)
 

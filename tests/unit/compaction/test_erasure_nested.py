@@ -13,10 +13,10 @@ from tests.doubles.fault_plan import Operation
 from tests.doubles.stepping_store import SteppingStore
 from tests.simulation.site import Site
 from tests.simulation.test_erasure_crashes import objects_with, wait_with_all
-from txntable.compaction.column_paths import path_of
 from txntable.compaction.erasure import erase
 from txntable.compaction.erasure_report import ErasureReport, Extent, Trace
 from txntable.errors import SchemaMismatchError
+from txntable.format.column_path import path_of
 from txntable.warehouse.warehouse import Warehouse
 
 SOUGHT = "ann-of-the-test"

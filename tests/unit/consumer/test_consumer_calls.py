@@ -291,6 +291,8 @@ def test_closed_consumer_refuses_every_call(site: Site) -> None:
         ({"default_api_timeout_ms": -1}, "default_api_timeout_ms"),
         ({"client_id": None}, "client_id"),
         ({"isolation_level": "snapshot"}, r"Warehouse\.snapshot\(\)"),
+        ({"isolation_level": "serializable"}, r"allowed=read_committed\|read_uncommitted"),
+        ({"isolation_level": None}, "isolation_level"),
         ({"auto_offset_reset": "smallest"}, "earliest"),
         ({"auto_offset_reset": None}, "earliest"),
         ({"max_poll_records": 0}, "max_poll_records"),
@@ -304,8 +306,3 @@ def test_closed_consumer_refuses_every_call(site: Site) -> None:
 def test_setting_that_is_not_allowed_is_refused_with_what_is(site: Site, settings: dict, message: str) -> None:
     with pytest.raises(InvalidConfigError, match=message):
         site.open().consumer(**settings)
-
-
-def test_unknown_isolation_level_is_refused(site: Site) -> None:
-    with pytest.raises(InvalidRequestError, match="known=read_committed,read_uncommitted"):
-        site.open().consumer(isolation_level="serializable")

@@ -202,6 +202,12 @@ def test_hash_order_is_by_bucket_then_by_insertion_and_a_table_never_shrinks() -
 
 
 def test_assignors_are_named_as_in_kafka_each_once() -> None:
+    classes = "org.apache.kafka.clients.consumer."
+
+    assert assignors_of([f"{classes}StickyAssignor", "sticky", f"{classes}RoundRobinAssignor"]) == (
+        Assignor.STICKY,
+        Assignor.ROUND_ROBIN,
+    )
     assert assignors_of(["cooperative-sticky", "range", "range"]) == (Assignor.COOPERATIVE_STICKY, Assignor.RANGE)
 
 

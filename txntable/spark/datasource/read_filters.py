@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from txntable.format.column_path import field_at, path_of
 from txntable.segments.filter_terms import record_filter
 from txntable.segments.record_filter import RecordFilter
 from txntable.spark.scan.source_options import Option, unreadable
@@ -56,10 +57,10 @@ def _is_term(said: Any) -> bool:
 
 def _term(said: Any, schema: pa.Schema) -> Any:
     """Return a term as people write it in Python; what is none stays as it is, to be refused."""
-    if not _is_term(said) or len(said) != 3 or schema.get_field_index(said[0]) < 0:
+    if not _is_term(said) or len(said) != 3 or (path := path_of(schema, said[0])) is None:
         return tuple(said) if isinstance(said, list) else said
     column, sign, value = said
-    kind = schema.field(column).type
+    kind = field_at(schema, path).type
     return column, sign, [_value(each, kind) for each in value] if isinstance(value, list) else _value(value, kind)
 
 
