@@ -23,7 +23,9 @@ SCHEMA = pa.schema(
         pa.field("flag", pa.bool_()),
         pa.field("day", pa.date32()),
         pa.field("price", pa.decimal128(9, 2)),
-        pa.field("place", pa.struct([("city", pa.string()), ("deep", pa.struct([("n", pa.int64())]))])),
+        pa.field(
+            "place", pa.struct([("city", pa.string()), ("deep", pa.struct([("n", pa.int64()), ("day", pa.date32())]))])
+        ),
     ]
 )
 ROWS: list[dict[str, Any]] = [
@@ -34,7 +36,9 @@ ROWS: list[dict[str, Any]] = [
         "flag": [None, True, False][number % 3],
         "day": [None, dt.date(1582, 10, 4), dt.date(2020, 1, 1)][number % 3],
         "price": [None, Decimal("-1.50"), Decimal("1.50")][number % 3],
-        "place": [None, {"city": "b"}, {"city": None, "deep": {"n": number}}, {"deep": {"n": None}}][number % 4],
+        "place": [None, {"city": "b"}, {"city": None, "deep": {"n": number}}, {"deep": {"day": dt.date(2020, 1, 1)}}][
+            number % 4
+        ],
     }
     for number in range(20)
 ]
@@ -65,6 +69,7 @@ FILTERS: list[tuple[list[Any], str]] = [
     ([["place.city", "is", None]], "place.city IS NULL"),
     ([["place.deep", "is not", None]], "place.deep IS NOT NULL"),
     ([["place.deep.n", ">", 9]], "place.deep.n > 9"),
+    ([["place.deep.day", "=", "2020-01-01"]], "place.deep.day = DATE '2020-01-01'"),
     ([["place.deep.n", "not in", [2, 6]]], "place.deep.n NOT IN (2, 6)"),
 ]
 

@@ -160,6 +160,7 @@ PLACES: list[dict[str, Any] | None] = [
     {"city": "b", "deep": {"n": 1}},
     {"city": None, "deep": {"n": None}},
 ]
+TAGS: list[list[str | None] | None] = [[], [None], None, ["x"]]
 # A column whose name is how the column inside of `place` is spelt in a file.
 NESTED = pa.schema(
     [
@@ -178,7 +179,7 @@ def nested(rows_a_segment: int) -> Warehouse:
     for first in range(0, len(PLACES), rows_a_segment):
         with producer.transaction() as transaction:
             for number in range(first, first + rows_a_segment):
-                row = {"id": number, "place.deep.n": -number, "place": PLACES[number], "tags": ["x"]}
+                row = {"id": number, "place.deep.n": -number, "place": PLACES[number], "tags": TAGS[number]}
                 transaction.send("nested", row=row)
     return site.open()
 
@@ -199,7 +200,8 @@ def nested(rows_a_segment: int) -> Warehouse:
         ([("place.deep.n", "<", -1)], [2, 3]),
         ([("place.city", ">", "a"), ("id", "<", 9)], [2]),
         ([[("place.city", "=", "a")], [("id", "=", 3)]], [1, 3]),
-        ([("tags", "is not", None)], [0, 1, 2, 3]),
+        ([("tags", "is not", None)], [0, 1, 3]),
+        ([("tags", "is", None)], [2]),
         ([("id", "is", None)], []),
     ],
 )

@@ -81,7 +81,7 @@ def _logged(statistics: Sequence[Mapping[str, Any]], path: tuple[str, ...], kind
     return ColumnBounds(
         pa.array(lows, kind),
         pa.array(highs, kind),
-        pa.array([_may_be_null(path, count != 0) for count in nulls], pa.bool_()),
+        pa.array([count != 0 for count in nulls], pa.bool_()),
         pa.array([count is None or count != total for count, total in zip(nulls, records, strict=True)], pa.bool_()),
     )
 
@@ -91,11 +91,6 @@ def _member(statistics: Mapping[str, Any], side: str, path: tuple[str, ...]) -> 
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
     return found
-
-
-def _may_be_null(path: tuple[str, ...], counted: bool) -> bool:
-    # Where a struct is null, writers differ in whether they count what would be inside.
-    return counted or len(path) > 1
 
 
 def _bound(said: Any, kind: pa.DataType) -> Any:
@@ -144,7 +139,6 @@ def _of_footer(chunks: Sequence[pq.ColumnChunkMetaData], path: tuple[str, ...], 
     kind = field_at(schema, path).type
     found = [_chunk_bounds(chunk, kind) for chunk in chunks]
     lows, highs, nulls, values = ([each[part] for each in found] for part in range(4))
-    nulls = [_may_be_null(path, may) for may in nulls]
     return ColumnBounds(pa.array(lows, kind), pa.array(highs, kind), pa.array(nulls), pa.array(values))
 
 
