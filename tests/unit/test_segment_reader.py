@@ -121,6 +121,16 @@ def test_column_inside_of_another_tells_nothing_of_one_with_a_dot() -> None:
     assert row_groups(footer, [0], wanted, pa.schema([pa.field("a.b", pa.int64())])) == [0]
 
 
+def test_columns_behind_a_type_that_no_topic_has_are_looked_up_by_their_own_bounds() -> None:
+    sink = pa.BufferOutputStream()
+    kind = pa.large_list(pa.struct([("x", pa.int64()), ("w", pa.int64())]))
+    pq.write_table(pa.table({"l": pa.array([[{"x": 1, "w": 2}]], kind), "v": [7], "w": [9]}), sink)
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    wanted = RecordFilter(((ColumnTest(("w",), Operator.EQUAL, pa.array([9])),),))
+
+    assert row_groups(footer, [0], wanted, pa.schema([("v", pa.int64()), ("w", pa.int64())])) == [0]
+
+
 @pytest.mark.parametrize("columns", [["amount"], ["account", "_commit"]])
 def test_offsets_are_not_decoded_where_nobody_asks_for_them(columns: list[str]) -> None:
     store = MemoryStore()

@@ -124,8 +124,7 @@ def row_groups(footer: pq.FileMetaData, groups: Sequence[int], wanted: RecordFil
     """
     if not groups:
         return []
-    # By Arrow's schema: Parquet's path of a column inside of another may be the name of a column with a dot.
-    index_of = {leaf.path: leaf.index for leaf in leaves(footer.schema.to_arrow_schema()) if not leaf.repeated}
+    index_of = _indexes(footer)
     bounds = {
         path: _of_footer([footer.row_group(group).column(index_of[path]) for group in groups], path, schema)
         for path in wanted.paths
@@ -133,6 +132,14 @@ def row_groups(footer: pq.FileMetaData, groups: Sequence[int], wanted: RecordFil
     }
     kept = wanted.of_bounds(bounds, len(groups)).to_pylist()
     return [group for group, may in zip(groups, kept, strict=True) if may]
+
+
+def _indexes(footer: pq.FileMetaData) -> dict[tuple[str, ...], int]:
+    # Parquet's path of a column inside of another may be the name of a column with a dot: Arrow's schema tells.
+    named = {leaf.path: leaf.index for leaf in leaves(footer.schema.to_arrow_schema())}
+    paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    # Of types that no topic has, their numbers may be others.
+    return {path: index for path, index in named.items() if paths[index : index + 1] == [".".join(path)]}
 
 
 def _of_footer(chunks: Sequence[pq.ColumnChunkMetaData], path: tuple[str, ...], schema: pa.Schema) -> ColumnBounds:
