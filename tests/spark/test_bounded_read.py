@@ -137,3 +137,23 @@ def test_nothing_new_is_an_empty_dataframe_that_asks_delta_nothing(spark: Any, w
         records = consumer.read(spark)
 
         assert (records.columns, records.inputFiles(), records.collect()) == (COLUMNS, [], [])
+
+
+def test_read_of_nothing_new_has_no_rows_and_all_columns_whatever_their_types(spark: Any, warehouse: Warehouse) -> None:
+    admin = warehouse.admin()
+    admin.create_topic("varied", partitions=3, schema=varied_topic.SCHEMA)
+    admin.create_topic("copies", schema=varied_topic.SCHEMA)
+    producer = warehouse.producer("copy")
+    producer.init_transactions()
+    with warehouse.consumer(group_id="g", auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
+        consumer.subscribe(["in", "varied"])
+        with producer.transaction() as transaction:
+            read = consumer.read_together(spark)
+            transaction.write("copies", read["varied"].select(*varied_topic.SCHEMA.names))
+            transaction.send_offsets(consumer)
+
+    scanned = warehouse.read(spark, "varied")
+    assert [(field.name, field.dataType) for field in read["varied"].schema] == [
+        (field.name, field.dataType) for field in scanned.schema
+    ]
+    assert [frame.count() for frame in (*read.values(), warehouse.read(spark, "copies"))] == [0, 0, 0]

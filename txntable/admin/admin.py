@@ -186,6 +186,8 @@ class Admin(OfOneProcess):
         InvalidPartitionsError
             A topic already has as many or more, or cannot have that many.  After a call of unknown outcome,
             ``current_partitions`` tells whether it was done.
+        PolicyViolationError
+            A topic is compacted and has had records: create another one, and copy the latest rows.
         InvalidRequestError
             `new_totals` is not a mapping.
         CommitStateUnknownError, StoreUnavailableError

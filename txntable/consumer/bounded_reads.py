@@ -7,6 +7,7 @@ Topics that are read together end where no transaction is read in part (:mod:`tx
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from txntable.coordinator.row_json import LARGEST_NUMBER, check_number
 from txntable.errors import IllegalStateError, InvalidRequestError
 from txntable.format.records import TopicPartition
 from txntable.partition.topic_view import TopicView
+
+logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_MS = 250.0
 
@@ -65,7 +68,7 @@ class BoundedReads:
         self._config, self._environment = partitions.config, partitions.environment
         self._subscription, self._readings = partitions.subscription, partitions.readings
 
-    def pin(self, topic: str | None, most: int | None, timeout_ms: float) -> BoundedRange:
+    def pin(self, topic: str | None, most: int | None, timeout_ms: float | None) -> BoundedRange:
         """Return the ranges of a topic, at most so many offsets of each partition, and stand at their ends."""
         _check(most, timeout_ms)
         self._partitions.give_back()
@@ -77,7 +80,7 @@ class BoundedReads:
         ends = {each: self._end(each, start, most) for each, start in starts.items()}
         return self._pinned(name, starts, ends, committed)
 
-    def pin_together(self, most: int | None, timeout_ms: float) -> list[BoundedRange]:
+    def pin_together(self, most: int | None, timeout_ms: float | None) -> list[BoundedRange]:
         """Return the ranges of all topics, by their names, without a transaction in part, and stand at their ends.
 
         A bound is stretched where it would let nothing be read: to the first transactions that are whole.
@@ -97,7 +100,7 @@ class BoundedReads:
         return [self._pinned(name, starts, ends, committed) for name in names]
 
     def _begin(
-        self, names: Sequence[str], timeout_ms: float
+        self, names: Sequence[str], timeout_ms: float | None
     ) -> tuple[list[TopicPartition], dict[TopicPartition, int | None]]:
         """Stand where the group has committed; return the partitions of these topics, and where that is."""
         self._readings.read_on()
@@ -164,12 +167,23 @@ class BoundedReads:
             )
         return topic
 
-    def _wait_for_partitions(self, timeout_ms: float) -> None:
+    def _wait_for_partitions(self, timeout_ms: float | None) -> None:
+        # By then a dead one has been expelled, and its partitions are given to others.
+        expelled_ms = self._config.session_timeout_ms + 2 * self._config.heartbeat_interval_ms
+        most_ms = expelled_ms if timeout_ms is None else timeout_ms
         began, wait_ms = self._environment.instant(), _FIRST_WAIT_MS
         while True:
             self._session.tend(wait=True, works=True)
-            rest_ms = timeout_ms - self._environment.since_ms(began)
-            if self._place.applied is None or not self._place.applied.awaited or rest_ms <= 0:
+            rest_ms = most_ms - self._environment.since_ms(began)
+            awaited = None if self._place.applied is None else self._place.applied.awaited
+            if not awaited:
+                return
+            if rest_ms <= 0:
+                logger.warning(
+                    "the read is without partitions that another member of the group still owns group=%s partitions=%s",
+                    self._config.group_id,
+                    ",".join(f"{topic}-{partition}" for topic, partition in sorted(awaited)),
+                )
                 return
             self._environment.sleep_ms(min(wait_ms, rest_ms))
             wait_ms = min(wait_ms * 2, self._config.heartbeat_interval_ms)
@@ -193,10 +207,11 @@ def _of(name: str, offsets: Mapping[TopicPartition, int]) -> dict[int, int]:
     return {each.partition: offset for each, offset in offsets.items() if each.topic == name}
 
 
-def _check(most: int | None, timeout_ms: float) -> None:
+def _check(most: int | None, timeout_ms: float | None) -> None:
     if most is not None:
         check_number(most, "max_offsets_per_partition", 1)
-    check_timeout(timeout_ms)
+    if timeout_ms is not None:
+        check_timeout(timeout_ms)
 
 
 def refuse_unnamed(given: Sequence[object]) -> None:

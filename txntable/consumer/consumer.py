@@ -287,7 +287,7 @@ class Consumer(OfOneProcess):
         topic: str | None = None,
         *,
         max_offsets_per_partition: int | None = None,
-        timeout_ms: float = 0,
+        timeout_ms: float | None = None,
     ) -> DataFrame:
         """Return everything from the group's committed offsets to the end as a DataFrame.
 
@@ -305,8 +305,10 @@ class Consumer(OfOneProcess):
             Which topic to read; required if there are several.
         max_offsets_per_partition : int, optional
             The maximum length of a partition's range, in offsets.
-        timeout_ms : float
-            How long to wait for partitions that another member, possibly a dead one, still owns, in ms.
+        timeout_ms : float, optional
+            How long to wait for partitions that another member, possibly a dead one, still owns, in ms; default:
+            until a dead one has been expelled, ``session_timeout_ms`` and two ``heartbeat_interval_ms``.  What is read
+            after that is without them, and the log says so.
 
         Returns
         -------
@@ -330,7 +332,7 @@ class Consumer(OfOneProcess):
 
     @alone
     def read_together(
-        self, spark: SparkSession, *, max_offsets_per_partition: int | None = None, timeout_ms: float = 0
+        self, spark: SparkSession, *, max_offsets_per_partition: int | None = None, timeout_ms: float | None = None
     ) -> dict[str, DataFrame]:
         """Return the same of all topics, by their names, without a transaction in part.
 
@@ -360,7 +362,7 @@ class Consumer(OfOneProcess):
         *,
         columns: Sequence[str] | None = None,
         max_offsets_per_partition: int | None = None,
-        timeout_ms: float = 0,
+        timeout_ms: float | None = None,
     ) -> pa.RecordBatchReader:
         """Return the same without Spark: record batches in offset order, read lazily.
 

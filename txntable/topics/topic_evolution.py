@@ -13,15 +13,16 @@ from dataclasses import replace
 import pyarrow as pa
 
 from txntable.coordinator.error_kinds import shown
-from txntable.errors import InvalidPartitionsError, InvalidRequestError, SchemaMismatchError
+from txntable.errors import InvalidPartitionsError, InvalidRequestError, PolicyViolationError, SchemaMismatchError
 from txntable.format.schema import KAFKA_SCHEMA, check_topic_schema, needs_timestamp_ntz
 from txntable.format.topic import TopicSettings
 from txntable.format.topic_config import altered
-from txntable.format.topic_policy import check_policy
+from txntable.format.topic_policy import check_policy, is_compacted
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.actions import TIMESTAMP_NTZ, Action, Metadata
 from txntable.log.table_state import TableState
 from txntable.partition.append import live_settings
+from txntable.partition.offsets import next_offset
 from txntable.partition.partition_log import PartitionLogs
 from txntable.segments.topic_metadata import RETENTION_PROPERTY, segments_metadata
 from txntable.topics.topic_creation import check_partitions
@@ -165,6 +166,8 @@ def decide_more_partitions(logs: PartitionLogs, table: TableState, partitions: i
         There is no such topic.
     InvalidPartitionsError
         It has as many, or more; or no topic can have that many.
+    PolicyViolationError
+        It is compacted and has had records: their keys would be in two partitions each.
     """
     settings = live_settings(logs)
     if check_partitions(partitions) <= settings.partitions:
@@ -172,6 +175,17 @@ def decide_more_partitions(logs: PartitionLogs, table: TableState, partitions: i
             "the topic has as many partitions already; say how many it is to have in all"
             if partitions == settings.partitions
             else "partitions are never taken away; say a higher number, or create another topic",
+            topic=settings.name,
+            partitions=partitions,
+            current_partitions=settings.partitions,
+        )
+    has_had_records = any(
+        next_offset(table.numbers, settings.topic_id, partition) for partition in range(settings.partitions)
+    )
+    if is_compacted(settings.config) and has_had_records:
+        raise PolicyViolationError(
+            "a compacted topic that has records gets no more partitions: keys would be in two of them, and an old"
+            " record would stay beside the latest; create a topic with as many as it needs, and copy the latest rows",
             topic=settings.name,
             partitions=partitions,
             current_partitions=settings.partitions,

@@ -15,6 +15,7 @@ from txntable.errors import (
     CommitStateUnknownError,
     InvalidPartitionsError,
     InvalidRequestError,
+    PolicyViolationError,
     TransactionAbortableError,
     TxnTableError,
     UnknownTopicOrPartitionError,
@@ -116,6 +117,22 @@ def test_deleted_topic_gets_no_partitions(site: Site) -> None:
 
     with pytest.raises(UnknownTopicOrPartitionError):
         grown(site, TOPIC)
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_compacted_topic_gets_more_partitions_only_while_it_has_had_no_record(site: Site, policy: str) -> None:
+    admin = site.open().admin()
+    admin.alter_configs(KEYED, {"cleanup.policy": policy})
+
+    grown(site)
+    with site.open().producer() as producer:
+        send_keyed(producer)
+        producer.flush()
+    for validate_only in (True, False):
+        with pytest.raises(PolicyViolationError, match=f"copy the latest rows topic={KEYED} partitions=6 current_part"):
+            admin.create_partitions({TOPIC: 3, KEYED: 6}, validate_only=validate_only)
+
+    assert [one.settings.partitions for one in site.open().admin().describe_topics([TOPIC, KEYED])] == [2, 5]
 
 
 def test_second_of_two_admins_is_refused_when_the_first_took_its_slot(site: Site) -> None:

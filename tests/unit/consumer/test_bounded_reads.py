@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.simulation.site import Site
 from tests.unit.consumer.consuming import commit, poll_all, send
-from tests.unit.consumer.members import BEAT_MS, RAW, copier, member, numbers, offset_of, settle
+from tests.unit.consumer.members import BEAT_MS, GROUP, RAW, copier, member, numbers, offset_of, settle
 from tests.unit.producer.producing import started
 from txntable.consumer.consumer import Consumer
 from txntable.consumer.consumer_config import ConsumerConfig
@@ -185,16 +187,39 @@ def test_bounded_read_is_never_committed_by_itself(site: Site) -> None:
     assert poll_all(member(site)) == ["a"]
 
 
-def test_read_waits_for_the_partitions_of_a_member_that_died(site: Site) -> None:
+@pytest.mark.parametrize("asked", [{}, {"timeout_ms": 120_000}])
+def test_read_waits_for_the_partitions_of_a_member_that_died(site: Site, asked: dict[str, float]) -> None:
     send(site.open().producer(), "a")
     member(site).poll()
     warehouse = site.open()
     consumer = member(warehouse)
-    assert read(consumer) == []
+    assert consumer.read_arrow(timeout_ms=0).read_all().num_rows == 0
     # What this process waits is everyone's time.
     warehouse.context.environment.sleep_ms = site.advance_ms  # type: ignore[method-assign,assignment]
 
-    assert consumer.read_arrow(timeout_ms=120_000).read_all().num_rows == 1
+    assert consumer.read_arrow(**asked).read_all().num_rows == 1  # type: ignore[arg-type]
+
+
+def test_read_tells_which_partitions_it_is_without_when_a_living_member_keeps_them(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(site.open().producer(), "a")
+    other = member(site)
+    other.poll()
+    warehouse = site.open()
+    consumer = member(warehouse)
+
+    def wait(milliseconds: float) -> None:
+        site.advance_ms(round(milliseconds))
+        membership = other._session._place.membership
+        assert membership is not None
+        membership.tend_in_background()
+
+    warehouse.context.environment.sleep_ms = wait  # type: ignore[method-assign]
+
+    assert consumer.read_arrow().read_all().num_rows == 0
+    (told,) = [record.getMessage() for record in caplog.records if "is without partitions" in record.getMessage()]
+    assert re.search(rf"group={GROUP} partitions=\w+-[01]$", told)
 
 
 def test_consumer_without_a_group_reads_from_its_positions(site: Site) -> None:

@@ -76,5 +76,8 @@ def _local(spark: SparkSession, table: pa.Table) -> DataFrame:
     # Imported where it runs: a client that never reads a DataFrame does without Spark's start-up time.
     types = importlib.import_module("pyspark.sql.types")
     schema = types.StructType.fromJson(json.loads(to_delta_schema(table.schema)))
+    if not table.num_rows:
+        # Of no rows Spark takes no Arrow table with a struct, a list or a map.
+        return spark.createDataFrame([], schema)
     # Spark would make a task for each row, up to the number of its cores.
     return spark.createDataFrame(table, schema).coalesce(1)
