@@ -75,6 +75,8 @@ class TopicAdmin:
         name = wanted.name
         topic = self._topic_log(name)
         table_id = self._context.environment.new_id()
+        if topic.segments.refresh().version is None:
+            topic.require_unborn()
         others = self.twins([name])
         clock = self._context.clock
         # Who may not write may look.
@@ -167,9 +169,12 @@ class TopicAdmin:
         return topic_names(self._context.store.folders(TOPICS_FOLDER))
 
     def _exists(self, name: str) -> bool:
+        topic = self._topic_log(name)
         try:
-            self._topic_log(name).settings()
+            topic.settings()
         except UnknownTopicOrPartitionError:
+            if not topic.has_log:
+                topic.require_unborn()
             return False
         return True
 

@@ -7,11 +7,18 @@ P.  Decisions are pure and live in ``txntable.partition``; here they are made du
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 
-from txntable.errors import StorePermissionError
-from txntable.format.layout import check_topic_name, commit_path, marker_path, public_root, segments_root
+from txntable.errors import DamagedDataError, StorePermissionError
+from txntable.format.layout import (
+    check_topic_name,
+    commit_path,
+    log_folder,
+    marker_path,
+    public_root,
+    segments_root,
+)
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add, OperationDetails
 from txntable.log.constant_file import CONSTANT_FILE
@@ -82,6 +89,31 @@ class TopicLog:
         with self.segments.lock:
             self.segments.read_since(asked)
             return self.known_settings()
+
+    @property
+    def has_log(self) -> bool:
+        """Whether S is there, as the view knows: it stays, also of a topic that was deleted (PROTOCOL.md §3.2)."""
+        return self.segments.table.version is not None
+
+    def require_unborn(self) -> None:
+        """Return if nothing of a topic is there that has no partition log.
+
+        For who is about to take it for one that never was: its offsets would be given out a second time.
+
+        Raises
+        ------
+        DamagedDataError
+            Only the log is gone: restore it.
+        """
+        found = None
+        # Who may not list learns what he asked for.
+        with suppress(StorePermissionError):
+            ours = (f"{log_folder(self.public.root)}/", f"{self.segments.root}/")
+            names = (meta.path for meta in self.context.store.list(self.public.root))
+            found = next((path for path in names if path.startswith(ours)), None)
+        # Looked for once more: it may have been created meanwhile.
+        if found is not None and self.segments.refresh().version is None:
+            raise lost_log(self.name, found=found)
 
     def known_settings(self) -> TopicSettings:
         """Return the settings of the topic as the view knows them; raises as :meth:`settings`."""
@@ -411,6 +443,17 @@ class TopicLog:
                     raise
                 return False
             return True
+
+
+def lost_log(name: str, **facts: object) -> DamagedDataError:
+    """Return the error about a topic of which there is something, and no partition log."""
+    return DamagedDataError(
+        "the topic has lost its partition log, which stays also of one that was deleted: restore its folder from a"
+        " backup, and create nothing over it; or, where nothing of it is wanted any more, delete what is left",
+        topic=name,
+        log=segments_root(name),
+        **facts,
+    )
 
 
 def known(outcome: CommitOutcome, log: str) -> CommitOutcome:

@@ -1,6 +1,7 @@
 """Which topic a mistyped name was meant to be: asked where the error about it leaves a client.
 
-Owns that topics are listed only then, and that one that was deleted is none of them: its folder is still there.
+Owns that topics are listed only then, and that one that was deleted is none of them: its folder is still there.  And
+that a topic which has lost its log is told as damaged: who took it for none would create it anew.
 Inside of a client an error about a topic that is not there is often expected.
 """
 
@@ -12,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any, TypeVar
 
-from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
+from txntable.errors import DamagedDataError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.format.near_names import question
 from txntable.log.log_view import LogContext
@@ -71,11 +72,24 @@ def _ask(error: UnknownTopicOrPartitionError, context: LogContext) -> None:
     topic = error.facts.get("topic")
     # A partition that is not there is of a topic that is; and whoever raised it may have asked already.
     if isinstance(topic, str) and "partition" not in error.facts and not getattr(error, "__notes__", ()):
+        lost = None
         with suppress(TxnTableError):
             folders = topic_names(context.store.folders(TOPICS_FOLDER))
             said = question(topic, folders, lambda name: _exists(TopicLog(context, name)))
             if said is not None:
                 error.add_note(f"({said})")
+            lost = _lost(TopicLog(context, topic)) if topic in folders else None
+        if lost is not None:
+            raise lost from error
+
+
+def _lost(topic: TopicLog) -> DamagedDataError | None:
+    if topic.segments.refresh().version is None:
+        try:
+            topic.require_unborn()
+        except DamagedDataError as error:
+            return error
+    return None
 
 
 def _exists(topic: TopicLog) -> bool:

@@ -32,8 +32,9 @@ from txntable.upkeep.offset_expiration import (
     Swept,
     expire_offsets_part,
     forget_topic_part,
+    ids_gone,
     plan_offset_expiry,
-    topics_gone,
+    topics_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -234,11 +235,12 @@ class CoordinatorRound:
                 self._counts["expired_producers"] += expired
 
     def _expire_offsets(self) -> None:
-        gone: list[tuple[str, str]] = []
-        with self._left_to_the_next_round("look for offsets of topics that are gone"):
-            gone = topics_gone(self._offsets, self._topic_log)
-        for name, topic_id in gone:
-            self._sweep(f"forget offsets topic={name}", partial(forget_topic_part, self._offsets, name, topic_id))
+        for name, ids in topics_of(self._offsets).items():
+            gone: list[str] = []
+            with self._left_to_the_next_round(f"look whether offsets are of a topic that is gone topic={name}"):
+                gone = ids_gone(self._topic_log(name), ids)
+            for topic_id in gone:
+                self._sweep(f"forget offsets topic={name}", partial(forget_topic_part, self._offsets, name, topic_id))
         spec = plan_offset_expiry(self._offsets, self._settings.offsets_retention_ms)
         self._sweep("expire offsets", partial(expire_offsets_part, self._offsets, spec))
 

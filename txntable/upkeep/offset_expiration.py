@@ -7,7 +7,7 @@ coordinator job does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from txntable.coordinator.assignment import NamedPartition
@@ -22,7 +22,7 @@ from txntable.log.keyed_table import find_row
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_log import OffsetLog
 from txntable.offsets.offset_rows import GROUP_KIND, OFFSET_KIND
-from txntable.topics.topic_log import TopicLog
+from txntable.topics.topic_log import TopicLog, lost_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +125,13 @@ def forget_topic_part(offsets: OffsetLog, topic: str, topic_id: str) -> Swept:
     return _swept(offsets, "FORGET TOPIC", gone)
 
 
-def topics_gone(offsets: OffsetLog, topic_log: Callable[[str], TopicLog]) -> list[tuple[str, str]]:
-    """Return name and id of each topic that offsets are of and that is no more.
+def topics_of(offsets: OffsetLog) -> dict[str, frozenset[str]]:
+    """Return the ids of topics that offsets are of, by the topics' names, in order.
 
     Parameters
     ----------
     offsets : OffsetLog
         O.
-    topic_log : callable
-        Topic name -> its logs.
 
     Raises
     ------
@@ -143,9 +141,31 @@ def topics_gone(offsets: OffsetLog, topic_log: Callable[[str], TopicLog]) -> lis
     rows = offsets.look(lambda: [row for group in offsets.log.fold.offsets.values() for row in group.values()])
     known: dict[str, set[str]] = {}
     for row in rows:
-        known.setdefault(row.topic, set()).update(topic_ids(row))
-    # O is read before the topics: an id that a topic does not have *later* is one that it never has again.
-    return [(name, one) for name, ids in sorted(known.items()) for one in sorted(ids - {_live_id(topic_log(name)), ""})]
+        known.setdefault(row.topic, set()).update(topic_ids(row) - {""})
+    return {name: frozenset(ids) for name, ids in sorted(known.items()) if ids}
+
+
+def ids_gone(topic: TopicLog, ids: Collection[str]) -> list[str]:
+    """Return which of these ids the topic has no more, by its log.
+
+    Parameters
+    ----------
+    topic : TopicLog
+        Its logs.
+    ids : collection of str
+        Of :func:`topics_of`, read before: an id that a topic does not have *later* is one that it never has again.
+
+    Raises
+    ------
+    DamagedDataError
+        The topic has lost its log, which would tell: nothing is known to be gone.
+    StoreUnavailableError
+        Call again.
+    """
+    live = _live_id(topic)
+    if not topic.has_log:
+        raise lost_log(topic.name)
+    return sorted(set(ids) - {live})
 
 
 def part_of(transition: OffsetLogTransition[None], rows: int = LARGEST_COMMIT_ROWS) -> OffsetLogTransition[None]:

@@ -84,6 +84,11 @@ class TopicVerification:
         self.segments = LogReplay(self.store, segments_root(name), partial(PartitionLogs, name), make_rules, guard_ms)
 
     @property
+    def is_there(self) -> bool:
+        """Whether anything of the topic was found, or damage in its place."""
+        return bool(self.segments.exists or self.segments.damages or self.damages)
+
+    @property
     def rules(self) -> SegmentRules:
         """The rules that have seen S."""
         assert isinstance(self.segments.rules, SegmentRules)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from txntable.coordinator.offset_upkeep import topic_ids
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, topic_names
 from txntable.log.keyed_table import KIND
@@ -72,11 +73,12 @@ class WarehouseVerification:
         for name in names if topics is None else topics:
             topic = TopicVerification(self._store, name, self._decisions, self._guard_ms)
             topic.run(complete, progress)
-            if topics is not None and not (topic.segments.exists or topic.segments.damages or topic.damages):
+            if topics is not None and not (topic.is_there or name in self._named()):
                 raise unknown_topic(name)
             self._topics.append(topic)
         self._offsets.advance(progress)
         self._transactions.advance(progress)
+        self._damages += self._of_lost_topics(topics, progress)
         self._damages += self._of_keyed_logs(complete, bool(names), progress)
         self._damages += self._of_topics()
         return self._told()
@@ -96,6 +98,33 @@ class WarehouseVerification:
             return []
         under_way = {(row.producer_id, row.producer_epoch - 1) for row in self._rows() if row.state.is_decided}
         return [one for one in self._decisions if (one.producer_id, one.epoch) not in under_way]
+
+    def _named(self) -> dict[str, str]:
+        """Return the topics that T and O name as far as they were read, each with who does."""
+        named: dict[str, str] = {}
+        for row in self._rows():
+            named |= {one.name: f"transactional id {row.transactional_id}" for one in row.topics.values()}
+        for decision in self._decisions:
+            named |= {one.name: f"the decision at {decision.position}" for one in decision.topics.values()}
+        for group, rows in self._offsets.fold.offsets.items():
+            for offset in rows.values():
+                if topic_ids(offset) - {""}:
+                    named.setdefault(offset.topic, f"group {group}")
+        return named
+
+    def _of_lost_topics(self, topics: Sequence[str] | None, progress: Progress) -> Iterator[Damage]:
+        """Look for the logs of topics that T and O name: a topic that was deleted keeps them."""
+        read = {topic.name: topic for topic in self._topics}
+        for name, who in sorted(self._named().items()):
+            if topics is not None and name not in topics:
+                continue
+            if name not in read:
+                # Created since the folders were listed, or lost with its folder.
+                read[name] = TopicVerification(self._store, name, self._decisions, self._guard_ms)
+                read[name].segments.advance(progress)
+            if not read[name].is_there:
+                root = read[name].segments.root
+                yield Damage(DamageKind.LOG_MISSING, root, f"{who} names the topic, and its segment log is not there")
 
     def _of_keyed_logs(
         self, complete: Iterable[RecordedDecision], has_topics: bool, progress: Progress

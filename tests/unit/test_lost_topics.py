@@ -1,0 +1,111 @@
+"""A topic whose partition log is gone: it is damage, never a topic that was not there, nor one that was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulation.site import Site
+from tests.unit.admin.group_members import committed_offset
+from tests.unit.reading import TOPIC, commit, site_with_topic, transactional
+from tests.unit.upkeep.coordinating import run_once
+from txntable.admin.upkeep import Duty
+from txntable.errors import DamagedDataError, TopicAlreadyExistsError
+from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
+
+GROUP = "readers"
+REMEDY = f"the topic has lost its partition log.* restore its folder from a backup.* topic={TOPIC} "
+
+
+@pytest.fixture
+def site() -> Site:
+    """A topic with committed records, and a group that has read some of them."""
+    made, warehouse = site_with_topic()
+    commit(transactional(warehouse), "ann")
+    warehouse.admin().alter_consumer_group_offsets(GROUP, {TopicPartition(TOPIC, 0): 1})
+    return made
+
+
+def lose(site: Site, what: str = "/_segments/_delta_log") -> Warehouse:
+    """Delete a folder of the topic; return a process that has not seen it before."""
+    for meta in site.objects.below(f"topics/{TOPIC}{what}"):
+        site.objects.delete(meta.path)
+    return site.open()
+
+
+def unreadable(warehouse: Warehouse) -> list[str]:
+    return [one.where for one in warehouse.admin().check_upkeep() if one.duty is Duty.READ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda warehouse: warehouse.admin().create_topic(TOPIC),
+        lambda warehouse: warehouse.admin().create_topic(TOPIC, validate_only=True),
+        lambda warehouse: warehouse.admin().list_topics(),
+        lambda warehouse: warehouse.admin().delete_topic(TOPIC),
+        lambda warehouse: warehouse.producer().send(TOPIC, row={"account": "bob", "amount": 1}),
+        lambda warehouse: warehouse.consumer().assign([TopicPartition(TOPIC, 0)]),
+        lambda warehouse: warehouse.read_arrow(TOPIC),
+        lambda warehouse: warehouse.snapshot().read_arrow(TOPIC),
+    ],
+)
+@pytest.mark.parametrize("what", ["/_segments/_delta_log", "/_segments"])
+def test_topic_that_has_lost_its_log_is_damaged_for_everyone(
+    site: Site, what: str, call: Callable[[Warehouse], object]
+) -> None:
+    warehouse = lose(site, what)
+    left = site.objects.snapshot().keys()
+
+    with pytest.raises(DamagedDataError, match=REMEDY):
+        call(warehouse)
+
+    assert not [path for path in site.objects.snapshot().keys() - left if path.startswith("topics/")]
+
+
+def test_topic_is_created_when_what_was_left_of_a_lost_one_is_deleted(site: Site) -> None:
+    warehouse = lose(site, "")
+    site.objects.put(f"topics/{TOPIC}/notes.txt", b"somebody's")
+
+    assert warehouse.admin().create_topic(TOPIC).partitions == 1
+
+
+def test_topic_that_another_creates_at_the_same_time_is_not_taken_for_a_lost_one() -> None:
+    site, warehouse = site_with_topic()
+    store = warehouse.store
+    listed = store.list
+
+    def create_beside(prefix: str) -> object:
+        site.open().admin().create_topic("new")
+        store.list = listed  # type: ignore[method-assign]
+        return listed(prefix)
+
+    store.list = create_beside  # type: ignore[method-assign,assignment]
+    with pytest.raises(TopicAlreadyExistsError):
+        warehouse.admin().create_topic("new")
+
+
+@pytest.mark.parametrize("what", ["", "/_segments/_delta_log", "/_segments"])
+def test_offsets_in_a_lost_topic_stay_and_the_job_says_so(
+    site: Site, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    backup = site.objects.snapshot()
+    lose(site, what)
+
+    report = run_once(site)
+
+    assert report.failures
+    assert report.expired_offsets == 0
+    assert f"topic={TOPIC}: the topic has lost its partition log" in caplog.text
+    for path in backup.keys() - site.objects.snapshot().keys():
+        site.objects.put(path, backup[path].data)
+    assert committed_offset(site, TopicPartition(TOPIC, 0), GROUP) == 1
+
+
+@pytest.mark.parametrize("what", ["", "/_segments/_delta_log", "/_segments"])
+def test_check_finds_a_lost_topic_that_groups_have_offsets_in(site: Site, what: str) -> None:
+    assert unreadable(site.open()) == []
+
+    assert unreadable(lose(site, what)) == [f"topic {TOPIC}"]
