@@ -21,7 +21,6 @@ from txntable.format.layout import (
     commit_path,
     marker_path,
 )
-from txntable.format.records import TopicPartition
 from txntable.log.actions import Action, Txn
 from txntable.log.checkpoint import encode_checkpoint
 from txntable.log.constant_file import CONSTANT_FILE
@@ -55,30 +54,6 @@ def test_segment_log_that_is_gone_is_found(site: Site, warehouse: Warehouse) -> 
     delete_all(site, f"{U}/_delta_log")
 
     assert only(site) == (DamageKind.LOG_MISSING, U)
-
-
-@pytest.mark.parametrize("what", ["", "/_segments/_delta_log", "/_segments"])
-def test_topic_that_is_lost_is_found_by_what_transactions_name(site: Site, warehouse: Warehouse, what: str) -> None:
-    delete_all(site, f"topics/u{what}")
-
-    assert (DamageKind.LOG_MISSING, U) in {(one.kind, one.path) for one in damages(site)}
-
-
-def test_topic_that_is_lost_is_found_by_the_offsets_of_groups(site: Site) -> None:
-    admin = site.create().admin()
-    for name in ("read", "unread", "deleted"):
-        admin.create_topic(name)
-    for name in ("read", "deleted"):
-        admin.alter_consumer_group_offsets("g", {TopicPartition(name, 0): 0})
-    admin.delete_topic("deleted")
-    assert damages(site) == []
-
-    for name in ("read", "unread"):
-        delete_all(site, f"topics/{name}")
-
-    (found,) = damages(site)
-    assert (found.kind, found.path) == (DamageKind.LOG_MISSING, "topics/read/_segments")
-    assert found.problem == "group g names the topic, and its segment log is not there"
 
 
 def test_log_without_its_beginning_is_found(site: Site, warehouse: Warehouse) -> None:

@@ -1,0 +1,76 @@
+"""Topics of which nothing is left that tells of them: they are found by what transactions and groups name."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.doubles.memory_store import MemoryStore
+from tests.simulation.site import Site
+from tests.unit.producer.producing import started
+from tests.unit.verification.stored import U, damages, verified
+from txntable.format.records import TopicPartition
+from txntable.verification.damage import DamageKind
+from txntable.warehouse.stored_warehouse import verify_stored
+from txntable.warehouse.warehouse import Warehouse
+
+
+def delete_all(site: Site, folder: str) -> None:
+    for meta in site.objects.below(folder):
+        site.objects.delete(meta.path)
+
+
+@pytest.mark.parametrize("what", ["", "/_segments/_delta_log", "/_segments"])
+def test_topic_that_is_lost_is_found_by_what_transactions_name(site: Site, warehouse: Warehouse, what: str) -> None:
+    delete_all(site, f"topics/u{what}")
+
+    assert (DamageKind.LOG_MISSING, U) in {(one.kind, one.path) for one in damages(site)}
+
+
+def test_topic_that_is_lost_is_found_by_the_offsets_of_groups(site: Site) -> None:
+    admin = site.create().admin()
+    for name in ("read", "unread", "deleted"):
+        admin.create_topic(name)
+    for name in ("read", "deleted"):
+        admin.alter_consumer_group_offsets("g", {TopicPartition(name, 0): 0})
+    admin.delete_topic("deleted")
+    assert damages(site) == []
+
+    for name in ("read", "unread"):
+        delete_all(site, f"topics/{name}")
+
+    (found,) = damages(site)
+    assert (found.kind, found.path) == (DamageKind.LOG_MISSING, "topics/read/_segments")
+    assert found.problem == "group g names the topic, and its segment log is not there"
+
+
+def test_topic_that_is_lost_is_found_by_an_older_decision_also_when_it_is_asked_for(site: Site) -> None:
+    warehouse = site.create()
+    for name in ("first", "second"):
+        warehouse.admin().create_topic(name)
+    producer = started(warehouse)
+    for name in ("first", "second"):
+        with producer.transaction() as transaction:
+            transaction.send(name, value=b"x")
+    delete_all(site, "topics/first")
+
+    for topics in (None, ["first"]):
+        (found,) = verified(site, topics).damages
+        assert (found.kind, found.path) == (DamageKind.LOG_MISSING, "topics/first/_segments")
+        assert re.match(r"the decision at \d+ names the topic", found.problem)
+    assert list(verified(site, ["second"]).damages) == []
+
+
+def test_topic_that_is_created_during_a_verification_is_not_taken_for_a_lost_one(site: Site) -> None:
+    warehouse = site.create()
+    warehouse.admin().create_topic("old")
+    beside = site.open()
+
+    def progress(done: str) -> None:
+        if "topics/old" in done and "new" not in beside.admin().list_topics():
+            beside.admin().create_topic("new")
+            beside.admin().alter_consumer_group_offsets("g", {TopicPartition("new", 0): 0})
+
+    assert list(verify_stored(MemoryStore(site.objects), None, progress).damages) == []
+    assert "new" in beside.admin().list_topics()
