@@ -16,6 +16,7 @@ from typing import Any
 
 from txntable.admin.topic_upkeep import behind_since_ms, compaction_debts, vacuum_debt
 from txntable.admin.transaction_admin import TransactionAdmin, open_now
+from txntable.admin.unreadable import topic_place, unreadable
 from txntable.admin.upkeep import Duty, Finding, UpkeepLimits
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
@@ -81,7 +82,7 @@ class UpkeepCheck:
         for log in (self._transactions.log, self._offsets.log):
             found += self._unless_unreadable(log.root, lambda log=log: self._of_log(log, public_ms))  # type: ignore[misc]
         for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
-            found += self._unless_unreadable(f"topic {name}", lambda name=name: self._of_topic(name))  # type: ignore[misc]
+            found += self._unless_unreadable(topic_place(name), lambda name=name: self._of_topic(name))  # type: ignore[misc]
         if self._limits.lag_records:
             found += self._unless_unreadable(self._offsets.log.root, self._of_groups)
         return found
@@ -93,7 +94,7 @@ class UpkeepCheck:
             with suppress(UnknownTopicOrPartitionError):
                 found.extend(look())
         except TxnTableError as error:
-            found.append(Finding(Duty.READ, where, note=f"{error.code} {error}"))
+            found.append(unreadable(where, error))
         return found
 
     def _late(self, duty: Duty, where: str, found: int, limit: int, note: str = "") -> Iterator[Finding]:
@@ -166,7 +167,7 @@ class UpkeepCheck:
     # -- a topic ----------------------------------------------------------------------------
 
     def _of_topic(self, name: str) -> Iterator[Finding]:
-        topic, where = self._topic_log(name), f"topic {name}"
+        topic, where = self._topic_log(name), topic_place(name)
         segments = topic.segments.refresh()
         if segments.version is None:
             return
