@@ -101,7 +101,9 @@ class Collector:
         now_ms = context.clock.shown_ms()
         findings = _together(health.findings, part.unreadable)
         unreadable = [one for one in findings if one.duty is Duty.READ]
-        lost = [UnreadableTopic(name, one) for one in unreadable if (name := topic_at(one.where)) is not None]
+        lost = [
+            UnreadableTopic(name, one) for one in unreadable if (name := topic_at(one.where)) and name not in topics
+        ]
         latest = sorted(topics.values(), key=lambda one: (-(one.standing.last_write_ms or 0), one.standing.name))
         return WarehouseReport(
             url=warehouse.url,
