@@ -15,7 +15,7 @@ from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_columns import segment_columns
 from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
 from txntable.storage.object_reader import WHOLE_BYTES
-from txntable.verification.damage import Damage, DamageKind
+from txntable.verification.damage import DamageKind
 
 COLUMNS = pa.schema([pa.field("value", pa.int64(), nullable=False)])
 # Of a number of 8 bytes each that compress badly: more than is fetched by one request.
@@ -77,11 +77,9 @@ def test_replaced_segment_is_refused_by_every_reader_and_found_by_who_verifies(w
             consumer.poll(timeout_ms=1_000)
     found = warehouse.verify(["t"])
     assert found.segments == 2
-    assert found.damages == (
-        Damage(
-            DamageKind.SEGMENT_REPLACED, path, "the file has another digest than its row: it was changed or replaced"
-        ),
-    )
+    (damage,) = found.damages
+    assert (damage.kind, damage.path) == (DamageKind.SEGMENT_REPLACED, path)
+    assert damage.problem.startswith("the file has another digest than its row: it was changed or replaced; the right")
 
 
 def test_replaced_large_segment_is_found_by_who_verifies(warehouse: Warehouse) -> None:

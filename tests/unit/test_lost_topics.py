@@ -44,7 +44,7 @@ def unreadable(warehouse: Warehouse) -> list[str]:
     [
         lambda warehouse: warehouse.admin().create_topic(TOPIC),
         lambda warehouse: warehouse.admin().create_topic(TOPIC, validate_only=True),
-        lambda warehouse: warehouse.admin().list_topics(),
+        lambda warehouse: warehouse.admin().describe_topics(),
         lambda warehouse: warehouse.admin().delete_topic(TOPIC),
         lambda warehouse: warehouse.producer().send(TOPIC, row={"account": "bob", "amount": 1}),
         lambda warehouse: warehouse.consumer().assign([TopicPartition(TOPIC, 0)]),
@@ -63,6 +63,12 @@ def test_topic_that_has_lost_its_log_is_damaged_for_everyone(
         call(warehouse)
 
     assert not [path for path in site.objects.snapshot().keys() - left if path.startswith("topics/")]
+
+
+def test_lists_name_a_lost_topic(site: Site) -> None:
+    site.open().admin().create_topic("whole")
+
+    assert lose(site).admin().list_topics() == [TOPIC, "whole"]
 
 
 def test_topic_is_created_when_what_was_left_of_a_lost_one_is_deleted(site: Site) -> None:

@@ -206,7 +206,7 @@ class Admin(OfOneProcess):
         self._topics.delete(name)
 
     def list_topics(self, *, deleted: bool = False) -> list[str]:
-        """Return the names of all topics, sorted.
+        """Return the names of all topics, sorted; also of one that is damaged, or not ours to read.
 
         Parameters
         ----------

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.admin.transaction_admin import TransactionAdmin, open_now
-from txntable.coordinator.group_offsets import PendingOffset
+from txntable.admin.unreadable import Within, raising, topic_place
+from txntable.coordinator.group_offsets import OffsetRow, PendingOffset
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
@@ -149,11 +150,19 @@ class BlockingTransactions:
         Topic name -> its logs.
     shown : TransactionAdmin
         Tells how T stands to what is open.
+    within : callable
+        What becomes of an error of a topic, or of O; default: it is raised.
     """
 
-    def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog], shown: TransactionAdmin) -> None:
+    def __init__(
+        self,
+        completer: Completer,
+        topic_log: Callable[[str], TopicLog],
+        shown: TransactionAdmin,
+        within: Within = raising,
+    ) -> None:
         self._transactions, self._offsets = completer.transactions, completer.offsets
-        self._topic_log, self._shown = topic_log, shown
+        self._topic_log, self._shown, self._within = topic_log, shown, within
 
     def find(self, names: Sequence[str]) -> list[BlockingTransaction]:
         """Return the transactions that are open in topics, the oldest first.
@@ -165,7 +174,7 @@ class BlockingTransactions:
         """
         by_transaction: dict[tuple[int, int, OpenEpochStatus], list[_Found]] = {}
         for name in names:
-            with suppress(UnknownTopicOrPartitionError):
+            with suppress(UnknownTopicOrPartitionError), self._within(topic_place(name)):
                 for one in self._in_topic(self._topic_log(name)):
                     key = (one.open.producer_id, one.open.producer_epoch, one.status)
                     by_transaction.setdefault(key, []).append(one)
@@ -183,8 +192,10 @@ class BlockingTransactions:
         self, names: Collection[str]
     ) -> dict[tuple[int, int], tuple[TransactionMetadata, tuple[PendingGroup, ...]]]:
         """Return by producer id and epoch what is under way, maybe for long, with offsets of groups in these topics."""
-        self._offsets.refresh()
-        waiting = [(row, each) for row in self._offsets.pending() if row.topic in names for each in row.pending]
+        waiting: list[tuple[OffsetRow, PendingOffset]] = []
+        with self._within(self._offsets.log.root):
+            self._offsets.refresh()
+            waiting = [(row, each) for row in self._offsets.pending() if row.topic in names for each in row.pending]
         if not waiting:
             return {}
         # After O: what has ended in between is known to have.
@@ -247,9 +258,12 @@ class BlockingTransactions:
         self, settings: TopicSettings, extents: Mapping[int, Sequence[_Extent]], stable: Mapping[int, int]
     ) -> dict[int, tuple[str, ...]]:
         """Return by partition the groups with nothing left to read below the last stable offset."""
-        self._offsets.refresh()
         found: dict[int, list[str]] = {partition: [] for partition in stable}
-        for group in self._offsets.names():
+        names: Sequence[str] = ()
+        with self._within(self._offsets.log.root):
+            self._offsets.refresh()
+            names = self._offsets.names()
+        for group in names:
             for partition, offset in self._reads_from(group, settings).items():
                 end = stable.get(partition)
                 if end is not None and not any(first < end and last >= offset for first, last, _ in extents[partition]):

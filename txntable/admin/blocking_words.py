@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction, PendingGroup
+from txntable.admin.upkeep import Finding
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.records import TopicPartition
@@ -27,7 +28,7 @@ RESTORE = "restore the transaction log from its newest backup"
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 
 
-def summary(found: Sequence[BlockingTransaction], topics: int) -> tuple[str, ...]:
+def summary(found: Sequence[BlockingTransaction], topics: int, unreadable: Sequence[Finding] = ()) -> tuple[str, ...]:
     """Return what there is to say before each of them, in one or two lines.
 
     Parameters
@@ -36,9 +37,12 @@ def summary(found: Sequence[BlockingTransaction], topics: int) -> tuple[str, ...
         All that was found.
     topics : int
         In how many topics was looked.
+    unreadable : sequence of Finding
+        What could not be read: nothing is known of it.
     """
     if not found:
-        return (f"all is well: no transaction holds readers back in {counted(topics, 'topic')}",)
+        said = f"no transaction holds readers back in {counted(topics, 'topic')}"
+        return (f"{said} that can be read" if unreadable else f"all is well: {said}",)
     # What waits behind two of them waits once: behind the first in the partition.
     first: dict[TopicPartition, BlockedPartition] = {}
     for each in sorted((each for one in found for each in one.partitions), key=lambda each: each.start_offset):
@@ -52,6 +56,11 @@ def summary(found: Sequence[BlockingTransaction], topics: int) -> tuple[str, ...
         if first
         else f"where {groups} {'waits' if waiting == 1 else 'wait'} for offsets",
     )
+
+
+def unreadable_text(one: Finding) -> str:
+    """Return what cannot be read, and why."""
+    return f"{one.where} cannot be read: {one.note}"
 
 
 def counted(number: int, noun: str, nouns: str | None = None) -> str:

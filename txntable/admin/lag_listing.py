@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from txntable.admin.topic_upkeep import behind_since_ms
+from txntable.admin.unreadable import Within, raising, topic_place
 from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.records import TopicPartition
 from txntable.offsets.offset_log import OffsetLog
@@ -84,7 +85,9 @@ class WarehouseLags:
     groups: tuple[GroupLag, ...]
 
 
-def warehouse_lags(names: Sequence[str], topic_log: Callable[[str], TopicLog], offsets: OffsetLog) -> WarehouseLags:
+def warehouse_lags(
+    names: Sequence[str], topic_log: Callable[[str], TopicLog], offsets: OffsetLog, within: Within = raising
+) -> WarehouseLags:
     """Look at topics and groups, once.
 
     Parameters
@@ -95,6 +98,8 @@ def warehouse_lags(names: Sequence[str], topic_log: Callable[[str], TopicLog], o
         Topic name -> its logs.
     offsets : OffsetLog
         O.
+    within : callable
+        What becomes of an error of a topic, or of O; default: it is raised.
 
     Raises
     ------
@@ -106,16 +111,23 @@ def warehouse_lags(names: Sequence[str], topic_log: Callable[[str], TopicLog], o
     topic_ids = {}
     for name in names:
         topic = topic_log(name)
-        with suppress(UnknownTopicOrPartitionError), topic.segments.lock, topic.public.lock:
+        with (
+            suppress(UnknownTopicOrPartitionError),
+            within(topic_place(name)),
+            topic.segments.lock,
+            topic.public.lock,
+        ):
             topic.segments.refresh()
-            topic.public.refresh()
             topic_ids[name] = live_settings(topic.segments.fold).topic_id
             ends.update((each.topic_partition, each) for each in _ends(topic))
+            topic.public.refresh()
             since_ms = behind_since_ms(topic)
             now_ms = topic.context.environment.instant().wall_ms
             publication.append((name, 0 if since_ms is None else max(0, now_ms - since_ms)))
-    offsets.refresh()
-    groups = tuple(_lags(offsets, ends, topic_ids))
+    groups: tuple[GroupLag, ...] = ()
+    with within(offsets.log.root):
+        offsets.refresh()
+        groups = tuple(_lags(offsets, ends, topic_ids))
     return WarehouseLags(tuple(ends[each] for each in sorted(ends)), tuple(sorted(publication)), groups)
 
 

@@ -14,10 +14,13 @@ from txntable.admin.topic_description import PartitionDescription, TopicDescript
 from txntable.admin.transaction_admin import listed
 from txntable.coordinator.error_kinds import shown
 from txntable.errors import (
+    DamagedDataError,
     InvalidRequestError,
     InvalidTopicError,
+    StorePermissionError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
+    UnsupportedFormatError,
 )
 from txntable.format.key import check_key
 from txntable.format.layout import TOPICS_FOLDER, check_new_topic_name, check_topic_name, topic_names, twins
@@ -169,39 +172,47 @@ class TopicAdmin:
         return topic_names(self._context.store.folders(TOPICS_FOLDER))
 
     def _exists(self, name: str) -> bool:
-        topic = self._topic_log(name)
         try:
-            topic.settings()
+            self._topic_log(name).found_settings()
         except UnknownTopicOrPartitionError:
-            if not topic.has_log:
-                topic.require_unborn()
             return False
+        except (DamagedDataError, UnsupportedFormatError, StorePermissionError):
+            # Something is there: whoever reads it is told what is wrong with it.
+            return True
         return True
 
     def describe(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
         """Return what the partition logs say of topics (default: of all)."""
         if names is not None:
             listed(names, "names: a list of topics")
-        return [self._describe(self._topic_log(name)) for name in (self.names() if names is None else names)]
+        return [describe_topic(self._topic_log(name)) for name in (self.names() if names is None else names)]
 
-    def _describe(self, topic: TopicLog) -> TopicDescription:
-        with topic.segments.lock:
-            settings, logs, table = topic.settings(), topic.segments.fold, topic.segments.table
-            live = count_live(table)
-            partitions = tuple(
-                PartitionDescription(
-                    partition,
-                    log_start(table.numbers, settings.topic_id, partition),
-                    last_stable_offset(logs, table, settings.topic_id, partition),
-                    high_watermark(table, settings.topic_id, partition),
-                    *live.get(partition, (0, 0, 0)),
-                )
-                for partition in range(settings.partitions)
+
+def describe_topic(topic: TopicLog) -> TopicDescription:
+    """Return what the partition logs say of a topic.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        There is no such topic.
+    """
+    with topic.segments.lock:
+        settings, logs, table = topic.settings(), topic.segments.fold, topic.segments.table
+        live = count_live(table)
+        partitions = tuple(
+            PartitionDescription(
+                partition,
+                log_start(table.numbers, settings.topic_id, partition),
+                last_stable_offset(logs, table, settings.topic_id, partition),
+                high_watermark(table, settings.topic_id, partition),
+                *live.get(partition, (0, 0, 0)),
             )
-            return TopicDescription(
-                settings,
-                table.next_version - 1,
-                decided_through(table.numbers, settings.topic_id),
-                topic.public.refresh().version,
-                partitions,
-            )
+            for partition in range(settings.partitions)
+        )
+        return TopicDescription(
+            settings,
+            table.next_version - 1,
+            decided_through(table.numbers, settings.topic_id),
+            topic.public.refresh().version,
+            partitions,
+        )

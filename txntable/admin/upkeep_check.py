@@ -16,13 +16,15 @@ from typing import Any
 
 from txntable.admin.topic_upkeep import behind_since_ms, compaction_debts, vacuum_debt
 from txntable.admin.transaction_admin import TransactionAdmin, open_now
+from txntable.admin.unreadable import topic_place, unreadable
 from txntable.admin.upkeep import Duty, Finding, UpkeepLimits
 from txntable.coordinator.offset_upkeep import topic_ids
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.errors import TxnTableError, UnknownTopicOrPartitionError
-from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, topic_names
+from txntable.errors import DamagedDataError, TxnTableError, UnknownTopicOrPartitionError
+from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, commit_path, topic_names
 from txntable.format.warehouse_settings import WarehouseSettings
+from txntable.log.actions import decode_commit_info
 from txntable.log.chain import verify_chain
 from txntable.log.checkpoint import interval
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, LogFile, log_files, plan_cleanup, readable_entries
@@ -82,7 +84,7 @@ class UpkeepCheck:
         for log in (self._transactions.log, self._offsets.log):
             found += self._unless_unreadable(log.root, lambda log=log: self._of_log(log, public_ms))  # type: ignore[misc]
         for name in sorted({*topic_names(self._context.store.folders(TOPICS_FOLDER)), *self._named_topics()}):
-            found += self._unless_unreadable(f"topic {name}", lambda name=name: self._of_topic(name))  # type: ignore[misc]
+            found += self._unless_unreadable(topic_place(name), lambda name=name: self._of_topic(name))  # type: ignore[misc]
         if self._limits.lag_records:
             found += self._unless_unreadable(self._offsets.log.root, self._of_groups)
         return found
@@ -105,7 +107,7 @@ class UpkeepCheck:
             with suppress(UnknownTopicOrPartitionError):
                 found.extend(look())
         except TxnTableError as error:
-            found.append(Finding(Duty.READ, where, note=f"{error.code} {error}"))
+            found.append(unreadable(where, error))
         return found
 
     def _late(self, duty: Duty, where: str, found: int, limit: int, note: str = "") -> Iterator[Finding]:
@@ -161,6 +163,7 @@ class UpkeepCheck:
         files = self.log_files[log.root] = log_files(self._context.store, log.root)
         newest_ms = max([log.ensure_fresh().timestamp_ms, *(file.meta.last_modified_ms for file in files)])
         yield from self._late(Duty.CORRECT_CLOCK, log.root, newest_ms - self._now_ms, self._limits.clock_ahead_ms)
+        self._check_end(log, files)
         spec = plan_cleanup(files, self._now_ms - self._limits.cleanup_grace_ms, retention_ms)
         if spec.paths:
             yield Finding(Duty.CLEAN_UP, log.root, len(spec.paths), 0, "files")
@@ -170,6 +173,23 @@ class UpkeepCheck:
         if self._limits.chain_entries:
             yield from self._unless_unreadable(log.root, lambda: self._of_chain(log.root, files))
 
+    def _check_end(self, log: DeltaLog[Any], files: Sequence[LogFile]) -> None:
+        """Raise when entries stand above the one at which readers take the log to end: one was lost in between."""
+        table = log.ensure_fresh()
+        path = commit_path(log.root, table.next_version)
+        above = [file for file in files if not file.is_checkpoint and file.version > table.next_version]
+        # It may have come while the folder was listed, and those above may be another log's, from before a restore.
+        if not above or self._context.store.head(path) is not None:
+            return
+        lowest = min(above, key=lambda file: file.version).meta.path
+        found = self._context.store.get(lowest)
+        if found is not None and decode_commit_info(found.data, lowest).log == table.log:
+            raise DamagedDataError(
+                "the log has a gap: an entry is gone, and readers stop below it; stop every writer, and restore it",
+                path=path,
+                above=lowest,
+            )
+
     def _of_chain(self, root: str, files: Sequence[LogFile]) -> Iterator[Finding]:
         """Read entries for their chain; yields nothing, and raises when one is not what the next one says."""
         verify_chain(self._context.store, root, readable_entries(files)[-self._limits.chain_entries :])
@@ -178,7 +198,7 @@ class UpkeepCheck:
     # -- a topic ----------------------------------------------------------------------------
 
     def _of_topic(self, name: str) -> Iterator[Finding]:
-        topic, where = self._topic_log(name), f"topic {name}"
+        topic, where = self._topic_log(name), topic_place(name)
         if topic.segments.refresh().version is None:
             topic.require_unborn()
             if name in self._named_topics():

@@ -47,11 +47,11 @@ def check(
     findings = warehouse.admin().check_upkeep(limits)
     rows = [(one.duty.value, *astuple(one)[1:], one.remedy) for one in findings]
     if metrics is None:
-        connection.output.rows(Rows(HEADERS, rows, empty=NOTHING_LATE))
+        connection.output.rows(Rows(HEADERS, rows, counts=("found", "limit"), empty=NOTHING_LATE))
     else:
         write_metrics(warehouse, samples_of_findings(findings), metrics)
-        for row in rows:
-            tell(f"{row[0]}: {row[1]}: {row[-1]}")
+        for one in findings:
+            tell(": ".join(filter(None, (one.duty.value, one.where, one.note, one.remedy))))
     if any(one.duty is Duty.READ for one in findings):
         raise typer.Exit(1)
     if findings:

@@ -111,7 +111,8 @@ def describe(  # noqa: PLR0913  the interface of a command
         case _:
             headers = {**OFFSET_HEADERS, **(METADATA_HEADER if verbose else {})}
             rows = [row for one in found for row in _offsets(admin, one)]
-    connection.output.rows(Rows(headers, [row[: len(headers)] for row in rows], empty=empty))
+    shown = [row[: len(headers)] for row in rows]
+    connection.output.rows(Rows(headers, shown, counts=("lag",), empty=empty))
 
 
 def _note_members(group: GroupDescription) -> None:
@@ -206,7 +207,7 @@ def delete(
         (name, found[name].state.value, counts[name], execute and error is None, code(error))
         for name, error in outcomes.items()
     ]
-    _answer(connection, Rows(DELETE_HEADERS, rows), list(outcomes.values()))
+    _answer(connection, Rows(DELETE_HEADERS, rows, counts=("offsets",)), list(outcomes.values()))
 
 
 def _not_empty(group: GroupDescription) -> TxnTableError | None:

@@ -19,6 +19,7 @@ from txntable.admin.metric_samples import (
     samples_of_open,
     samples_of_totals,
 )
+from txntable.cli.unreadable import readable_part
 from txntable.runtime.environment import SystemEnvironment
 from txntable.warehouse.warehouse import Warehouse
 
@@ -33,12 +34,15 @@ Metrics = Annotated[
 
 
 def write_metrics(warehouse: Warehouse, found: Sequence[Sample], form: MetricFormat) -> None:
-    """Print what a command found, how far everything is behind, what is open, and what this process has counted."""
-    admin = warehouse.admin()
+    """Print what a command found, how far everything is behind, what is open, and what this process has counted.
+
+    What cannot be read is among what a command found: here it hides no other.
+    """
+    part = readable_part(warehouse)
     samples = [
         *found,
-        *samples_of_lags(admin.list_lags()),
-        *samples_of_open(admin.find_blocking_transactions()),
+        *samples_of_lags(part.lags()),
+        *samples_of_open(part.blocking()),
         *samples_of_totals(warehouse.metrics()),
     ]
     write_samples(warehouse.url, samples, form)

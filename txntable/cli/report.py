@@ -57,7 +57,7 @@ def report(
     """
     page = render_page(Collector(connection.open(), ReportLimits(records=records, entries=entries)).collect()).encode()
     _write_whole(file, page)
-    connection.output.facts({"file": str(file), "bytes": len(page)})
+    connection.output.facts({"file": str(file), "bytes": len(page)}, {"file": str(file), "bytes": f"{len(page):,}"})
 
 
 def _write_whole(file: Path, page: bytes) -> None:

@@ -22,11 +22,14 @@ from txntable.admin.blocking_words import (
     pending_text,
     state_word,
     summary,
+    unreadable_text,
     waits_for,
     when_to_end,
 )
+from txntable.admin.upkeep import Finding
 from txntable.cli.connection import WAREHOUSE_VARIABLE, Connection, on_warehouse
 from txntable.cli.output import instant_text
+from txntable.cli.unreadable import readable_part
 
 
 def status(
@@ -35,17 +38,23 @@ def status(
 ) -> None:
     """Show which open transactions hold readers back, what waits behind them, and how to end each.
 
-    Changes nothing, and needs a reader's permissions. Exit code 0, whether or not something is held back; `txntable
-    check` is the one for alarms.
+    Changes nothing, and needs a reader's permissions. Exit code 0, whether or not something is held back; 1 when a
+    topic cannot be read: it is named, and the others are shown. `txntable check` is the one for alarms.
     """
-    admin = connection.open().admin()
-    found = admin.find_blocking_transactions(topics)
-    # How many there are is told, and asked for, only where nothing is found.
-    searched = 0 if found else len(set(topics or admin.list_topics()))
-    connection.output.screen(status_lines(connection.url, found, searched), status_document(connection.url, found))
+    part = readable_part(connection.open(), topics)
+    found = part.blocking()
+    unreadable = part.unreadable
+    connection.output.screen(
+        status_lines(connection.url, found, part.searched, unreadable),
+        status_document(connection.url, found, unreadable),
+    )
+    if unreadable:
+        raise typer.Exit(1)
 
 
-def status_lines(url: str, found: Sequence[BlockingTransaction], searched: int) -> list[str]:
+def status_lines(
+    url: str, found: Sequence[BlockingTransaction], searched: int, unreadable: Sequence[Finding] = ()
+) -> list[str]:
     """Return what the screen says for people.
 
     Parameters
@@ -56,16 +65,26 @@ def status_lines(url: str, found: Sequence[BlockingTransaction], searched: int) 
         What holds readers back.
     searched : int
         In how many topics it was looked for; told only where nothing was found.
+    unreadable : sequence of Finding
+        What could not be read: it is named.
     """
-    lines = list(summary(found, searched))
+    lines = []
+    for each in unreadable:
+        lines += [unreadable_text(each), f"  {each.remedy}", ""]
+    lines += summary(found, searched, unreadable)
     for one in found:
         lines += ["", *_block(url, one)]
     return lines
 
 
-def status_document(url: str, found: Sequence[BlockingTransaction]) -> dict[str, object]:
+def status_document(
+    url: str, found: Sequence[BlockingTransaction], unreadable: Sequence[Finding] = ()
+) -> dict[str, object]:
     """Return what the screen says for programs."""
-    return {"transactions": [_document(url, one) for one in found]}
+    return {
+        "transactions": [_document(url, one) for one in found],
+        "unreadable": [{"where": one.where, "error": one.note, "remedy": one.remedy} for one in unreadable],
+    }
 
 
 def _block(url: str, one: BlockingTransaction) -> list[str]:

@@ -16,6 +16,7 @@ from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
 from txntable.cli.topic_changes import alter, delete_records
+from txntable.cli.unreadable import fail_if_unreadable, readable_part
 from txntable.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from txntable.format.topic import TopicSettings
 from txntable.topics.topic_creation import NOTHING_TO_DELETE
@@ -103,17 +104,12 @@ def _facts(settings: TopicSettings) -> dict[str, object]:
 
 
 def list_topics(connection: Connection) -> None:
-    """List all topics."""
-    described = connection.open().admin().describe_topics()
-    connection.output.rows(
-        Rows(
-            LIST_HEADERS,
-            [_summary(topic) for topic in described],
-            counts=COUNTS,
-            names=_NAMES,
-            empty="there are no topics",
-        )
-    )
+    """List all topics; exit code 1 when one of them cannot be read: it is named on standard error."""
+    part = readable_part(connection.open())
+    rows = [_summary(topic) for topic in part.topics()]
+    empty = "no topic can be read" if part.unreadable else "there are no topics"
+    connection.output.rows(Rows(LIST_HEADERS, rows, counts=COUNTS, names=_NAMES, empty=empty))
+    fail_if_unreadable(part.unreadable)
 
 
 def _summary(topic: TopicDescription) -> tuple[object, ...]:
@@ -135,8 +131,12 @@ def describe(
         bool, typer.Option("--all-configs", help="All settings, also those that have their defaults.")
     ] = False,
 ) -> None:
-    """Describe topics: columns and settings, and each partition's offsets and size."""
-    topics = connection.open().admin().describe_topics(names or None)
+    """Describe topics: columns and settings, and each partition's offsets and size.
+
+    Exit code 1 when one of them cannot be read: it is named on standard error, and the others are described.
+    """
+    part = readable_part(connection.open(), names)
+    topics = part.topics()
     sections = {
         "topics": Rows(LIST_HEADERS, [_summary(topic) for topic in topics], "Topics", COUNTS, names=_NAMES),
         "columns": Rows(COLUMN_HEADERS, [row for topic in topics for row in _columns(topic)], "Columns"),
@@ -151,6 +151,7 @@ def describe(
         ),
     }
     connection.output.report(sections)
+    fail_if_unreadable(part.unreadable)
 
 
 @both_ways("name", "--topic")
@@ -193,7 +194,7 @@ def delete(
         admin.delete_topic(name)
     note_dry_run(execute=execute)
     connection.output.rows(
-        Rows({**LIST_HEADERS, "deleted": "Deleted"}, [(*_summary(topic), execute)], names=_NAMES),
+        Rows({**LIST_HEADERS, "deleted": "Deleted"}, [(*_summary(topic), execute)], counts=COUNTS, names=_NAMES),
     )
 
 

@@ -5,7 +5,7 @@ What ends transactions is in ``txntable.cli.transaction_ending``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Annotated
 
@@ -14,15 +14,19 @@ import typer
 from txntable.admin.admin import Admin
 from txntable.admin.blocking_transactions import BlockedPartition, BlockingTransaction
 from txntable.admin.blocking_words import counted, duration_text, state_waits_for
+from txntable.admin.readable_part import ReadablePart
 from txntable.admin.transaction_listing import HangingTransaction, TransactionDescription
+from txntable.admin.upkeep import Finding
 from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.coordinator_run import run
 from txntable.cli.output import Rows, camel_headers, instant_text, note
 from txntable.cli.transaction_ending import abort, fence
+from txntable.cli.unreadable import fail_if_unreadable, readable_part
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.format.records import TopicPartition
+from txntable.warehouse.warehouse import Warehouse
 
 application = typer.Typer(
     add_completion=False, no_args_is_help=True, help="List, describe, abort and fence transactions."
@@ -41,6 +45,7 @@ HANGING_HEADERS = camel_headers(
     " transactional_id status"
 ) | {"duration_min": "Duration(min)"}
 _MS_PER_MINUTE = 60_000
+_TIMES = ("last_timestamp",)
 _STATES = ", ".join(state.value for state in TransactionState if state is not TransactionState.DEAD)
 
 
@@ -66,31 +71,40 @@ def list_transactions(
     """List transactional ids: who may act now, and the state; PREPARED first.
 
     Of a transaction under way: for how long, and how many committed records wait behind it. JSON also has the epoch,
-    the timeout, and how the last transaction ended; `describe` has these of one id.
+    the timeout, and how the last transaction ended; `describe` has these of one id. Exit code 1 when a topic of one
+    cannot be read: it is named on standard error, and what waits there is not counted.
     """
-    admin = connection.open().admin()
+    warehouse = connection.open()
+    admin = warehouse.admin()
     rows = admin.list_transactions(
         states=state, producer_ids=producer_id, duration_ms=duration_filter, pattern=transactional_id_pattern
     )
     under_way = [row for row in rows if row.state.is_open or row.state.is_decided]
     described = admin.describe_transactions([row.transactional_id for row in under_way])
-    blocking = _blocking(admin, {topic.name for row in under_way for topic in row.topics.values()})
+    part = _enrolled(warehouse, {topic.name for row in under_way for topic in row.topics.values()})
+    blocking = _blocking(part.blocking())
     # Nothing but its token ends a prepared transaction: it may hold readers back for ever.
     shown = sorted(rows, key=lambda row: row.state is not TransactionState.PREPARED)
     connection.output.rows(
         Rows(
             LIST_HEADERS,
             [_summary(row, described, blocking) for row in shown],
+            counts=("held_back_records",),
             empty="no transactional id fits",
             for_programs=_FOR_PROGRAMS,
         )
     )
+    fail_if_unreadable(part.unreadable)
 
 
-def _blocking(admin: Admin, topics: Collection[str]) -> dict[str, BlockingTransaction]:
-    """Return by transactional id what holds readers back in topics, of those that are still there."""
-    names = sorted(set(topics).intersection(admin.list_topics())) if topics else []
-    found = admin.find_blocking_transactions(names) if names else []
+def _enrolled(warehouse: Warehouse, topics: Collection[str]) -> ReadablePart:
+    """Return a look at topics, of those that are still there."""
+    names = sorted(set(topics).intersection(warehouse.admin().list_topics())) if topics else []
+    return ReadablePart(warehouse.completer, warehouse.topic_log, names)
+
+
+def _blocking(found: Sequence[BlockingTransaction]) -> dict[str, BlockingTransaction]:
+    """Return what holds readers back by transactional id."""
     return {one.transactional_id: one for one in found if one.transactional_id is not None and one.state is not None}
 
 
@@ -118,12 +132,16 @@ def _summary(
 def describe(
     connection: Connection, transactional_id: Annotated[str, typer.Argument(help="The transactional id.")]
 ) -> None:
-    """Describe one transactional id: its state, timeout, the partitions of its transaction, and what it holds back."""
-    admin = connection.open().admin()
-    found = admin.describe_transactions([transactional_id])[transactional_id]
-    blocking = _blocking(admin, {partition.topic for partition in found.topic_partitions})
-    facts = _facts(found, blocking.get(transactional_id))
+    """Describe one transactional id: its state, timeout, the partitions of its transaction, and what it holds back.
+
+    Exit code 1 when one of its topics cannot be read: it is named on standard error, and what waits there is not told.
+    """
+    warehouse = connection.open()
+    found = warehouse.admin().describe_transactions([transactional_id])[transactional_id]
+    part = _enrolled(warehouse, {partition.topic for partition in found.topic_partitions})
+    facts = _facts(found, _blocking(part.blocking()).get(transactional_id))
     connection.output.facts(facts, dict(_for_people(facts, found)))
+    fail_if_unreadable(part.unreadable)
 
 
 def _facts(found: TransactionDescription, held: BlockingTransaction | None) -> dict[str, object]:
@@ -188,7 +206,7 @@ def describe_producers(
         Rows(
             PRODUCER_HEADERS,
             [astuple(one) for one in producers],
-            instants=("last_timestamp",),
+            instants=_TIMES,
             empty="the partition remembers no producer",
         )
     )
@@ -211,15 +229,26 @@ def find_hanging(
         ),
     ] = None,
 ) -> None:
-    """Find transactions that are open in a partition and that nothing will end; `abort` ends them."""
+    """Find transactions that are open in a partition and that nothing will end; `abort` ends them.
+
+    Exit code 1 when a topic cannot be read: it is named on standard error, and the others are looked at.
+    """
     if partition is not None and topic is None:
         raise typer.BadParameter("is a partition of a topic; say --topic too", param_hint="--partition")
     limit_ms = None if max_transaction_timeout is None else max_transaction_timeout * _MS_PER_MINUTE
-    admin = connection.open().admin()
-    found = admin.find_hanging_transactions(topic, partition, limit_ms)
-    rows = [_hanging(one) for one in found]
-    connection.output.rows(Rows(HANGING_HEADERS, rows, instants=("last_timestamp",), empty="nothing hangs"))
+    warehouse = connection.open()
+    admin = warehouse.admin()
+    unreadable: Sequence[Finding] = ()
+    if topic is None:
+        part = readable_part(warehouse)
+        found = part.hanging(warehouse.settings().transaction_max_timeout_ms if limit_ms is None else limit_ms)
+        unreadable = part.unreadable
+    else:
+        found = admin.find_hanging_transactions(topic, partition, limit_ms)
+    empty = f"nothing hangs{' in what can be read' if unreadable else ''}"
+    connection.output.rows(Rows(HANGING_HEADERS, [_hanging(one) for one in found], instants=_TIMES, empty=empty))
     _note_what_waits(admin)
+    fail_if_unreadable(unreadable)
 
 
 def _hanging(one: HangingTransaction) -> tuple[object, ...]:

@@ -21,17 +21,19 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from txntable.admin.admin import Admin
 from txntable.admin.lag_listing import WarehouseLags
+from txntable.admin.readable_part import ReadablePart
+from txntable.admin.upkeep import Finding
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import JsonOutput, Rows, TableOutput, camel_headers, dashed_headers, instant_text, tell
 from txntable.cli.status import status_document, status_lines
+from txntable.cli.unreadable import readable_part
 from txntable.errors import RetriableError
 from txntable.runtime.environment import SystemEnvironment
 
 TOPIC_HEADERS = camel_headers("topic partition log_start_offset last_stable_offset high_watermark")
 GROUP_HEADERS = dashed_headers("group topic partition current_offset lag")
-_COUNTS = ("log_start_offset", "last_stable_offset", "high_watermark", "current_offset", "lag")
+_COUNTS = ("lag",)
 _QUIT = "q"
 
 
@@ -47,12 +49,15 @@ class Tick:
         Where topics end, and how far groups are behind.
     document : dict
         All of it, for programs.
+    unreadable : sequence of Finding
+        What could not be read.
     """
 
     lines: Sequence[str]
     topics: Rows
     groups: Rows
     document: dict[str, object]
+    unreadable: Sequence[Finding] = ()
 
 
 def watch(
@@ -67,14 +72,18 @@ def watch(
 ) -> None:
     """Show what holds readers back, where topics end and how far groups are behind, and look again and again.
 
-    On a terminal in its place, until `q` (exit code 0) or Ctrl-C (130); in a pipe or a file one snapshot after the
-    other. Changes nothing, and needs a reader's permissions.
+    On a terminal in its place, until `q` (exit code 0; 1 when the last look found a topic that cannot be read) or
+    Ctrl-C (130); in a pipe or a file one snapshot after the other. Changes nothing, and needs a reader's permissions.
     """
-    admin = connection.open().admin()
+    warehouse = connection.open()
     clock = SystemEnvironment()
+    unreadable: Sequence[Finding] = ()
 
     def look() -> Tick:
-        return _look(connection.url, admin, topics, clock.instant().wall_ms)
+        nonlocal unreadable
+        tick = _look(connection.url, readable_part(warehouse, topics), clock.instant().wall_ms)
+        unreadable = tick.unreadable
+        return tick
 
     console = Console(highlight=False)
     numbers = count() if ticks is None else iter(range(ticks))
@@ -83,21 +92,23 @@ def watch(
             _show_each(connection, numbers, look, lambda: key_within(interval_ms))
         else:
             _show_live(console, numbers, look, lambda: key_within(interval_ms))
+    if unreadable:
+        raise typer.Exit(1)
 
 
-def _look(url: str, admin: Admin, topics: Sequence[str] | None, now_ms: int) -> Tick:
-    found = admin.find_blocking_transactions(topics)
-    lags = admin.list_lags(topics)
-    searched = len({each.topic_partition.topic for each in lags.partitions})
+def _look(url: str, part: ReadablePart, now_ms: int) -> Tick:
+    found = part.blocking()
+    lags = part.lags()
     moment = instant_text(now_ms)
     ends, groups = _ends(lags), _groups(lags)
     document = {
         "time": moment,
-        **status_document(url, found),
+        **status_document(url, found, part.unreadable),
         "partitions": ends.documents(),
         "groups": groups.documents(),
     }
-    return Tick([moment, "", *status_lines(url, found, searched), ""], ends, groups, document)
+    lines = [moment, "", *status_lines(url, found, part.searched, part.unreadable), ""]
+    return Tick(lines, ends, groups, document, part.unreadable)
 
 
 def _ends(lags: WarehouseLags) -> Rows:
@@ -105,7 +116,7 @@ def _ends(lags: WarehouseLags) -> Rows:
         (*each.topic_partition, each.log_start_offset, each.last_stable_offset, each.high_watermark)
         for each in lags.partitions
     ]
-    return Rows(TOPIC_HEADERS, rows, counts=_COUNTS, empty="there are no topics")
+    return Rows(TOPIC_HEADERS, rows, empty="there are no topics")
 
 
 def _groups(lags: WarehouseLags) -> Rows:

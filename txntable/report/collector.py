@@ -13,17 +13,17 @@ from importlib.metadata import version
 from typing import TypeVar
 
 from txntable.admin.blocking_words import summary
-from txntable.admin.upkeep import Finding, UpkeepLimits
+from txntable.admin.readable_part import ReadablePart
+from txntable.admin.unreadable import topic_at, topic_place
+from txntable.admin.upkeep import Duty, Finding, UpkeepLimits
 from txntable.admin.upkeep_check import UpkeepCheck
-from txntable.errors import DamagedDataError, UnknownTopicOrPartitionError, UnsupportedFormatError
+from txntable.errors import UnknownTopicOrPartitionError
 from txntable.format.isolation import IsolationLevel
 from txntable.format.layout import (
     OFFSET_LOG_ROOT,
-    TOPICS_FOLDER,
     TRANSACTION_LOG_ROOT,
     public_root,
     segments_root,
-    topic_names,
 )
 from txntable.log.cleanup import LogFile
 from txntable.log.log_view import refresh_together
@@ -33,7 +33,14 @@ from txntable.report.newest_records import newest_records
 from txntable.report.storage_layers import storage_layers
 from txntable.report.topic_standing import topic_standing
 from txntable.report.transaction_history import read_history
-from txntable.report.warehouse_report import Bounded, NewestRecords, ReportLimits, TopicStanding, WarehouseReport
+from txntable.report.warehouse_report import (
+    Bounded,
+    NewestRecords,
+    ReportLimits,
+    TopicStanding,
+    UnreadableTopic,
+    WarehouseReport,
+)
 from txntable.runtime.environment import Instant
 from txntable.snapshot.snapshot import published_position
 from txntable.snapshot.topic_reader import TopicReader
@@ -84,13 +91,19 @@ class Collector:
         """
         warehouse, limits, context = self._warehouse, self._limits, self._warehouse.context
         health = self._health()
-        topics = _topics(warehouse, topic_names(context.store.folders(TOPICS_FOLDER)), limits)
-        blocking = warehouse.admin().find_blocking_transactions(list(topics))
+        part = ReadablePart(warehouse.completer, warehouse.topic_log)
+        topics = _topics(warehouse, part, limits)
+        blocking = part.blocking()
         warehouse.offsets.refresh()
         head = warehouse.transactions.refresh()
         # What others have completed without a row that says so.
         warehouse.completer.look_at(warehouse.transactions.look(warehouse.transactions.log.fold.incomplete))
         now_ms = context.clock.shown_ms()
+        findings = _together(health.findings, part.unreadable)
+        unreadable = [one for one in findings if one.duty is Duty.READ]
+        lost = [
+            UnreadableTopic(name, one) for one in unreadable if (name := topic_at(one.where)) and name not in topics
+        ]
         latest = sorted(topics.values(), key=lambda one: (-(one.standing.last_write_ms or 0), one.standing.name))
         return WarehouseReport(
             url=warehouse.url,
@@ -99,9 +112,11 @@ class Collector:
             head=head,
             published_position=published_position(warehouse.transactions, head),
             blocking=_bounded(blocking, limits.blocking),
-            blocking_summary=" ".join(summary(blocking, len(topics))),
-            findings=_bounded(health.findings, limits.findings),
+            blocking_summary=" ".join(summary(blocking, part.searched, unreadable)),
+            findings=_bounded(findings, limits.findings),
+            unreadable=_bounded(unreadable, limits.findings),
             topics=Bounded(_chosen([one.standing for one in latest], limits.topics), len(topics)),
+            unreadable_topics=_bounded(lost, limits.topics),
             history=read_history(warehouse.transactions, blocking, limits, now_ms),
             groups=group_standings(warehouse.offsets, {name: one.view for name, one in topics.items()}, limits),
             records=_records(latest, limits),
@@ -121,6 +136,12 @@ def _bounded(values: Sequence[T], most: int) -> Bounded[T]:
     return Bounded(tuple(values[:most]), len(values))
 
 
+def _together(checked: Sequence[Finding], unreadable: Sequence[Finding]) -> list[Finding]:
+    """Return all findings; what cannot be read by now may not be among those of a check some time ago."""
+    known = {one.where for one in checked if one.duty is Duty.READ}
+    return [*checked, *(one for one in unreadable if one.where not in known)]
+
+
 def _roots(names: Iterable[str]) -> dict[str, Sequence[str]]:
     """Return the layers of logs, and the roots of the logs in each."""
     topics = list(names)
@@ -132,14 +153,14 @@ def _roots(names: Iterable[str]) -> dict[str, Sequence[str]]:
     }
 
 
-def _topics(warehouse: Warehouse, names: Sequence[str], limits: ReportLimits) -> dict[str, _Topic]:
+def _topics(warehouse: Warehouse, part: ReadablePart, limits: ReportLimits) -> dict[str, _Topic]:
     """Return the topics that can be read; why another cannot be is a finding."""
     found: dict[str, _Topic] = {}
-    for name in names:
+    for name in part.names:
         reader = warehouse.topic_reader(name)
         segments, public = reader.topic.segments, reader.topic.public
-        # A folder of a deleted topic, too, or of a creation that was killed.
-        with suppress(UnknownTopicOrPartitionError, DamagedDataError, UnsupportedFormatError):
+        # Unknown: deleted meanwhile.
+        with suppress(UnknownTopicOrPartitionError), part.passing_over(topic_place(name)):
             refresh_together(segments, public)
             with segments.lock, public.lock:
                 view = reader.view(IsolationLevel.READ_UNCOMMITTED)

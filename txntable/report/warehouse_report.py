@@ -407,6 +407,22 @@ class StorageLayer:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadableTopic:
+    """A topic of which nothing is known.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    finding : Finding
+        Why, and what to do.
+    """
+
+    name: str
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
 class WarehouseReport:
     """A warehouse, as a page shows it.
 
@@ -425,9 +441,13 @@ class WarehouseReport:
     blocking_summary : str
         The same in a sentence, of all of them.
     findings : Bounded of Finding
-        What nobody does any more.
+        What nobody does any more, and what cannot be read.
+    unreadable : Bounded of Finding
+        Those of them that cannot be read.
     topics : Bounded of TopicStanding
         By name; those held back and the latest ones where there are too many.
+    unreadable_topics : Bounded of UnreadableTopic
+        The topics that are not among these, since they cannot be read.
     history : TransactionHistory
         Transactions over time.
     groups : Bounded of GroupStanding
@@ -446,11 +466,18 @@ class WarehouseReport:
     blocking: Bounded[BlockingTransaction]
     blocking_summary: str
     findings: Bounded[Finding]
+    unreadable: Bounded[Finding]
     topics: Bounded[TopicStanding]
+    unreadable_topics: Bounded[UnreadableTopic]
     history: TransactionHistory
     groups: Bounded[GroupStanding]
     records: Bounded[NewestRecords]
     layers: tuple[StorageLayer, ...]
+
+    @property
+    def late(self) -> int:
+        """How many findings there are of what can be read."""
+        return self.findings.total - self.unreadable.total
 
     @property
     def unread(self) -> tuple[NewestRecords, ...]:

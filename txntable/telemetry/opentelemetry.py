@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from txntable.admin.lag_listing import WarehouseLags
+from txntable.admin.readable_part import ReadablePart
 from txntable.errors import MissingDependencyError
 from txntable.format.records import TopicPartition
 from txntable.runtime.counters import GROUP_END
@@ -72,7 +73,8 @@ def observe(warehouse: Warehouse, meter_provider: MeterProvider | None = None, *
         Default: the global one.
     lags : bool
         Whether each collection also asks how far everything is behind
-        (:meth:`Admin.list_lags <txntable.admin.admin.Admin.list_lags>`): some requests for each topic.
+        (:meth:`Admin.list_lags <txntable.admin.admin.Admin.list_lags>`): some requests for each topic; what cannot be
+        read is counted, and hides no other topic.
 
     Examples
     --------
@@ -107,7 +109,13 @@ _Look = Callable[[Warehouse], Sequence[tuple[int, dict[str, str | int]]]]
 
 
 def _lags(warehouse: Warehouse) -> WarehouseLags:
-    return warehouse.admin().list_lags()
+    return ReadablePart(warehouse.completer, warehouse.topic_log).lags()
+
+
+def _unreadable(warehouse: Warehouse) -> Sequence[tuple[int, dict[str, str | int]]]:
+    part = ReadablePart(warehouse.completer, warehouse.topic_log)
+    part.lags()
+    return [(len(part.unreadable), {})]
 
 
 def _place(where: TopicPartition) -> dict[str, str | int]:
@@ -130,6 +138,7 @@ GAUGES: Mapping[str, tuple[str, str, _Look]] = {
     "last_stable_offset_lag": ("{offset}", "Offsets that open transactions hold back.", _stable),
     "publication_lag": ("ms", "For how long a public table has lacked what it should show.", _publication),
     "group_lag": ("{offset}", "Offsets from what a group has committed to the last stable offset.", _groups),
+    "unreadable": ("{log}", "Topics and logs that cannot be read: of them the others tell nothing.", _unreadable),
 }
 """What is measured when it is asked for -> its unit, what it is, and who looks."""
 

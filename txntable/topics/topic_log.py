@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 
-from txntable.errors import DamagedDataError, StorePermissionError
+from txntable.errors import DamagedDataError, StorePermissionError, UnknownTopicOrPartitionError
 from txntable.format.layout import (
     check_topic_name,
     commit_path,
@@ -89,6 +89,23 @@ class TopicLog:
         with self.segments.lock:
             self.segments.read_since(asked)
             return self.known_settings()
+
+    def found_settings(self) -> TopicSettings:
+        """Return the same for who lists what there is: a LIST more tells one that never was from a lost one.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is no such topic, or it was deleted.
+        DamagedDataError
+            The topic has lost its log.
+        """
+        try:
+            return self.settings()
+        except UnknownTopicOrPartitionError:
+            if not self.has_log:
+                self.require_unborn()
+            raise
 
     @property
     def has_log(self) -> bool:

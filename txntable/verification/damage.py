@@ -85,9 +85,10 @@ _BELOW_CHECKPOINT = (
     " `verify`; without a backup leave it: cleanup takes it away in its time"
 )
 _RESTORE_FILE = (
-    "restore this file from a backup: the row's digest tells the right one; without a backup its records are lost, and"
-    " readers stop there. They may seek beyond them; `txntable topics delete-records` moves the log start there for"
-    " all, and deletes every record below, which can be read: copy those first"
+    "restore this file from a backup: the problem names the bytes and the digest of the right one, which `sha256sum`"
+    " prints; without a backup its records are lost, and readers stop there. They may seek beyond them; `txntable"
+    " topics delete-records` moves the log start there for all, and deletes every record below, which can be read: copy"
+    " those first"
 )
 REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.LOG_MISSING: _RESTORE_LOG,

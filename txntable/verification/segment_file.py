@@ -95,8 +95,14 @@ def _replaced(store: ObjectStore, path: str, planned: PlannedSegment) -> Problem
         check_file(store, path, planned.size, planned.digest)
     except DamagedDataError as error:
         is_gone = store.head(path) is None
-        return DamageKind.SEGMENT_MISSING if is_gone else DamageKind.SEGMENT_REPLACED, error.message
+        kind = DamageKind.SEGMENT_MISSING if is_gone else DamageKind.SEGMENT_REPLACED
+        return kind, f"{error.message}; the right one has {_told(planned)}"
     return None
+
+
+def _told(planned: PlannedSegment) -> str:
+    """Return what a row says of its file: whoever has copies tells the right one by it."""
+    return f"bytes={planned.size}" + ("" if planned.digest is None else f" digest={planned.digest}")
 
 
 def _content_problems(reader: SegmentReader, named: NamedSegment) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import txntable
 from tests.simulation.site import Site
 from tests.unit.producer.producing import row, started
+from txntable.format.layout import commit_path, segments_root
 from txntable.telemetry.opentelemetry import COUNTERS, instrument_name, observe
 
 COUNTED = re.compile(r'"([a-z-]+-metrics/[a-z.-]+-total)"')
@@ -93,3 +94,13 @@ def test_who_has_not_installed_it_is_told_what_to_install(monkeypatch: pytest.Mo
 
     with pytest.raises(txntable.MissingDependencyError, match=r"pip install 'txntable\[opentelemetry\]'"):
         importlib.import_module("txntable.telemetry.opentelemetry")
+
+
+def test_topic_that_cannot_be_read_is_counted_and_hides_no_other(site: Site, reader: InMemoryMetricReader) -> None:
+    site.objects.put(commit_path(segments_root("t"), 1), b"{")
+    observe(site.open(), MeterProvider([reader]), lags=True)
+
+    found = points(reader)
+
+    assert [one.value for one in found["txntable.unreadable"]] == [1]
+    assert {one.attributes["topic"] for one in found["txntable.publication_lag"]} == {"raw", "u"}

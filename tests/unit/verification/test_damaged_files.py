@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,6 +34,25 @@ def test_segment_with_other_bytes_is_found(site: Site, warehouse: Warehouse, u: 
     site.objects.put(path, found.data[:100] + bytes([found.data[100] ^ 1]) + found.data[101:])
 
     assert only(site) == (DamageKind.SEGMENT_REPLACED, path)
+
+
+@pytest.mark.parametrize("change", ["gone", "shorter", "other bytes"])
+def test_damage_of_a_file_names_the_bytes_and_the_digest_of_the_right_one(
+    site: Site, warehouse: Warehouse, u: TopicLog, change: str
+) -> None:
+    path = f"{U}/{plain_segment(u).path}"
+    found = site.objects.get(path)
+    assert found is not None
+    if change == "gone":
+        site.objects.delete(path)
+    else:
+        site.objects.put(path, found.data[:-1] + (b"" if change == "shorter" else b"?"))
+
+    (damage,) = damages(site)
+
+    right = hashlib.sha256(found.data).hexdigest()
+    assert damage.problem.endswith(f"; the right one has bytes={len(found.data)} digest=sha256:{right}")
+    assert "the problem names the bytes and the digest" in damage.remedy
 
 
 def table_of(warehouse: Warehouse, u: TopicLog) -> pa.Table:
