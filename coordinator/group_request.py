@@ -60,9 +60,26 @@ class Loss:
         The member id under which it was read.
     end : int
         The offset behind it.
+    at : int
+        When it was handed out, in the order of the consumer's process.
     """
 
     reader: str
+    end: int
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """That a consumer went back in each partition that it was assigned, to what is committed, or before.
+
+    Attributes
+    ----------
+    began, end : int
+        The first and the last of it, in the order of the consumer's process.
+    """
+
+    began: int
     end: int
 
 
@@ -75,6 +92,18 @@ class GroupReader(Protocol):
 
     def losses(self) -> Mapping[NamedPartition, Loss]:
         """Return what it has read from, and lost since, without its offsets being committed."""
+        ...
+
+    def losses_before_a_rewind(self) -> Mapping[NamedPartition, Loss]:
+        """Return what it had lost likewise when it went back in all that it was assigned: none of :meth:`losses`."""
+        ...
+
+    def rewinds(self) -> Collection[Rewind]:
+        """Return when it went back in all that it was assigned; empty where the order of its process says nothing."""
+        ...
+
+    def committed(self, offsets: Mapping[NamedPartition, int]) -> None:
+        """Take note that a transaction has committed these offsets of it."""
         ...
 
     def refused(self) -> None:

@@ -117,7 +117,7 @@ GROUP_MUTANTS = (
                 "        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=frozen_reader)\n",
             ),
         ),
-        Killer("migrants", 12),
+        Killer("migrants", 46),
     ),
     Mutant(
         "losses-forgotten-with-the-next-poll",
@@ -126,12 +126,52 @@ GROUP_MUTANTS = (
         (
             Edit(
                 "txntable/consumer/offset_commits.py",
-                "        reader = _LiveReader(self._readings, self._place, current, self._place.joins)\n",
-                "        reader = _LiveReader(self._readings, self._place, current, self._place.joins)\n"
-                "        reader.refused()\n",
+                "        reader = self._reader()\n",
+                "        reader = self._reader()\n        reader.refused()\n",
             ),
         ),
         Killer("migrants", 66),
+    ),
+    Mutant(
+        "rewind-of-some-partitions",
+        "who has gone back in one partition after an abort may leave out what it has lost, though others are kept",
+        "8.4",
+        (
+            Edit(
+                "txntable/consumer/rewinds.py",
+                "        if not assigned or any(each not in self._back_at for each in assigned):\n"
+                "            return None\n"
+                "        began = min(self._back_at[each] for each in assigned)\n",
+                "        if not assigned:\n            return None\n        began = at\n",
+            ),
+        ),
+        Killer("migrants", 79),
+    ),
+    Mutant(
+        "rewind-before-the-abort",
+        "a rewind counts that was made before the transaction was aborted",
+        "8.4",
+        (
+            Edit(
+                "txntable/producer/lost_readings.py",
+                "            loss.at < each.began and since < each.began and each.end < until\n",
+                "            loss.at < each.began and since < until and each.end < until\n",
+            ),
+        ),
+        Killer("migrants", 12),
+    ),
+    Mutant(
+        "rewind-within-the-transaction",
+        "a rewind counts that was made when the next transaction had begun",
+        "8.4",
+        (
+            Edit(
+                "txntable/producer/lost_readings.py",
+                "            loss.at < each.began and since < each.began and each.end < until\n",
+                "            loss.at < each.began and since < each.began and since < until\n",
+            ),
+        ),
+        Killer("migrants", 12),
     ),
     Mutant(
         "free-partition-not-given",

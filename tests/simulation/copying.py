@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.checker.operations import Seen
+from tests.checker.operations import Place, Seen
 from tests.simulation.actor import Action, Actor
 from tests.simulation.journal import Draft, Journal, Witness
 from tests.simulation.recorded import RecordedProducer
@@ -236,9 +236,13 @@ class Copier(Member):
             self.consumer = None
         elif self.consumer is not None:
             try:
-                self.consumer.rewind()
+                self.rewind(self.consumer)
             except TxnTableError:
                 self.consumer = None
+
+    def rewind(self, consumer: RecordedConsumer) -> None:
+        """Go back to what is committed."""
+        consumer.rewind()
 
 
 def copies_of(polled: Polled, witness: Witness) -> list[Draft]:
@@ -251,8 +255,43 @@ class Migrant(Copier):
     """Copies as Kafka's examples do: several polls, and then the positions of what is assigned by then."""
 
     def ways(self) -> list[Callable[[RecordedConsumer, RecordedProducer], None]]:
-        """Only so."""
-        return [self.copy_assigned]
+        """Only so, or at the second attempt."""
+        return [self.copy_assigned, self.copy_after_an_abort]
+
+    def rewind(self, consumer: RecordedConsumer) -> None:
+        """Go back, by the call for it or as Kafka's users do."""
+        if self.random.random() < 0.5:
+            super().rewind(consumer)
+        else:
+            consumer.seek_back(sorted(consumer.consumer.assignment()))
+
+    def copy_after_an_abort(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
+        """Abort for a reason of its own, go back in some of what is assigned, and write the rest again from memory.
+
+        Who goes back in all of it, after the abort and before the next transaction, has nothing in memory.
+        """
+        polled: dict[tuple[Place, int], tuple[Seen, str | None]] = {}
+        for _ in range(4):
+            found = consumer.poll(txn=producer.txn)
+            self.write(producer, found)
+            polled |= {(one.place, one.offset): (one, key) for one, key in found}
+            self.process.pause()
+            self.site.advance_ms(self.random.choice([100, 100, 50_000]))
+        assigned = sorted(consumer.consumer.assignment())
+        back = assigned[: self.random.randint(0, len(assigned))]
+        when = self.random.choice(["before the abort", "between", "between", "in the transaction"])
+        kept = [each for (place, _), each in polled.items() if place not in back]
+        if when == "before the abort":
+            consumer.seek_back(back)
+        producer.abort()
+        if when == "between":
+            consumer.seek_back(back)
+            kept = [] if back and back == assigned else kept
+        producer.begin()
+        self.write(producer, kept)
+        if when == "in the transaction":
+            consumer.seek_back(back)
+        self.copy_assigned(consumer, producer)
 
     def copy_assigned(self, consumer: RecordedConsumer, producer: RecordedProducer) -> None:
         """Poll several times; what was read of a partition that is lost by the end has no position any more.

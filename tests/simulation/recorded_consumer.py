@@ -167,6 +167,14 @@ class RecordedConsumer(ConsumerRebalanceListener):
         with self._witness.calling(Rewind(self._name, self.group or "")) as asked:
             asked.stubbornly(self.consumer.seek_to_committed)
 
+    def seek_back(self, places: Sequence[Place]) -> None:
+        """Go back to what the group has committed by asking and seeking, one by one: Kafka's idiom."""
+        committed = self.fetch(places)
+        self._assignment += 1
+        for place in places:
+            self._next.pop(TopicPartition(*place), None)
+            self.consumer.seek(TopicPartition(*place), committed.get(place, 0))
+
     def fetch(self, places: Sequence[Place]) -> dict[Place, int]:
         """Ask for the group's offsets."""
         offsets: dict[Place, int] = {}

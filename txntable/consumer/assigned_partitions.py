@@ -17,6 +17,7 @@ from txntable.consumer.fetcher import Fetcher
 from txntable.consumer.followed_topic import FollowedTopic
 from txntable.consumer.partition_fetch import Ahead
 from txntable.consumer.readings import Readings
+from txntable.consumer.rewinds import Rewinds
 from txntable.consumer.subscription import Subscription
 from txntable.coordinator.row_json import check_number
 from txntable.format.isolation import IsolationLevel
@@ -56,6 +57,8 @@ class AssignedPartitions:
         Of this consumer.
     readings : Readings
         What was handed out and is not committed.
+    rewinds : Rewinds
+        When the user went back in all partitions.
     iterated : deque of ConsumerRecord
         Records that iteration, or a poll that waits for more of them, has read and not handed out yet.
     followed_at : Instant
@@ -71,7 +74,7 @@ class AssignedPartitions:
         self._topic_reader, self._transactions = topic_reader, transactions
         self.subscription = Subscription(config.reset, in_group=config.group_id is not None)
         self.topics: dict[str, FollowedTopic] = {}
-        self.readings = Readings()
+        self.readings, self.rewinds = Readings(), Rewinds()
         self.iterated: deque[ConsumerRecord] = deque()
         self.followed_at: Instant = self.environment.instant()
         self._ahead = Ahead.of(transactions.context.store, wanted=config.prefetch)
@@ -104,9 +107,15 @@ class AssignedPartitions:
         self.topics.update(topics)
         self.followed_at = self.environment.instant()
 
+    def gain(self, partitions: Mapping[TopicPartition, AutoOffsetReset]) -> None:
+        """Read more partitions of a group, each from its committed offset, else from that end."""
+        self.subscription.gain(partitions)
+        self.rewinds.gained(partitions)
+
     def lose(self, partitions: Collection[TopicPartition]) -> None:
         """Read these partitions no more."""
         self.subscription.lose(partitions)
+        self.rewinds.lost(partitions)
         for partition in partitions:
             self.fetcher.drop(partition)
         if self.iterated:
@@ -181,9 +190,21 @@ class AssignedPartitions:
         check_number(offset, "an offset")
         self.subscription.of(partition)
         self.give_back()
+        is_back = self.rewinds.is_back(partition, offset, self.subscription.of(partition).offset)
         self.subscription.move(partition, offset, sought=True)
         self.fetcher.drop(partition)
         self.readings.drop([partition])
+        if is_back:
+            self.went_back([partition])
+        else:
+            self.rewinds.went_on([partition])
+
+    def went_back(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take note that the user went back in these, to what is committed, or before."""
+        assigned = self.subscription.positions.keys()
+        since = self.rewinds.went_back(partitions, assigned)
+        if since is not None:
+            self.readings.set_aside(assigned, since)
 
     def seek_to(self, reset: AutoOffsetReset, partitions: Sequence[TopicPartition]) -> None:
         """Stand at an end of partitions, because the user says so; none named: of all."""
@@ -193,6 +214,10 @@ class AssignedPartitions:
             self.subscription.move_to(partition, reset, sought=True)
             self.fetcher.drop(partition)
         self.readings.drop(chosen)
+        if reset is AutoOffsetReset.EARLIEST:
+            self.went_back(chosen)
+        else:
+            self.rewinds.went_on(chosen)
 
     def chosen(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions that a call names, or all; raises IllegalStateError for one that is not assigned."""

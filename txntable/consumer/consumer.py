@@ -392,6 +392,9 @@ class Consumer(OfOneProcess):
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read a partition from an offset; the next poll checks whether the offset exists.
 
+        Who seeks all assigned partitions back to what is committed, between an abort and the next transaction, gives up
+        what was read of partitions that are lost since, as by :meth:`seek_to_committed`.
+
         Raises
         ------
         IllegalStateError
@@ -419,7 +422,8 @@ class Consumer(OfOneProcess):
     def seek_to_committed(self, *partitions: TopicPartition | Iterable[TopicPartition]) -> None:
         """Read partitions from the group's committed offsets, so that what an aborted transaction had read comes again.
 
-        Default: all assigned partitions.  The next poll or :meth:`position` looks up the offsets.
+        Default: all assigned partitions; what was read of those that are lost since is given up, too.  The next poll or
+        :meth:`position` looks up the offsets.
 
         Raises
         ------

@@ -293,7 +293,7 @@ class GroupSession:
         if gained:
             self._partitions.counters.add("consumer-coordinator-metrics/rebalance-total")
             logger.info("partitions assigned group=%s partitions=%s", self._config.group_id, _named(gained))
-            self._subscription.gain(gained)
+            self._partitions.gain(gained)
             self._listener.on_partitions_assigned(set(gained))
 
     def _tell_without_group(self, partitions: set[TopicPartition]) -> None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.fetch_position import AutoOffsetReset
 from txntable.consumer.group_place import GroupPlace
 from txntable.consumer.readings import Reading, Readings
+from txntable.consumer.rewinds import Rewinds
 from txntable.coordinator.assignment import NamedPartition
 from txntable.coordinator.error_kinds import shown
-from txntable.coordinator.group_request import GroupMetadata, Loss
+from txntable.coordinator.group_request import GroupMetadata, Loss, Rewind
 from txntable.coordinator.offset_request import NewOffset
 from txntable.errors import IllegalStateError, InvalidCallError, InvalidRequestError, TxnTableError
 from txntable.format.records import TopicPartition, checked_partitions
@@ -41,6 +42,7 @@ class _LiveReader:
     """The consumer behind its group metadata, whenever that was asked for."""
 
     readings: Readings
+    past_rewinds: Rewinds
     place: GroupPlace
     # As of when the metadata was asked for.
     then: GroupMetadata | None
@@ -53,11 +55,22 @@ class _LiveReader:
         # Who has left since, or was expelled, speaks as the member that it was: the log says whether that holds.
         return self.readings.losses(self.place.metadata or self.then)
 
+    def losses_before_a_rewind(self) -> Mapping[NamedPartition, Loss]:
+        return self.readings.losses_aside()
+
+    def rewinds(self) -> Collection[Rewind]:
+        return tuple(self.past_rewinds.found)
+
+    def committed(self, offsets: Mapping[NamedPartition, int]) -> None:
+        for each, offset in offsets.items():
+            self.past_rewinds.committed(TopicPartition(*each), offset)
+
     def refused(self) -> None:
         self.readings.refuse(TopicPartition(*each) for each in self.losses())
+        self.readings.refuse_aside()
 
-    def __reduce__(self) -> tuple[type[_DistantReader], tuple[Mapping[NamedPartition, Loss]]]:
-        return _DistantReader, (self.losses(),)
+    def __reduce__(self) -> tuple[type[_DistantReader], tuple[Mapping[NamedPartition, Loss], ...]]:
+        return _DistantReader, (self.losses(), self.losses_before_a_rewind())
 
     def __deepcopy__(self, memo: object) -> _LiveReader:
         return self
@@ -68,6 +81,7 @@ class _DistantReader:
     """A consumer of another process, as it was when its group metadata was taken from there."""
 
     lost: Mapping[NamedPartition, Loss]
+    lost_before_a_rewind: Mapping[NamedPartition, Loss] = field(default_factory=dict)
 
     def has_joined_since(self) -> bool:
         """Nobody here knows of more than the metadata say."""
@@ -75,6 +89,16 @@ class _DistantReader:
 
     def losses(self) -> Mapping[NamedPartition, Loss]:
         return self.lost
+
+    def losses_before_a_rewind(self) -> Mapping[NamedPartition, Loss]:
+        return self.lost_before_a_rewind
+
+    def rewinds(self) -> Collection[Rewind]:
+        """Return none: the order of another process says nothing about the aborts of this one."""
+        return ()
+
+    def committed(self, offsets: Mapping[NamedPartition, int]) -> None:
+        """Nobody there can be told."""
 
     def refused(self) -> None:
         """Nobody there can be told."""
@@ -97,6 +121,7 @@ class OffsetCommits:
         self._partitions, self._groups, self._place = partitions, groups, place
         self._config, self._environment = partitions.config, partitions.environment
         self._readings, self._subscription = partitions.readings, partitions.subscription
+        self._rewinds = partitions.rewinds
         # What is known to be committed: a position that has not moved is not committed again.
         self._committed_at: dict[TopicPartition, int | None] = {}
         self._auto_committed_at = self._environment.instant()
@@ -147,7 +172,9 @@ class OffsetCommits:
         group, wanted = self._group(), checked_partitions(partitions)
         settings = self._partitions.settings_of({partition.topic for partition in wanted})
         topic_ids = {partition: settings[partition.topic].topic_id for partition in wanted}
-        return self._groups.committed(group, topic_ids, timeout_ms=self._config.default_api_timeout_ms)
+        found = self._groups.committed(group, topic_ids, timeout_ms=self._config.default_api_timeout_ms)
+        self._note_committed({each: one.offset for each, one in found.items() if one is not None})
+        return found
 
     def seek_to_committed(self, partitions: Sequence[TopicPartition]) -> None:
         """Let partitions begin where the group has committed, again."""
@@ -157,12 +184,16 @@ class OffsetCommits:
         self._subscription.gain({each: self._subscription.of(each).reset for each in chosen})
         for partition in chosen:
             self._partitions.fetcher.drop(partition)
-        self._readings.drop(chosen if partitions else self._readings.partitions)
+        if partitions:
+            self._readings.drop(chosen)
+        else:
+            self._readings.drop_all()
+        self._partitions.went_back(chosen)
 
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read, and what of that is lost."""
         current = self._place.metadata
-        reader = _LiveReader(self._readings, self._place, current, self._place.joins)
+        reader = self._reader()
         # What is another's is told as lost; who had it must not speak for what is owned now.
         gone = reader.losses().keys() - (current.ownership or {}).keys() if current is not None else set()
         there = [each for each in self._readings.by_partition if each not in gone]
@@ -184,7 +215,8 @@ class OffsetCommits:
             )
             for partition, reading in self._readings.by_partition.items()
         }
-        return GroupCommit(group, new, self._readings.metadata(self._place.metadata))
+        member = self._readings.metadata(self._place.metadata)
+        return GroupCommit(group, new, None if member is None else replace(member, reader=self._reader()))
 
     def offsets_sent(self, sent: GroupCommit) -> None:
         """Take note that a transaction has these offsets."""
@@ -286,6 +318,13 @@ class OffsetCommits:
             raise IllegalStateError("the consumer has no group; create it with group_id=")
         return self._config.group_id
 
+    def _reader(self) -> _LiveReader:
+        return _LiveReader(self._readings, self._rewinds, self._place, self._place.metadata, self._place.joins)
+
+    def _note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        for partition in offsets.keys() & self._subscription.positions.keys():
+            self._rewinds.committed(partition, offsets[partition])
+
     def _end_of(self, partition: TopicPartition, reading: Reading) -> int:
         """Return the position, which may be past markers, unless it was moved elsewhere."""
         if reading.read_from is not None or partition not in self._subscription.positions:
@@ -326,3 +365,4 @@ class OffsetCommits:
         committed = {TopicPartition(*each): new.offset for each, new in commit.offsets.items()}
         self._readings.committed(committed)
         self._committed_at.update(committed)
+        self._note_committed(committed)

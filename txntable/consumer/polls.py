@@ -176,7 +176,10 @@ class Polls:
 
     def _note(self, partition: TopicPartition, start: int, last: int) -> None:
         readings = self._partitions.readings
-        if self._config.group_id is not None and not readings.went_on(partition, last + 1):
+        if self._config.group_id is None:
+            return
+        self._partitions.rewinds.handed_out(partition, start, last + 1)
+        if not readings.went_on(partition, last + 1):
             topic_id = self._partitions.topics[partition.topic].topic_id
             readings.polled(partition, Reading(topic_id, start, last + 1, self._place.metadata))
 

@@ -3,17 +3,19 @@
 Owns the rule that group metadata is frozen *when something is read*: of each partition the first reading since the
 last commit counts, and one that was lost meanwhile stays here until the consumer goes back, or reads on after it was
 refused.  What a transaction aborts is here again: who tries once more with the same records sends their offsets, too.
-Pure.
+What was lost when the consumer went back in everything else is set aside: whether it is given up its producer knows,
+who knows when a transaction held something.  Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from txntable.coordinator.group_request import GroupMetadata, Loss
 from txntable.coordinator.offset_request import RangeStart
 from txntable.format.records import TopicPartition
+from txntable.runtime.process_order import next_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Reading:
         Of the consumer when the first of it was read; ``None``: it was no member.
     read_from : RangeStart or None
         Where the group stood, of a bounded range; ``None``: it was polled.
+    at : int
+        When the last of it was handed out, in the order of the process.
     """
 
     topic_id: str
@@ -37,6 +41,7 @@ class Reading:
     end: int
     owner: GroupMetadata | None = None
     read_from: RangeStart | None = None
+    at: int = field(default=0, compare=False)
 
     def epoch(self, partition: TopicPartition) -> int | None:
         """Return the ownership epoch under which it was read."""
@@ -46,23 +51,29 @@ class Reading:
 class Readings:
     """The readings of one consumer.
 
+    Parameters
+    ----------
+    now : callable
+        Returns the number of what happens now, in the order of the process.
+
     Attributes
     ----------
     by_partition : dict of TopicPartition to Reading
         What is not committed, nor in a transaction.
+    aside : dict of TopicPartition to Reading
+        What was lost when the consumer went back in everything else; the newest of each partition: who has given that
+        up has given up what was before it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], int] = next_in_order) -> None:
+        self._now = now
         self.by_partition: dict[TopicPartition, Reading] = {}
+        self.aside: dict[TopicPartition, Reading] = {}
         # In a transaction that is not decided.
         self._sent: dict[TopicPartition, Reading] = {}
         # Lost, and refused for it.
         self._refused: set[TopicPartition] = set()
-
-    @property
-    def partitions(self) -> set[TopicPartition]:
-        """Those of which something is not committed, in a transaction or not."""
-        return self.by_partition.keys() | self._sent.keys()
+        self._refused_aside: set[TopicPartition] = set()
 
     @property
     def ranges(self) -> dict[TopicPartition, Reading]:
@@ -73,27 +84,50 @@ class Readings:
         """Take note that something was refused for what was lost of these: it is, until the consumer reads on."""
         self._refused.update(partitions)
 
+    def refuse_aside(self) -> None:
+        """Take note that a transaction was refused for what is set aside: likewise."""
+        self._refused_aside.update(self.aside)
+
     def read_on(self) -> None:
         """Take note that the consumer reads on, and give up what was refused: who has it now reads it again."""
         self.drop(self._refused)
+        for partition in self._refused_aside:
+            self.aside.pop(partition, None)
         self._refused.clear()
+        self._refused_aside.clear()
+
+    def set_aside(self, assigned: Collection[TopicPartition], before: int) -> None:
+        """Take note that the consumer has gone back in all that is assigned, after what was handed out before."""
+        for partition in self.by_partition.keys() - assigned:
+            reading = self.by_partition[partition]
+            if reading.owner is not None and reading.at < before:
+                # There first, and then not here: a producer may ask in a thread of its own.
+                self.aside[partition] = reading
+                del self.by_partition[partition]
+                if partition in self._refused:
+                    self._refused_aside.add(partition)
 
     def polled(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of records that a poll returned: what was handed out before goes on."""
         if not self.went_on(partition, reading.end):
-            self.by_partition[partition] = reading
+            self.by_partition[partition] = replace(reading, at=self._now())
 
     def went_on(self, partition: TopicPartition, end: int) -> bool:
         """Take note of what a poll returned after other records that are not committed; return whether there are."""
         old = self.by_partition.get(partition)
         if old is None:
             return False
-        self.by_partition[partition] = replace(old, end=end)
+        self.by_partition[partition] = replace(old, end=end, at=self._now())
         return True
 
     def took(self, partition: TopicPartition, reading: Reading) -> None:
         """Take note of a bounded range, in place of what was read before."""
-        self.by_partition[partition] = reading
+        self.by_partition[partition] = replace(reading, at=self._now())
+
+    def drop_all(self) -> None:
+        """Forget all readings: the consumer has given up everything."""
+        self.drop(self.by_partition.keys() | self._sent.keys())
+        self.aside.clear()
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget readings: they are committed, or given up."""
@@ -157,11 +191,11 @@ class Readings:
 
     def losses(self, current: GroupMetadata | None) -> dict[tuple[str, int], Loss]:
         """Return what was read of the partitions that are lost."""
-        return {
-            (each.topic, each.partition): Loss(reading.owner.member_id, reading.end)
-            for each, reading in self._lost(current).items()
-            if reading.owner is not None
-        }
+        return _as_losses(self._lost(current))
+
+    def losses_aside(self) -> dict[tuple[str, int], Loss]:
+        """Return what was set aside."""
+        return _as_losses(dict(self.aside))
 
     def metadata(
         self, current: GroupMetadata | None, partitions: Iterable[TopicPartition] | None = None
@@ -179,7 +213,8 @@ class Readings:
         readings = found if partitions is None else {each: found[each] for each in partitions if each in found}
         if current is None:
             # Read as a member that is none any more, as far as it knows: whether it owns them is for the log to say.
-            current = next((each.owner for each in readings.values() if each.owner is not None), None)
+            known = (*readings.values(), *dict(self.aside).values())
+            current = next((each.owner for each in known if each.owner is not None), None)
         if current is None:
             return None
         ownership, former = dict(current.ownership or {}), None
@@ -195,8 +230,16 @@ class Readings:
         return replace(current, member_id=former, instance_id=None, ownership=ownership)
 
 
+def _as_losses(readings: Mapping[TopicPartition, Reading]) -> dict[tuple[str, int], Loss]:
+    return {
+        (each.topic, each.partition): Loss(reading.owner.member_id, reading.end, reading.at)
+        for each, reading in readings.items()
+        if reading.owner is not None
+    }
+
+
 def _joined(earlier: Reading, later: Reading) -> Reading:
     """Return what two readings of a partition are, one after the other; a bounded range takes the place of others."""
     if later.read_from is not None or later.topic_id != earlier.topic_id:
         return later
-    return replace(earlier, end=later.end)
+    return replace(earlier, end=later.end, at=later.at)

@@ -584,8 +584,7 @@ class Producer(OfOneProcess):
             self._outbox.deliver_decided()
         self._outbox.restart(producer)
         self._status.reach(ClientState.READY)
-        if outcome is Outcome.COMMIT:
-            self._sender.lost.committed()
+        self._sender.lost.decided(outcome)
         self._consumed.decided(outcome)
         self._note_end(outcome, transactional_id, producer)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from txntable.compat.confluent import (
+    OFFSET_BEGINNING,
     Consumer,
     KafkaError,
     KafkaException,
@@ -81,6 +83,58 @@ def test_loop_that_aborts_and_goes_back_to_what_is_committed_loses_and_doubles_n
     run(reading, writing, fails_at=value)
 
     assert paid(warehouse) == ["A", "B", "C", "D", "E"]
+
+
+Recovery = Callable[[Consumer], object]
+
+
+def as_documented(consumer: Consumer) -> None:
+    for partition in consumer.committed(consumer.assignment()):
+        consumer.seek(partition)
+
+
+def from_the_beginning(consumer: Consumer) -> None:
+    for partition in consumer.assignment():
+        partition.offset = OFFSET_BEGINNING
+        consumer.seek(partition)
+
+
+def of_one_partition(consumer: Consumer) -> None:
+    consumer.seek(consumer.committed(consumer.assignment())[0])
+
+
+@pytest.mark.parametrize("recover", [as_documented, from_the_beginning, of_one_partition])
+@pytest.mark.parametrize("stopped_by", ["a bad record", "a refusal"])
+def test_transaction_after_an_abort_is_taken_only_where_the_program_went_back_in_all_that_it_is_assigned(
+    warehouse: Warehouse, reading: dict[str, Any], writing: dict[str, Any], stopped_by: str, recover: Recovery
+) -> None:
+    """Bug: what was lost before the abort was held against the next transaction, which had nothing of it."""
+    warehouse.admin().create_partitions({"orders": 4})
+    fill(warehouse, *map(str, range(30)))
+    quick = {**reading, "heartbeat.interval.ms": 1, "partition.assignment.strategy": "cooperative-sticky"}
+    first, second, producer = Consumer(quick), Consumer(quick), Producer(writing)
+    producer.init_transactions()
+    first.subscribe(["orders"])
+    producer.begin_transaction()
+    assert len(first.consume(30, 5.0)) == 30
+    everything = first.position(first.assignment())
+    second.subscribe(["orders"])
+    while len(first.assignment()) != 2 or len(second.assignment()) != 2:
+        second.poll(0.05)
+        first.poll(0.05)
+    if stopped_by == "a refusal":
+        with pytest.raises(KafkaException):
+            producer.send_offsets_to_transaction(everything, first.consumer_group_metadata())
+    producer.abort_transaction()
+    recover(first)
+
+    producer.begin_transaction()
+    first.consume(30, 0.2)
+    refused = recover is of_one_partition
+    expected = pytest.raises(KafkaException, match="seek back to it in all that is assigned")
+    with expected if refused else nullcontext():
+        producer.send_offsets_to_transaction(first.position(first.assignment()), first.consumer_group_metadata())
+    (producer.abort_transaction if refused else producer.commit_transaction)()
 
 
 def test_second_producer_fences_the_first_which_learns_it_from_its_error(

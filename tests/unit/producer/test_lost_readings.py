@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import pytest
 
 from txntable.coordinator.assignment import NamedPartition
-from txntable.coordinator.group_request import GroupMetadata, Loss
+from txntable.coordinator.group_request import GroupMetadata, Loss, Rewind
 from txntable.coordinator.offset_request import NewOffset
 from txntable.errors import StaleMemberEpochError
 from txntable.offsets.group_commit import GroupCommit
@@ -22,12 +22,24 @@ class Reader:
 
     def __init__(self, lost: Mapping[NamedPartition, Loss]) -> None:
         self.lost, self.refusals = lost, 0
+        self.lost_before: Mapping[NamedPartition, Loss] = {}
+        self.went_back: list[Rewind] = []
+        self.told: dict[NamedPartition, int] = {}
 
     def has_joined_since(self) -> bool:
         return False
 
     def losses(self) -> Mapping[NamedPartition, Loss]:
         return self.lost
+
+    def losses_before_a_rewind(self) -> Mapping[NamedPartition, Loss]:
+        return self.lost_before
+
+    def rewinds(self) -> Collection[Rewind]:
+        return self.went_back
+
+    def committed(self, offsets: Mapping[NamedPartition, int]) -> None:
+        self.told |= offsets
 
     def refused(self) -> None:
         self.refusals += 1
@@ -115,6 +127,77 @@ def test_offset_counts_that_the_consumer_has_sent_before_it_joined_again(reading
     readings.begun()
 
     send(readings, commit(member="the same under a new id"))
+
+
+Step = Callable[[LostReadings], object]
+ABORT, COMMIT, BEGIN = LostReadings.aborted, LostReadings.committed, LostReadings.begun
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused"),
+    [
+        ([BEGIN, ABORT, None, BEGIN], False),
+        ([None, BEGIN], False),
+        ([None, BEGIN, ABORT, BEGIN, COMMIT, BEGIN], False),
+        ([BEGIN, None, ABORT, BEGIN], True),
+        ([BEGIN, ABORT, BEGIN, None], True),
+        ([BEGIN, COMMIT, None, BEGIN], True),
+    ],
+    ids=["after an abort", "before the first", "then others", "before the abort", "too late", "after a commit"],
+)
+@pytest.mark.parametrize("has_it_again", [False, True])
+def test_loss_before_a_rewind_is_settled_where_the_producer_held_nothing(
+    steps: list[Step | None], refused: bool, has_it_again: bool
+) -> None:
+    numbers = iter(range(10, 100))
+    readings = LostReadings(lambda: next(numbers))
+    reader = Reader({})
+    reader.lost_before = {LOST: Loss("m", 5, at=9)}
+    for step in steps:
+        if step is None:
+            reader.went_back = [Rewind(next(numbers), next(numbers))]
+        else:
+            step(readings)
+    offsets = {LOST: NewOffset(7, "0" * 32)} if has_it_again else {}
+
+    (refuse if refused else send)(readings, GroupCommit("g", offsets, GroupMetadata("g", "m", 2, reader=reader)))
+
+    assert reader.refusals == refused
+
+
+def test_loss_after_the_rewind_is_refused() -> None:
+    numbers = iter(range(10, 100))
+    readings = LostReadings(lambda: next(numbers))
+    reader = Reader({})
+    reader.went_back = [Rewind(next(numbers), next(numbers))]
+    readings.begun()
+    for at, checked in ((9, send), (99, refuse)):
+        reader.lost_before = {LOST: Loss("m", 5, at)}
+        checked(readings, GroupCommit("g", {}, GroupMetadata("g", "m", 2, reader=reader)))
+
+
+def test_what_was_given_up_is_remembered_when_the_consumer_tells_of_its_rewind_no_more() -> None:
+    readings, reader = LostReadings(), Reader({})
+    reader.lost_before, reader.went_back = {LOST: Loss("m", 5, at=1)}, [Rewind(2, 3)]
+    offered = GroupCommit("g", {}, GroupMetadata("g", "m", 2, reader=reader))
+    readings.begun()
+    send(readings, offered)
+    reader.went_back = []
+
+    send(readings, offered)
+
+
+def test_offsets_that_have_committed_are_told_to_the_consumer(readings: LostReadings) -> None:
+    offered = commit({}, lost_too=5)
+    send(readings, offered)
+    assert offered.member is not None
+    reader = offered.member.reader
+    assert isinstance(reader, Reader)
+    assert reader.told == {}
+
+    readings.committed()
+
+    assert reader.told == {KEPT: 3, LOST: 5}
 
 
 def test_metadata_can_be_compared_and_hashed_whatever_is_lost() -> None:
