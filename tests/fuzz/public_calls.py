@@ -216,7 +216,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
     "Consumer.close": NONE,
     "Consumer.commit": {"offsets": OFFSETS},
     "Consumer.commit_async": {"offsets": OFFSETS, "callback": Argument(always(None))},
-    "Consumer.committed": {"partitions": PLACES},
+    "Consumer.committed": {"partitions": PLACES, "timeout_ms": TIMEOUT},
     "Consumer.current_lag": {"partition": PLACE},
     "Consumer.consumer_group_metadata": NONE,
     "Consumer.get_watermark_offsets": {"partition": PLACE},

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Concatenate, Never, ParamSpec, TypeVar, overlo
 import pyarrow as pa
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
-from txntable.consumer.bounded_reads import BoundedRange, BoundedReads, refuse_unnamed
+from txntable.consumer.bounded_reads import BoundedRange, BoundedReads, check_timeout, refuse_unnamed
 from txntable.consumer.consumer_config import ConsumerConfig
 from txntable.consumer.consumer_record import JOINED_BYTES, ConsumerRecord, OffsetAndTimestamp, one_batch
 from txntable.consumer.fetch_position import AutoOffsetReset
@@ -647,28 +647,36 @@ class Consumer(OfOneProcess):
 
     @overload
     @alone
-    def committed(self, partitions: TopicPartition, /) -> OffsetAndMetadata | None: ...
-
-    @overload
-    @alone
-    def committed(self, partitions: Iterable[TopicPartition], /) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
+    def committed(
+        self, partitions: TopicPartition, /, *, timeout_ms: float | None = None
+    ) -> OffsetAndMetadata | None: ...
 
     @overload
     @alone
     def committed(
-        self, first: TopicPartition, second: TopicPartition, /, *others: TopicPartition
+        self, partitions: Iterable[TopicPartition], /, *, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
+
+    @overload
+    @alone
+    def committed(
+        self, first: TopicPartition, second: TopicPartition, /, *others: TopicPartition, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
 
     @alone
     def committed(
-        self, *partitions: TopicPartition | Iterable[TopicPartition]
+        self, *partitions: TopicPartition | Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> OffsetAndMetadata | dict[TopicPartition, OffsetAndMetadata | None] | None:
         """Return the group's committed offsets; waits for transactions with pending offsets.
+
+        Also for one of this program, which does not end meanwhile: ask before its offsets are sent, or after its end.
 
         Parameters
         ----------
         *partitions : TopicPartition or iterable of TopicPartition
             One, or several, one by one or in lists; they need not be assigned.
+        timeout_ms : float, optional
+            How long to wait, in ms; default: ``default_api_timeout_ms``.
 
         Returns
         -------
@@ -678,13 +686,17 @@ class Consumer(OfOneProcess):
         Raises
         ------
         UnstableOffsetCommitError
-            A transaction with such an offset has not ended within ``default_api_timeout_ms``: call again.
+            A transaction with such an offset has not ended by then: call again.
         UnknownTopicOrPartitionError
             There is no such topic.
+        InvalidRequestError
+            `timeout_ms` is no time to wait.
         IllegalStateError
             The consumer has no group, or is closed.
         """
-        return one_or_all(partitions, self._commits.committed(named_partitions(partitions)))
+        if timeout_ms is not None:
+            check_timeout(timeout_ms)
+        return one_or_all(partitions, self._commits.committed(named_partitions(partitions), timeout_ms))
 
     @alone
     def group_metadata(self) -> GroupMetadata:

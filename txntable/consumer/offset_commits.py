@@ -167,12 +167,16 @@ class OffsetCommits:
         elif failure is not None:
             logger.warning("a commit without a callback failed: %s", failure)
 
-    def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    def committed(
+        self, partitions: Sequence[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return what the group has committed of any partitions."""
+        if timeout_ms is None:
+            timeout_ms = self._config.default_api_timeout_ms
         group, wanted = self._group(), checked_partitions(partitions)
         settings = self._partitions.settings_of({partition.topic for partition in wanted})
         topic_ids = {partition: settings[partition.topic].topic_id for partition in wanted}
-        found = self._groups.committed(group, topic_ids, timeout_ms=self._config.default_api_timeout_ms)
+        found = self._groups.committed(group, topic_ids, timeout_ms=timeout_ms)
         self._note_committed({each: one.offset for each, one in found.items() if one is not None})
         return found
 

@@ -146,7 +146,7 @@ CONSUMER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "message": "give offsets={TopicPartition(topic, partition): offset + 1}",
     },
     "committed": {
-        **_TIMES,
+        "timeout": "say the unit: timeout_ms",
         "metadata": "leave it out: the answer has offset and metadata",
         "partition": "give the partition by its place",
     },

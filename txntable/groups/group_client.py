@@ -8,6 +8,7 @@ Must not know of positions or of when a member does what.
 from __future__ import annotations
 
 import contextlib
+import logging
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias, TypeVar
@@ -43,9 +44,12 @@ T = TypeVar("T")
 Committed: TypeAlias = dict[TopicPartition, OffsetAndMetadata | None]
 """Partition -> what is committed; ``None``: nothing."""
 
+logger = logging.getLogger(__name__)
+
 DEFAULT_API_TIMEOUT_MS = 60_000
 FIRST_WAIT_MS = 50.0
 LONGEST_WAIT_MS = 1_000.0
+TOLD_AFTER_MS = 5_000
 
 
 class GroupClient(OfOneProcess):
@@ -335,7 +339,7 @@ class GroupClient(OfOneProcess):
     def _when_stable(self, look: Callable[[], T], timeout_ms: float) -> T:
         """Call until no transaction is in the way, or the time is over: the error says after how long."""
         environment = self._context.environment
-        began, wait_ms, is_over = environment.instant(), FIRST_WAIT_MS, False
+        began, wait_ms, is_over, is_told = environment.instant(), FIRST_WAIT_MS, False, False
         while True:
             try:
                 with ending_within(environment, max(timeout_ms - environment.since_ms(began), LEAST_BUDGET_MS)):
@@ -349,6 +353,9 @@ class GroupClient(OfOneProcess):
                 if rest_ms <= 0:
                     tried_for_ms = environment.since_ms(began)
                     raise type(error)(error.message, **error.facts, tried_for_ms=tried_for_ms) from error
+                if not is_told and environment.since_ms(began) >= TOLD_AFTER_MS:
+                    is_told = True
+                    logger.warning("waits for a transaction that has offsets of the group: %s", error)
                 environment.sleep_ms(min(wait_ms, rest_ms))
                 wait_ms = min(wait_ms * 2, LONGEST_WAIT_MS)
 

@@ -153,6 +153,28 @@ def test_committed_waits_for_an_open_transaction_and_says_so_when_it_does_not_en
     assert offset_of(consumer, FIRST) == 1
 
 
+def test_committed_waits_no_longer_than_it_is_told_and_leaves_the_transaction_alone(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    warehouse = site.open()
+    consumer, own = member(warehouse), copier(warehouse)
+    warehouse.context.environment.sleep_ms = site.advance_ms  # type: ignore[method-assign,assignment]
+    own.begin_transaction()
+    own.send_offsets_to_transaction({FIRST: 2}, "g")
+
+    with pytest.raises(UnstableOffsetCommitError, match="tried_for_ms=2000"):
+        consumer.committed([FIRST], timeout_ms=2_000)
+    assert caplog.records == []
+    with pytest.raises(UnstableOffsetCommitError, match="tried_for_ms=9000"):
+        consumer.committed(FIRST, timeout_ms=9_000)
+    assert ["waits for a transaction that has offsets" in one.getMessage() for one in caplog.records] == [True]
+    with pytest.raises(InvalidRequestError, match="timeout_ms=-1"):
+        consumer.committed(FIRST, timeout_ms=-1)
+    own.commit_transaction()
+
+    assert offset_of(consumer, FIRST) == 2
+
+
 def test_committed_settles_what_is_decided_and_was_left_by_a_dead_producer(site: Site) -> None:
     warehouse = site.open()
     dead = copier(warehouse)

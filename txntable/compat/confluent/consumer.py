@@ -249,9 +249,11 @@ class Consumer:
 
     def committed(self, partitions: Sequence[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
         """Return the partitions with the group's committed offsets; ``OFFSET_INVALID``: nothing is committed."""
-        seconds_or_none(timeout)
+        seconds = seconds_or_none(timeout)
         with kafka_errors():
-            found = self._consumer.committed(own_partitions(partitions))
+            found = self._consumer.committed(
+                own_partitions(partitions), timeout_ms=None if seconds is None else seconds * 1_000
+            )
         return [
             with_offset(own, OFFSET_INVALID if each is None else each.offset, None if each is None else each.metadata)
             for own, each in found.items()
