@@ -47,7 +47,7 @@ INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(("--exclude-internal", "--exclude-internal-topics"), "leave it out: no topic is an internal one"),
     "--topic-partitions": "name topics: each of their partitions is listed",
-    "--partitions": "`offsets list --topic NAME` lists every partition, to choose from; elsewhere --partition names one",
+    "--partitions": "`offsets list --topic NAME` lists every partition; elsewhere --partition names one",
     **dict.fromkeys(("--include", "--whitelist"), _ONE_TOPIC),
     **dict.fromkeys(("--key-deserializer", "--value-deserializer", "--formatter", "--line-reader"), _BYTES),
     "--skip-message-on-error": _ENDS,

@@ -52,7 +52,9 @@ class LineFormat:
         given = {name: mark for name, mark in used.items() if mark is not None}
         for name, mark in given.items():
             if not mark or b"\n" in mark:
-                raise InvalidRequestError("a separator has at least one character, and no line break", option=_typed(name))
+                raise InvalidRequestError(
+                    "a separator has at least one character, and no line break", option=_typed(name)
+                )
         for one, other in combinations(given, 2):
             # As in Kafka, headers and key may be divided by the same text: headers are cut off first.
             apart = "key_separator" in (one, other) and "null_marker" not in (one, other)
