@@ -105,7 +105,7 @@ class InitRequest:
         check_name(self.transactional_id, "a transactional id")
         if not 1 <= self.timeout_ms <= self.max_timeout_ms:
             raise InvalidTransactionTimeoutError(
-                "the transaction timeout is at most the warehouse's transaction.max.timeout.ms, and a producer's not "
+                "the transaction timeout is at most the warehouse's transaction_max_timeout_ms, and a producer's not "
                 "below a second; set another",
                 timeout_ms=self.timeout_ms,
                 max_timeout_ms=self.max_timeout_ms,

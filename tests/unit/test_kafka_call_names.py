@@ -160,6 +160,13 @@ def test_names_that_are_told_of_are_none_of_ours(
     ] == []
 
 
+def test_alteration_of_settings_by_a_mapping_of_topics_is_told_how_they_are_given() -> None:
+    admin: Any = site_with_topic()[0].open().admin()
+
+    with pytest.raises(TypeError, match=r'alter_configs\("orders", \{"retention.ms": "1000"\}\)$'):
+        admin.alter_configs({TOPIC: {"retention.ms": "1"}})
+
+
 @pytest.mark.parametrize(
     ("module", "name", "said"),
     [

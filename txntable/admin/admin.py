@@ -646,7 +646,7 @@ class Admin(OfOneProcess):
             A partition of `topic`; default: all of them.
         max_transaction_timeout_ms : int, optional
             Only those that have been open for longer, by the store's time; default: the warehouse's
-            ``transaction.max.timeout.ms``.
+            ``transaction_max_timeout_ms``.
 
         Returns
         -------

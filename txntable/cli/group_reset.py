@@ -79,7 +79,7 @@ def reset_offsets(  # noqa: PLR0913  the interface of a command
 ) -> None:
     """Reset the offsets of a group that has no members: a dry run until --execute."""
     if dry_run and execute:
-        raise typer.BadParameter("is not for --execute", param_hint="--dry-run")
+        raise typer.BadParameter("give one of --dry-run and --execute")
     option, value = _chosen(
         {
             "--to-earliest": to_earliest or None,

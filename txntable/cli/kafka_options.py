@@ -47,6 +47,7 @@ INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(("--exclude-internal", "--exclude-internal-topics"), "leave it out: no topic is an internal one"),
     "--topic-partitions": "name topics: each of their partitions is listed",
+    "--partitions": "`offsets list --topic NAME` lists every partition; elsewhere --partition names one",
     **dict.fromkeys(("--include", "--whitelist"), _ONE_TOPIC),
     **dict.fromkeys(("--key-deserializer", "--value-deserializer", "--formatter", "--line-reader"), _BYTES),
     "--skip-message-on-error": _ENDS,
@@ -106,5 +107,5 @@ def instead_of(
             return "a name stands at its place; --help shows what this command takes"
         return INSTEAD.get(option)
     if _PLACE.match(message):
-        return "where the warehouse is says --warehouse or TXNTABLE_WAREHOUSE"
+        return "the warehouse is named by --warehouse or TXNTABLE_WAREHOUSE"
     return next((said for name, said in _COMMANDS.items() if message == f"No such command '{name}'."), None)

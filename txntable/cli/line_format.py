@@ -52,11 +52,15 @@ class LineFormat:
         given = {name: mark for name, mark in used.items() if mark is not None}
         for name, mark in given.items():
             if not mark or b"\n" in mark:
-                raise InvalidRequestError("a separator has at least one character, and no line break", option=name)
+                raise InvalidRequestError(
+                    "a separator has at least one character, and no line break", option=_typed(name)
+                )
         for one, other in combinations(given, 2):
-            # As in Kafka, headers and key may be divided by the same character: their order tells them apart.
-            if given[one] == given[other] and {one, other} != {"key_separator", "headers_delimiter"}:
-                raise InvalidRequestError("two options are the same text; change one", options=f"{one},{other}")
+            # As in Kafka, headers and key may be divided by the same text: headers are cut off first.
+            apart = "key_separator" in (one, other) and "null_marker" not in (one, other)
+            if given[one] == given[other] and not apart:
+                options = f"{_typed(one)},{_typed(other)}"
+                raise InvalidRequestError("two options are the same text; change one", options=options)
 
     @property
     def divides(self) -> bool:
@@ -102,6 +106,10 @@ class LineFormat:
 
     def _unless_null(self, part: bytes | None) -> bytes | None:
         return None if part == self.null_marker else part
+
+
+def _typed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _divided(text: bytes, separator: bytes, name: str) -> tuple[bytes, bytes]:

@@ -13,6 +13,7 @@ from txntable.errors import (
     TransactionalIdNotFoundError,
     TxnTableError,
     UnknownTopicOrPartitionError,
+    WarehouseNotFoundError,
 )
 from txntable.format.layout import TOPICS_FOLDER
 from txntable.format.near_names import question
@@ -48,6 +49,8 @@ _NAMED: Mapping[type[TxnTableError], tuple[str, Callable[[str, Warehouse], str |
 def suggestion(error: TxnTableError, warehouse: Callable[[], Warehouse]) -> str | None:
     """Return a question for who mistyped a name; ``None``: the error is about something else, or nothing is like it.
 
+    Of a warehouse that is not there: the command that creates one.
+
     Parameters
     ----------
     error : TxnTableError
@@ -58,6 +61,8 @@ def suggestion(error: TxnTableError, warehouse: Callable[[], Warehouse]) -> str 
     if getattr(error, "__notes__", ()):
         # Who raised it had the names at hand.
         return None
+    if isinstance(error, WarehouseNotFoundError):
+        return "`txntable warehouse create` creates one"
     fact, ask = _NAMED.get(type(error), ("", None))
     given = error.facts.get(fact)
     if ask is None or not isinstance(given, str):

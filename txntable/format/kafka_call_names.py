@@ -162,6 +162,7 @@ CONSUMER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
 """Method of a consumer -> argument -> what to do."""
 
 _CONFIG = "it is config here"
+_SETTINGS_OF_ONE = "give the topic's name, and a mapping of its settings"
 
 ADMIN_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "create_topic": {
@@ -171,7 +172,8 @@ ADMIN_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         BY_PLACE: "all but the name are given by name: partitions=, schema=, key=, config=",
     },
     "alter_configs": {
-        **dict.fromkeys(("config_resources", "resources"), "give the topic's name, and a mapping of its settings"),
+        MISSING: f'{_SETTINGS_OF_ONE}: alter_configs("orders", {{"retention.ms": "1000"}})',
+        **dict.fromkeys(("config_resources", "resources"), _SETTINGS_OF_ONE),
         **dict.fromkeys(("raise_on_unknown", "raise_errors"), _RAISED),
         "incremental": "leave it out: what is not named stays as it is",
     },

@@ -33,6 +33,7 @@ _SPARK_SEGMENT = re.compile(
     r"parts/(?:x-x|(\d+)-(\d+))/part-(\d{5,8})-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-c(\d{3,6})"
     r"(?:\.[a-z0-9]{2,6})?\.parquet"
 )
+_PATTERN = re.compile(r"[*?\[\]()|^$+\\]")
 _MARKER = re.compile(r"markers/[0-9a-f]{32}-(\d+)-(\d+)\.parquet")
 _STATE = re.compile(r"state/p\d{5}\.parquet")
 
@@ -100,7 +101,8 @@ def check_topic_name(name: str) -> str:
     """
     if not is_topic_name(name) or name.startswith(TEMPORARY_PREFIX):
         raise InvalidTopicError(
-            "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor .., nor a reserved name",
+            "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor .., nor a reserved name"
+            + ("; there are no patterns here: name one topic" if _PATTERN.search(name) else ""),
             name=shown(name),
         )
     return name

@@ -90,7 +90,11 @@ def unknown_topic(name: str) -> UnknownTopicOrPartitionError:
 
 def deleted_topic(name: str) -> UnknownTopicOrPartitionError:
     """Return the error about a topic that is there no more."""
-    return UnknownTopicOrPartitionError("the topic was deleted; list the topics to see which there are", topic=name)
+    return UnknownTopicOrPartitionError(
+        "the topic was deleted; list the topics to see which there are, or look at what was in it before:"
+        " Warehouse.snapshot(as_of=), `txntable snapshot --as-of TIME`",
+        topic=name,
+    )
 
 
 def live_settings(logs: PartitionLogs, topic_id: str | None = None) -> TopicSettings:

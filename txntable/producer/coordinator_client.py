@@ -100,7 +100,7 @@ class CoordinatorClient:
     topic_log : callable
         Topic name -> its logs.
     max_timeout_ms : int
-        The warehouse's ``transaction.max.timeout.ms``.
+        The warehouse's ``transaction_max_timeout_ms``.
     """
 
     def __init__(self, completer: Completer, topic_log: Callable[[str], TopicLog], max_timeout_ms: int) -> None:

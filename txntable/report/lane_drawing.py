@@ -139,7 +139,8 @@ def _taken(at_ms: int, epoch: int, history: TransactionHistory) -> str:
 def span_text(span: Span, history: TransactionHistory) -> str:
     """Return what there is to tell of a transaction, in one line."""
     until_ms = history.until_ms
-    began = "before" if span.started_ms is None else time_text(span.started_ms, until_ms)
+    earlier = f"from before {time_text(history.since_ms, until_ms)}"
+    began = earlier if span.started_ms is None else time_text(span.started_ms, until_ms)
     parts = [span.outcome.value if span.ended_by is None else f"{span.outcome.value} by {span.ended_by.value}"]
     if span.ended_ms is None or span.started_ms is None or span.ended_ms - span.started_ms >= _SECOND:
         last_ms = until_ms if span.ended_ms is None else span.ended_ms

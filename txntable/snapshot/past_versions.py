@@ -134,7 +134,11 @@ class PastVersions:
             raise UnknownTopicOrPartitionError("there was no such topic then", topic=self.topic.name, position=position)
         found = settings_of(self.topic.name, table.metadata)
         if found.deleted:
-            raise UnknownTopicOrPartitionError("the topic was deleted then", topic=self.topic.name, position=position)
+            raise UnknownTopicOrPartitionError(
+                "the topic was deleted then; look at an earlier time or position",
+                topic=self.topic.name,
+                position=position,
+            )
         is_of_now = found.topic_id == now.topic_id and not now.deleted
         return found.topic_id, None if is_of_now else then
 

@@ -192,6 +192,12 @@ def test_reset_moves_to_its_target(
     assert committed(orders) == {0: expected[0], 1: expected[1]}
 
 
+def test_reset_asks_for_one_of_dry_run_and_execute_when_both_are_said(call: Call) -> None:
+    result = call("groups", "reset-offsets", "--group", "g", "--to-latest", "--all-topics", "--dry-run", "--execute")
+
+    assert "give one of --dry-run and --execute" in result.stderr
+
+
 def test_reset_is_a_dry_run_unless_told_otherwise(call: Call, orders: Warehouse) -> None:
     for options in ((), ("--dry-run",)):
         (row, _) = answer(call, "reset-offsets", "--group", "g", "--topic", "orders", "--to-latest", *options)

@@ -43,6 +43,12 @@ def test_each_line_is_a_value(data: bytes, values: list[bytes]) -> None:
             record(b"k", b"v", [header("a", b"1:2")]),
         ),
         (
+            {"headers_delimiter": b"\t", "key_separator": b":"},
+            b"a:1,b:2\tk:v:w",
+            record(b"k", b"v:w", [header("a", b"1"), header("b", b"2")]),
+        ),
+        ({"headers_delimiter": b"\t", "key_separator": b","}, b"a:1\tk,v", record(b"k", b"v", [header("a", b"1")])),
+        (
             {"headers_delimiter": b"|", "headers_separator": b";", "headers_key_separator": b"=", "null_marker": b"-"},
             b"a=\xff;b=-|-",
             record(None, None, [header("a", b"\xff"), header("b", None)]),
@@ -82,7 +88,7 @@ def test_line_is_refused_with_its_number_when_a_part_is_not_there(options: dict,
     ],
 )
 def test_separators_are_refused_when_they_can_not_be_told_apart(options: dict) -> None:
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(InvalidRequestError, match=r"options?=--[a-z-]+(,--[a-z-]+)?$"):
         LineFormat(**options)
 
 

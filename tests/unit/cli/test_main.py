@@ -77,6 +77,7 @@ def test_command_fails_in_one_line_when_there_is_no_warehouse(call_anywhere: Cal
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.startswith("error: WAREHOUSE_NOT_FOUND")
+    assert "`txntable warehouse create`" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -57,6 +57,7 @@ def test_create_makes_kafkas_columns_without_options(call: Call, warehouse: Ware
         (("new", "--column", "a string", "--key", "b"), "INVALID", "b"),
         (("new", "--config", "retention.msec=1"), "INVALID_CONFIG", "retention.msec"),
         (("a/b",), "INVALID_TOPIC_EXCEPTION", "a/b"),
+        (("pay.*",), "INVALID_TOPIC_EXCEPTION", "there are no patterns here"),
         (("new", "--partitions", "0"), "INVALID_PARTITIONS", "0"),
         (("new", "--column", "a int", "--config", "cleanup.policy=compact"), "INVALID_CONFIG", "no key columns"),
     ],

@@ -117,7 +117,9 @@ def test_init_is_fenced_when_the_caller_is_no_longer_the_producer(
 
 @pytest.mark.parametrize(("timeout_ms", "max_timeout_ms"), [(0, 900_000), (-1, 900_000), (900_001, 900_000), (2, 1)])
 def test_init_is_refused_when_the_timeout_is_out_of_bounds(timeout_ms: int, max_timeout_ms: int) -> None:
-    with pytest.raises(InvalidTransactionTimeoutError, match=f"max_timeout_ms={max_timeout_ms}"):
+    with pytest.raises(
+        InvalidTransactionTimeoutError, match=rf"transaction_max_timeout_ms, .*\bmax_timeout_ms={max_timeout_ms}"
+    ):
         InitRequest("etl", 0, timeout_ms, _SLOT, max_timeout_ms)
 
 

@@ -13,9 +13,11 @@ from txntable.producer.producer import Producer
 from txntable.report.collector import Collector
 from txntable.report.lane_drawing import draw_lanes, span_text
 from txntable.report.warehouse_report import (
+    Bounded,
     EndedBy,
     Lane,
     ReportLimits,
+    Span,
     SpanOutcome,
     TransactionHistory,
     WarehouseReport,
@@ -262,3 +264,12 @@ def test_words_of_a_transaction_say_what_became_of_it(site: Site, warehouse: War
     assert said.startswith("aborted by a newer producer, which fenced it; ")
     assert "; 2m30s; epoch 0; position " in said
     assert said.endswith("; orders")
+
+
+def test_words_of_a_transaction_say_from_when_on_is_drawn_when_it_began_before() -> None:
+    history = TransactionHistory(10 * MINUTE_MS, 30 * MINUTE_MS, 1, 2, Bounded((), 0), {})
+    over = Span(0, SpanOutcome.ABORTED, None, 20 * MINUTE_MS, EndedBy.ADMIN)
+    still_open = Span(1, SpanOutcome.OPEN, None)
+
+    assert span_text(over, history) == "aborted by an admin; from before 00:10:00 to 00:20:00; epoch 0"
+    assert span_text(still_open, history) == "open; from before 00:10:00 to now; epoch 1"

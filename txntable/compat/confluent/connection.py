@@ -5,23 +5,19 @@ Owns the settings that are of this shape alone.  All others are the clients' own
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from txntable.compat.confluent.arguments import of_type
-from txntable.consumer.consumer_config import ConsumerConfig
+from txntable.compat.confluent.setting_names import dotted
 from txntable.errors import InvalidCallError, InvalidConfigError
-from txntable.producer.producer_config import ProducerConfig
 from txntable.warehouse.warehouse import Warehouse
 
 SERVERS, OPTIONS = "bootstrap.servers", "storage.options"
 _OTHER_SERVERS = "metadata.broker.list"
 # Of brokers' news, of which there is none; librdkafka does not call stats_cb either while its interval is 0.
 _NEVER_CALLED = ("error.cb", "throttle.cb", "stats.cb", "logger")
-_SETTINGS = frozenset(field.name for config in (ProducerConfig, ConsumerConfig) for field in fields(config))
-_UNDERSCORED = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _GIVES_UP = ("delivery.timeout.ms", "message.timeout.ms")
 
 
@@ -76,12 +72,8 @@ class Connection:
 def _with_dots(error: InvalidCallError) -> InvalidCallError:
     """Return an error of a client's that names settings as a configuration of this shape has them."""
     # Of the values only names of settings: another is the user's, whatever it says.
-    facts = {_dotted(name): _dotted(str(value)) if name == "setting" else value for name, value in error.facts.items()}
-    return type(error)(_dotted(error.message), **facts)
-
-
-def _dotted(text: str) -> str:
-    return _UNDERSCORED.sub(lambda found: found[0].replace("_", ".") if found[0] in _SETTINGS else found[0], text)
+    facts = {dotted(name): dotted(str(value)) if name == "setting" else value for name, value in error.facts.items()}
+    return type(error)(dotted(error.message), **facts)
 
 
 def connection(config: Mapping[str, Any] | None, named: Mapping[str, Any], *, sends: bool = False) -> Connection:
