@@ -16,7 +16,7 @@ from txntable.cli.connection import Connection, Execute, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note, tell
 from txntable.cli.progress import progressing
 from txntable.compaction.erasure import erase as run_erasure
-from txntable.compaction.erasure_report import ErasureReport, Extent, Proof
+from txntable.compaction.erasure_report import ErasureReport, Extent, Proof, Trace
 
 TOPIC_HEADERS = camel_headers("topic records segments undecided uploaded files executed")
 LOG_HEADERS = camel_headers("log telling deleted begins_at")
@@ -77,6 +77,13 @@ def _conditions(said: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
+_OF_OTHERS = (
+    "files of other software, such as a refused UPDATE, DELETE or MERGE leaves. No log names them: delete them, and"
+    " erase again for the proof; `txntable vacuum --execute` takes those of a refused statement when they are seven"
+    " days old."
+)
+
+
 def told_of(report: ErasureReport, *, purge: bool) -> str:
     """Return what an erasure comes to, in one line."""
     records = sum(one.records for one in report.topics)
@@ -92,7 +99,7 @@ def told_of(report: ErasureReport, *, purge: bool) -> str:
         return f"erased {records:,} records from the newest version; say --purge to erase them from older ones at once"
     if report.is_proved:
         return f"erased {records:,} records, and proved it"
-    return f"erased {records:,} records; something is left: erase again after what is said here"
+    return f"erased {records:,} records; something is left: do what is said here, and erase again"
 
 
 def proof_in_words(proof: Proof) -> list[str]:
@@ -104,7 +111,9 @@ def proof_in_words(proof: Proof) -> list[str]:
     )
     left, others = len(proof.left), len(proof.traces) - len(proof.left)
     if left:
-        return [looked, f"Something is left in {counted(left, 'place')}: see Found."]
+        foreign = sum(one.trace is Trace.OTHER_SOFTWARE for one in proof.left)
+        said = [looked, f"Something is left in {counted(left, 'place')}: see Found."]
+        return [*said, f"{counted(foreign, 'place')} of these: {_OF_OTHERS}"] if foreign else said
     beside = f" The value stands in {counted(others, 'other place')}, for you to judge: see Found." if others else ""
     return [looked, f"Nothing of what was erased was found.{beside}"]
 

@@ -73,6 +73,8 @@ class Trace(Enum):
 
     RECORD = "record"
     STATISTICS = "statistics"
+    OTHER_SOFTWARE = "file of other software"
+    """Records in a file that has no name of ours: no log names it, and no erasure deletes it."""
     BYTES = "bytes"
     VERSION = "object version"
     UNREAD = "unread"

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.testing import CliRunner, Result
@@ -116,6 +118,25 @@ def test_purge_that_leaves_something_fails_and_says_what(warehouse: Warehouse) -
     ]
     assert report["proof"][0]["proved"] is False
     assert report["proof_in_words"][1] == "Something is left in 1 place: see Found."
+
+
+@pytest.mark.usefixtures("patient")
+def test_purge_says_what_to_do_about_what_a_refused_statement_has_left(warehouse: Warehouse) -> None:
+    for folder, times in (("_change_data/_partition=0", 2), ("_partition=0/_base_offset=0", 1)):
+        left = Path(warehouse.url, "topics/orders", folder)
+        left.mkdir(parents=True)
+        pq.write_table(pa.table({"account": ["annabel-lee"] * times}), left / "part-00000.snappy.parquet")
+
+    report = answer(warehouse, "--where", "account=annabel-lee", "--execute", "--purge", exit_code=1)
+
+    assert {(one["trace"], one["count"]) for one in report["found"]} == {
+        ("file of other software", 1),
+        ("file of other software", 2),
+    }
+    assert report["proof_in_words"][2].startswith(
+        "2 places of these: files of other software, such as a refused UPDATE"
+    )
+    assert "delete them, and erase again" in report["proof_in_words"][2]
 
 
 def test_values_of_one_column_are_any_of_them_and_columns_all(warehouse: Warehouse) -> None:
