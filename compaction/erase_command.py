@@ -5,6 +5,7 @@ Parses, runs one function, prints.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Annotated
@@ -16,11 +17,23 @@ from txntable.cli.connection import Connection, Execute, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note, tell
 from txntable.cli.progress import progressing
 from txntable.compaction.erasure import erase as run_erasure
-from txntable.compaction.erasure_report import ErasureReport, Extent, Proof
+from txntable.compaction.erasure_report import ErasureReport, Extent, Proof, Trace
 
 TOPIC_HEADERS = camel_headers("topic records segments undecided uploaded files executed")
 LOG_HEADERS = camel_headers("log telling deleted begins_at")
 TRACE_HEADERS = camel_headers("trace left path count column")
+_REMEDIES = {
+    Trace.RECORD: "erase again after what is said here",
+    Trace.STATISTICS: "erase again after what is said here",
+    Trace.BYTES: "delete what is none of this format's; erasing again does not",
+    Trace.VERSION: "delete them in the bucket, or let a lifecycle rule; erasing again does not",
+    Trace.UNREAD: "delete what cannot be looked into, or restore it from a backup and erase again",
+    Trace.OTHER_SOFTWARE: (
+        "no log names them; delete them, or, where a refused write of Delta software left them, let `txntable vacuum "
+        "--execute` take them seven days after they were written; erasing again does not"
+    ),
+}
+"""What to do about what is left."""
 LOOKED_HEADERS = camel_headers("objects bytes records as_of_ms proved")
 
 
@@ -96,7 +109,7 @@ def told_of(report: ErasureReport, *, purge: bool) -> str:
 
 
 def proof_in_words(proof: Proof) -> list[str]:
-    """Return what was looked through after a purge, and what was found, a sentence a line."""
+    """Return what was looked through after a purge, what was found, and what to do about it, a sentence a line."""
     looked = (
         f"Looked through {counted(proof.objects, 'object')} ({counted(proof.bytes, 'byte')}), all that is stored:"
         f" segments were decoded ({counted(proof.records, 'record')}), log entries and checkpoints read, and"
@@ -104,7 +117,13 @@ def proof_in_words(proof: Proof) -> list[str]:
     )
     left, others = len(proof.left), len(proof.traces) - len(proof.left)
     if left:
-        return [looked, f"Something is left in {counted(left, 'place')}: see Found."]
+        places = Counter(one.trace for one in proof.left)
+        remedies = [
+            f"{trace.value}, {counted(places[trace], 'place')}: {remedy}."
+            for trace, remedy in _REMEDIES.items()
+            if places[trace]
+        ]
+        return [looked, f"Something is left in {counted(left, 'place')}: see Found.", *remedies]
     beside = f" The value stands in {counted(others, 'other place')}, for you to judge: see Found." if others else ""
     return [looked, f"Nothing of what was erased was found.{beside}"]
 

@@ -27,7 +27,7 @@ from txntable.compaction.object_records import batches_of
 from txntable.compaction.sought_records import SoughtRecords
 from txntable.errors import DamagedDataError, TxnTableError, UnsupportedFormatError
 from txntable.format.column_path import texts_in
-from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, segments_root
+from txntable.format.layout import TOPICS_FOLDER, TRANSACTION_LOG_ROOT, parse_file_name, segments_root
 from txntable.log.cleanup import log_files
 from txntable.storage.object_store import SCHEMES, ObjectMeta, ObjectStore
 
@@ -131,7 +131,8 @@ class ErasureProof:
                 self._search(meta)
             return
         self._saw(meta)
-        self._note(Trace.RECORD, meta.path, sought)
+        is_own = place is not None and place["below"] is not None and parse_file_name(place["rest"]) is not None
+        self._note(Trace.RECORD if is_own else Trace.OTHER_SOFTWARE, meta.path, sought)
         for column, count in others.items():
             self._note(Trace.OTHER_COLUMN, meta.path, count, column)
         if topic is not None and topic in self._there:

@@ -77,6 +77,8 @@ class Trace(Enum):
     VERSION = "object version"
     UNREAD = "unread"
     """It is there, and could not be looked into."""
+    OTHER_SOFTWARE = "file of other software"
+    """Records in a file of a topic's folder whose name no log of this format has."""
     OTHER_COLUMN = "other column"
     NAME = "name"
 

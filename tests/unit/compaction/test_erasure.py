@@ -321,7 +321,7 @@ def test_object_of_no_known_format_that_has_the_value_is_left() -> None:
     left = proof_of(purge(site)).left
 
     assert [(one.trace, one.path.rsplit("/", 1)[1]) for one in left] == [
-        (Trace.RECORD, "cdc-0.parquet"),
+        (Trace.OTHER_SOFTWARE, "cdc-0.parquet"),
         (Trace.BYTES, "notes.txt"),
     ]
 
