@@ -5,6 +5,7 @@ Parses, runs one function, prints.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Annotated
@@ -21,6 +22,18 @@ from txntable.compaction.erasure_report import ErasureReport, Extent, Proof, Tra
 TOPIC_HEADERS = camel_headers("topic records segments undecided uploaded files executed")
 LOG_HEADERS = camel_headers("log telling deleted begins_at")
 TRACE_HEADERS = camel_headers("trace left path count column")
+_REMEDIES = {
+    Trace.RECORD: "erase again after what is said here",
+    Trace.STATISTICS: "erase again after what is said here",
+    Trace.BYTES: "delete what is none of this format's; erasing again does not",
+    Trace.VERSION: "delete them in the bucket, or let a lifecycle rule; erasing again does not",
+    Trace.UNREAD: "delete what cannot be looked into, or restore it from a backup and erase again",
+    Trace.OTHER_SOFTWARE: (
+        "no log names them; delete them, or, where a refused write of Delta software left them, let `txntable vacuum "
+        "--execute` take them seven days after they were written; erasing again does not"
+    ),
+}
+"""What to do about what is left."""
 LOOKED_HEADERS = camel_headers("objects bytes records as_of_ms proved")
 
 
@@ -77,13 +90,6 @@ def _conditions(said: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-_OF_OTHERS = (
-    "files of other software, such as a refused UPDATE, DELETE or MERGE leaves. No log names them: delete them, and"
-    " erase again for the proof; `txntable vacuum --execute` takes those of a refused statement when they are seven"
-    " days old."
-)
-
-
 def told_of(report: ErasureReport, *, purge: bool) -> str:
     """Return what an erasure comes to, in one line."""
     records = sum(one.records for one in report.topics)
@@ -99,11 +105,11 @@ def told_of(report: ErasureReport, *, purge: bool) -> str:
         return f"erased {records:,} records from the newest version; say --purge to erase them from older ones at once"
     if report.is_proved:
         return f"erased {records:,} records, and proved it"
-    return f"erased {records:,} records; something is left: do what is said here, and erase again"
+    return f"erased {records:,} records; something is left: erase again after what is said here"
 
 
 def proof_in_words(proof: Proof) -> list[str]:
-    """Return what was looked through after a purge, and what was found, a sentence a line."""
+    """Return what was looked through after a purge, what was found, and what to do about it, a sentence a line."""
     looked = (
         f"Looked through {counted(proof.objects, 'object')} ({counted(proof.bytes, 'byte')}), all that is stored:"
         f" segments were decoded ({counted(proof.records, 'record')}), log entries and checkpoints read, and"
@@ -111,9 +117,13 @@ def proof_in_words(proof: Proof) -> list[str]:
     )
     left, others = len(proof.left), len(proof.traces) - len(proof.left)
     if left:
-        foreign = sum(one.trace is Trace.OTHER_SOFTWARE for one in proof.left)
-        said = [looked, f"Something is left in {counted(left, 'place')}: see Found."]
-        return [*said, f"{counted(foreign, 'place')} of these: {_OF_OTHERS}"] if foreign else said
+        places = Counter(one.trace for one in proof.left)
+        remedies = [
+            f"{trace.value}, {counted(places[trace], 'place')}: {remedy}."
+            for trace, remedy in _REMEDIES.items()
+            if places[trace]
+        ]
+        return [looked, f"Something is left in {counted(left, 'place')}: see Found.", *remedies]
     beside = f" The value stands in {counted(others, 'other place')}, for you to judge: see Found." if others else ""
     return [looked, f"Nothing of what was erased was found.{beside}"]
 

@@ -131,8 +131,8 @@ class ErasureProof:
                 self._search(meta)
             return
         self._saw(meta)
-        is_ours = place is not None and place["below"] and parse_file_name(place["rest"]) is not None
-        self._note(Trace.RECORD if is_ours else Trace.OTHER_SOFTWARE, meta.path, sought)
+        is_own = place is not None and place["below"] is not None and parse_file_name(place["rest"]) is not None
+        self._note(Trace.RECORD if is_own else Trace.OTHER_SOFTWARE, meta.path, sought)
         for column, count in others.items():
             self._note(Trace.OTHER_COLUMN, meta.path, count, column)
         if topic is not None and topic in self._there:

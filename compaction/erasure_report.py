@@ -73,12 +73,12 @@ class Trace(Enum):
 
     RECORD = "record"
     STATISTICS = "statistics"
-    OTHER_SOFTWARE = "file of other software"
-    """Records in a file that has no name of ours: no log names it, and no erasure deletes it."""
     BYTES = "bytes"
     VERSION = "object version"
     UNREAD = "unread"
     """It is there, and could not be looked into."""
+    OTHER_SOFTWARE = "file of other software"
+    """Records in a file of a topic's folder whose name no log of this format has."""
     OTHER_COLUMN = "other column"
     NAME = "name"
 

@@ -14,11 +14,18 @@ from txntable.errors import SchemaMismatchError
 from txntable.format.delta_types import from_delta_type, to_delta_type
 
 _TOKEN = re.compile(r"\s*([^\s<>,:(]+(?:\s*\([\d\s,]*\))?|[<>,:])\s*")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\((\d{1,9})(?:,(\d{1,9}))?\))?")
+_MOST_DIGITS = 38
+_BOUNDED_TEXT = re.compile(r"(var)?char(acter)?(\(\d*\))?")
 _OTHER_NAMES = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "real": "float"}
 KNOWN_TYPES = (
     "boolean, byte, short, int, long, float, double, decimal(p,s), string, binary, date, timestamp, timestamp_ntz, "
     "array<…>, map<…,…>, struct<name:type,…>"
 )
+
+
+class _RefusedTypeError(ValueError):
+    """A type that can be read, and that no column can have; the message has the remedy."""
 
 
 def column_from_text(text: str) -> pa.Field:
@@ -46,8 +53,9 @@ def column_from_text(text: str) -> pa.Field:
         if tokens:
             raise ValueError(tokens[-1])
     except (ValueError, IndexError, RecursionError) as error:
+        unread = "the type of the column cannot be read; write one of those known"
         raise SchemaMismatchError(
-            "the type of the column cannot be read; write one of those known",
+            str(error) if isinstance(error, _RefusedTypeError) else unread,
             column=name,
             found=said.strip(),
             known=KNOWN_TYPES,
@@ -73,7 +81,22 @@ def _type(tokens: list[str]) -> pa.DataType:
         case "struct":
             return pa.struct(_fields(tokens))
         case _:
-            return from_delta_type(_OTHER_NAMES.get(name, name))
+            return from_delta_type(_plain_name(name))
+
+
+def _plain_name(name: str) -> str:
+    """Return a plain type's name in Delta's schemas; of decimals without digits Spark SQL's default."""
+    if _BOUNDED_TEXT.fullmatch(name):
+        raise _RefusedTypeError("text has no bound here; write STRING")
+    if (decimal := _DECIMAL.fullmatch(name)) is None:
+        return _OTHER_NAMES.get(name, name)
+    precision, scale = int(decimal[1] or 10), int(decimal[2] or 0)
+    if not 1 <= precision <= _MOST_DIGITS or scale > precision:
+        raise _RefusedTypeError(
+            f"a decimal has 1 to {_MOST_DIGITS} digits (precision), and at most all of them behind the point (scale); "
+            "write DECIMAL(precision, scale)"
+        )
+    return f"decimal({precision},{scale})"
 
 
 def _behind(tokens: list[str], opening: str, *, last: bool = False) -> pa.DataType:

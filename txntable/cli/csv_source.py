@@ -27,6 +27,7 @@ BLOCK_BYTES = 8 * 1024 * 1024
 """What is read at once, and the longest row that there can be."""
 # How long a thread of Arrow's is waited for that reads ahead, s: it may wait for somebody who types.
 _PATIENCE_S = 0.5
+_CELL = re.compile("'(.*)'", re.DOTALL)
 _PLACE = re.compile(r"(In CSV column #(?P<column>\d+): )?(CSV parse error: )?(Row #(?P<row>\d+): )?", re.IGNORECASE)
 
 
@@ -183,8 +184,23 @@ def _refusal(error: Exception, names: list[str], columns: RecordColumns) -> Sche
         column = place["column"]
     if column is not None:
         column = names[int(column)]
+        if row is not None and (reason := _reason(text, column, columns)):
+            return _cell_refusal(columns, reason, int(row), column)
     if "straddling" in text:
         text = "a row is longer than a block, or a quote is never closed"
     return SchemaMismatchError(
         f"the input cannot be read as CSV: {text}", topic=columns.topic.name, row=row, column=column
     )
+
+
+def _reason(text: str, column: str, columns: RecordColumns) -> str | None:
+    """Return why Arrow refused a cell in the words that JSON's readers have; ``None``: Arrow's are as good."""
+    kind = columns.schema.field(column).type
+    if not (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)):
+        return None
+    if cell := _CELL.search(text):
+        try:
+            columns.readers[column](cell[1])
+        except ValueError as error:
+            return str(error)
+    return f"expected a decimal that fits {kind}" if pa.types.is_decimal(kind) else None

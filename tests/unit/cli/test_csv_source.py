@@ -14,6 +14,7 @@ from txntable.cli import csv_source
 from txntable.cli.column_value import BytesForm
 from txntable.cli.record_source import Reading, RecordFormat
 from txntable.errors import SchemaMismatchError
+from txntable.format.delta_types import TIMESTAMP, TIMESTAMP_NTZ
 from txntable.format.topic import TopicSettings
 
 
@@ -99,6 +100,36 @@ def test_cell_is_refused_with_its_row_when_it_is_not_of_the_type(settings: Topic
 
     assert int(str(refusal.value.facts["row"])) == 3
     assert refusal.value.facts["column"] == data.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "reason"),
+    [
+        (
+            TIMESTAMP,
+            "2026-01-01 00:00:00",
+            "a time with its offset as in 2026-11-20T08:30:00.000001Z, found '2026-01-01 ",
+        ),
+        (TIMESTAMP, "noon", "a time with its offset as in 2026-11-20T08:30:00.000001Z, found 'noon'"),
+        (
+            TIMESTAMP_NTZ,
+            "2026-01-01T00:00:00Z",
+            "a time without an offset as in 2026-11-20T08:30:00.000001, found '2026",
+        ),
+        (pa.date32(), "20.11.2026", "a date as in 2026-11-20, found '20.11.2026'"),
+        (pa.decimal128(5, 2), "123456", r"a decimal that fits decimal128\(5, 2\), found '123456'"),
+        (pa.decimal128(5, 2), "1.234", r"a decimal that fits decimal128\(5, 2\) topic="),
+        (pa.decimal128(5, 2), "much", r"a decimal that fits decimal128\(5, 2\), found 'much'"),
+    ],
+)
+def test_cell_is_refused_in_the_words_for_json_when_it_is_no_time_and_no_decimal(
+    kind: pa.DataType, cell: str, reason: str
+) -> None:
+    with pytest.raises(SchemaMismatchError, match=f"a cell does not fit its column: expected {reason}") as refusal:
+        rows(f"x\n{cell}\n", RecordFormat.CSV, column(kind))
+
+    assert (refusal.value.facts["row"], refusal.value.facts["column"]) == (2, "x")
+    assert "assume_timezone" not in str(refusal.value)
 
 
 def test_csv_is_refused_when_a_part_of_the_record_is_there_twice() -> None:

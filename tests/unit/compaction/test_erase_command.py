@@ -14,7 +14,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tests.simulation.site import TWO_COLUMNS
-from txntable.compaction.erase_command import command
+from txntable.compaction.erase_command import command, proof_in_words
+from txntable.compaction.erasure_report import FoundTrace, Proof, Trace
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -121,22 +122,35 @@ def test_purge_that_leaves_something_fails_and_says_what(warehouse: Warehouse) -
 
 
 @pytest.mark.usefixtures("patient")
-def test_purge_says_what_to_do_about_what_a_refused_statement_has_left(warehouse: Warehouse) -> None:
-    for folder, times in (("_change_data/_partition=0", 2), ("_partition=0/_base_offset=0", 1)):
-        left = Path(warehouse.url, "topics/orders", folder)
-        left.mkdir(parents=True)
-        pq.write_table(pa.table({"account": ["annabel-lee"] * times}), left / "part-00000.snappy.parquet")
+def test_purge_tells_files_of_other_software_apart_and_what_to_do_about_them(warehouse: Warehouse) -> None:
+    topic = Path(warehouse.url, "topics/orders")
+    names = ["_change_data/_partition=0/cdc-00000-1f.c000.parquet", "_partition=1/_base_offset=5/part-00000-2f.parquet"]
+    for name in names:
+        (topic / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist([{"account": "ann", "amount": 1}], TWO_COLUMNS), topic / name)
 
-    report = answer(warehouse, "--where", "account=annabel-lee", "--execute", "--purge", exit_code=1)
+    report = answer(warehouse, "--where", "account=ann", "--execute", "--purge", exit_code=1)
 
-    assert {(one["trace"], one["count"]) for one in report["found"]} == {
-        ("file of other software", 1),
-        ("file of other software", 2),
-    }
-    assert report["proof_in_words"][2].startswith(
-        "2 places of these: files of other software, such as a refused UPDATE"
+    assert [(one["trace"], one["left"], one["path"]) for one in report["found"]] == [
+        ("file of other software", True, f"topics/orders/{name}") for name in names
+    ]
+    remedy = (
+        "no log names them; delete them, or, where a refused write of Delta software left them, let `txntable vacuum"
     )
-    assert "delete them, and erase again" in report["proof_in_words"][2]
+    assert report["proof_in_words"][2].startswith(f"file of other software, 2 places: {remedy}")
+    assert report["proof_in_words"][2].endswith("seven days after they were written; erasing again does not.")
+    for name in names:
+        (topic / name).unlink()
+    again = answer(warehouse, "--where", "account=ann", "--execute", "--purge")
+    assert again["proof"][0]["proved"] is True
+
+
+@pytest.mark.parametrize("trace", [trace for trace in Trace if trace.is_left])
+def test_each_trace_that_is_left_has_words_for_what_to_do(trace: Trace) -> None:
+    said = proof_in_words(Proof(traces=(FoundTrace(trace, "some/path"), FoundTrace(Trace.NAME, "other"))))
+
+    assert said[1] == "Something is left in 1 place: see Found."
+    assert [line.partition(":")[0] for line in said[2:]] == [f"{trace.value}, 1 place"]
 
 
 def test_values_of_one_column_are_any_of_them_and_columns_all(warehouse: Warehouse) -> None:
