@@ -102,7 +102,7 @@ def check_topic_name(name: str) -> str:
     if not is_topic_name(name) or name.startswith(TEMPORARY_PREFIX):
         raise InvalidTopicError(
             "a topic's name has 1 to 249 characters of a-z A-Z 0-9 . _ -, and is neither . nor .., nor a reserved name"
-            + ("; there are no patterns here: name one topic" if _PATTERN.search(name) else ""),
+            + ("; there are no patterns here: name one topic" if _PATTERN.search(str(name)) else ""),
             name=shown(name),
         )
     return name
