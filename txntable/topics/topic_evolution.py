@@ -179,10 +179,8 @@ def decide_more_partitions(logs: PartitionLogs, table: TableState, partitions: i
             partitions=partitions,
             current_partitions=settings.partitions,
         )
-    has_had_records = any(
-        next_offset(table.numbers, settings.topic_id, partition) for partition in range(settings.partitions)
-    )
-    if is_compacted(settings.config) and has_had_records:
+    ends = (next_offset(table.numbers, settings.topic_id, partition) for partition in range(settings.partitions))
+    if is_compacted(settings.config) and any(ends):
         raise PolicyViolationError(
             "a compacted topic that has records gets no more partitions: keys would be in two of them, and an old"
             " record would stay beside the latest; create a topic with as many as it needs, and copy the latest rows",

@@ -60,6 +60,15 @@ def topics(warehouse: Warehouse) -> Warehouse:
     return warehouse
 
 
+def leave_open(warehouse: Warehouse, topic: str) -> None:
+    """A transaction that nobody has ended, with a record."""
+    producer = warehouse.producer("open")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, value=b"open")
+    producer.flush()
+
+
 def sample(text: str, name: str) -> list[int]:
     """The values of a metric."""
     return [int(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(f"txntable_{name}{{")]
@@ -88,11 +97,7 @@ def test_metrics_count_what_cannot_be_read_and_tell_of_the_rest(
 
 @pytest.mark.parametrize("kind", OF_SEGMENTS)
 def test_status_tells_of_the_rest_and_never_that_all_is_well(call: Call, topics: Warehouse, kind: str) -> None:
-    producer = topics.producer("open")
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.send("orders", value=b"open")
-    producer.flush()
+    leave_open(topics, "orders")
     OF_SEGMENTS[kind](topics)
 
     result, of_others = call("status", "--output", "json"), call("status", "clicks", "bids")
@@ -173,11 +178,7 @@ def test_topic_that_may_not_be_read_hides_no_other(
 def test_transactions_are_listed_and_looked_at_where_a_topic_of_one_cannot_be_read(
     call: Call, topics: Warehouse, kind: str
 ) -> None:
-    producer = topics.producer("open")
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.send("clicks", value=b"open")
-    producer.flush()
+    leave_open(topics, "clicks")
     OF_SEGMENTS[kind](topics)
 
     listed, described = call("transactions", "list"), call("transactions", "describe", "open")

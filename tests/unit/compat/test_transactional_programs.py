@@ -15,6 +15,7 @@ from txntable.compat.confluent import (
     KafkaException,
     Message,
     Producer,
+    TopicPartition,
 )
 from txntable.coordinator.group_request import GroupMetadata
 from txntable.warehouse.warehouse import Warehouse
@@ -72,6 +73,22 @@ def test_loop_copies_each_message_once_however_often_it_runs(
     run(reading, writing)
 
     assert paid(warehouse) == ["A", "B", "C", "D", "E", "F"]
+
+
+def test_committed_in_a_transaction_ends_with_its_timeout_and_leaves_the_transaction_alone(
+    reading: dict[str, Any], writing: dict[str, Any]
+) -> None:
+    consumer, producer = Consumer(reading), Producer(writing)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition("orders", 0, 1)], consumer.consumer_group_metadata())
+
+    with pytest.raises(KafkaException) as raised:
+        consumer.committed([TopicPartition("orders", 0)], timeout=0.05)
+    producer.commit_transaction()
+
+    assert raised.value.args[0].code() == KafkaError.UNSTABLE_OFFSET_COMMIT
+    assert [each.offset for each in consumer.committed([TopicPartition("orders", 0)])] == [1]
 
 
 @pytest.mark.parametrize("value", ["a", "c", "e"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from txntable.compat.confluent.arguments import of_type
-from txntable.compat.confluent.setting_names import dotted
+from txntable.compat.confluent.setting_names import with_dots
 from txntable.errors import InvalidCallError, InvalidConfigError
 from txntable.warehouse.warehouse import Warehouse
 
@@ -61,19 +61,12 @@ class Connection:
         try:
             check(self.settings)
         except InvalidCallError as error:
-            wrong.append(_with_dots(error))
+            wrong.append(with_dots(error))
         if len(wrong) == 1:
             raise wrong[0]
         if wrong:
             raise InvalidConfigError("; ".join(map(str, wrong)))
         return Warehouse.open(str(self.url), self.options)
-
-
-def _with_dots(error: InvalidCallError) -> InvalidCallError:
-    """Return an error of a client's that names settings as a configuration of this shape has them."""
-    # Of the values only names of settings: another is the user's, whatever it says.
-    facts = {dotted(name): dotted(str(value)) if name == "setting" else value for name, value in error.facts.items()}
-    return type(error)(dotted(error.message), **facts)
 
 
 def connection(config: Mapping[str, Any] | None, named: Mapping[str, Any], *, sends: bool = False) -> Connection:

@@ -12,7 +12,7 @@ from functools import total_ordering
 from operator import index
 
 from txntable.compat.confluent.kafka_error_codes import KafkaErrorCodes
-from txntable.compat.confluent.setting_names import dotted
+from txntable.compat.confluent.setting_names import with_dots
 from txntable.errors import IllegalStateError, TxnTableError
 
 # Where confluent-kafka's name is another one, and for errors that only a warehouse has.
@@ -152,14 +152,8 @@ def kafka_errors(typed: str | None = None) -> Iterator[None]:
         yield
     except TxnTableError as error:
         said = error if typed is None else _as_typed(error, typed)
-        raise KafkaException(kafka_error(_with_dots(said))) from error
-
-
-def _with_dots(error: TxnTableError) -> TxnTableError:
-    """Return an error about a call that does not fit the settings as one that names them with dots."""
-    if type(error) is not IllegalStateError or (message := dotted(error.message)) == error.message:
-        return error
-    return IllegalStateError(message, **error.facts)
+        # Of a call that does not fit the settings: a state's message names no other words of ours.
+        raise KafkaException(kafka_error(with_dots(said) if type(said) is IllegalStateError else said)) from error
 
 
 def _as_typed(error: TxnTableError, typed: str) -> TxnTableError:
