@@ -12,13 +12,15 @@ from typing import Annotated
 
 import typer
 
-from txntable.admin.admin import Admin
 from txntable.admin.group_description import GroupDescription, MemberDescription
 from txntable.admin.offset_reset import end_offsets
+from txntable.admin.readable_part import ReadablePart
+from txntable.admin.unreadable import topic_place
 from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute, on_warehouse, tell_error
 from txntable.cli.group_reset import partitions_named, reset_offsets
 from txntable.cli.output import Rows, dashed_headers, note, note_dry_run
+from txntable.cli.unreadable import fail_if_unreadable
 from txntable.coordinator.group_state import GroupState
 from txntable.errors import (
     GroupSubscribedToTopicError,
@@ -28,6 +30,7 @@ from txntable.errors import (
 )
 from txntable.format.records import TopicPartition
 from txntable.offsets.group_commit import OffsetAndMetadata
+from txntable.warehouse.warehouse import Warehouse
 
 application = typer.Typer(
     add_completion=False, no_args_is_help=True, help="List, describe, reset and delete consumer groups."
@@ -89,13 +92,17 @@ def describe(  # noqa: PLR0913  the interface of a command
     state: Annotated[bool, typer.Option("--state", help="The state.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="More columns.")] = False,
 ) -> None:
-    """Describe groups: their offsets and lag, or their members, or their state."""
+    """Describe groups: their offsets and lag, or their members, or their state.
+
+    Exit code 1 when a topic of theirs cannot be read: it is named on standard error, and the others are shown.
+    """
     if bool(group) == all_groups:
         raise typer.BadParameter("say which groups, or --all-groups", param_hint="--group")
     chosen = [what for what, wanted in zip(Shown, (offsets, members, state), strict=True) if wanted]
     if len(chosen) > 1:
         raise typer.BadParameter("one of --offsets, --members and --state", param_hint=f"--{chosen[1]}")
-    admin = connection.open().admin()
+    warehouse = connection.open()
+    admin, part = warehouse.admin(), ReadablePart(warehouse.completer, warehouse.topic_log, ())
     names = [one.group_id for one in admin.list_consumer_groups()] if all_groups else group or []
     found = list(admin.describe_consumer_groups(names).values())
     for one in found:
@@ -110,9 +117,11 @@ def describe(  # noqa: PLR0913  the interface of a command
             headers, rows = STATE_HEADERS, [_state(one) for one in found]
         case _:
             headers = {**OFFSET_HEADERS, **(METADATA_HEADER if verbose else {})}
-            rows = [row for one in found for row in _offsets(admin, one)]
+            rows = [row for one in found for row in _offsets(warehouse, one, part)]
+            empty = "none of its topics can be read" if part.unreadable else empty
     shown = [row[: len(headers)] for row in rows]
     connection.output.rows(Rows(headers, shown, counts=("lag",), empty=empty))
+    fail_if_unreadable(part.unreadable)
 
 
 def _note_members(group: GroupDescription) -> None:
@@ -126,13 +135,13 @@ def _note_members(group: GroupDescription) -> None:
         )
 
 
-def _offsets(admin: Admin, group: GroupDescription) -> Iterator[tuple[object, ...]]:
-    committed = admin.list_consumer_group_offsets(group.group_id)
+def _offsets(warehouse: Warehouse, group: GroupDescription, part: ReadablePart) -> Iterator[tuple[object, ...]]:
+    admin, committed = warehouse.admin(), _committed(warehouse, group.group_id, part)
     owners = {partition: member for member in group.members for partition in member.assignment}
     ends: dict[TopicPartition, int] = {}
     for topic in {each.topic for each in (*committed, *owners)}:
         # What a member owns of a topic that was deleted is its until the group takes note.
-        with suppress(UnknownTopicOrPartitionError):
+        with suppress(UnknownTopicOrPartitionError), part.passing_over(topic_place(topic)):
             # Those without an offset, too: nobody has read them, and where who comes begins is for him to say.
             ends |= end_offsets(admin, partitions_named(admin, [topic]))
     for each in sorted(ends):
@@ -146,6 +155,23 @@ def _offsets(admin: Admin, group: GroupDescription) -> Iterator[tuple[object, ..
     for member in group.members:
         if not member.assignment:
             yield (group.group_id, None, None, None, None, None, *_owner(member), None)
+
+
+def _committed(warehouse: Warehouse, group: str, part: ReadablePart) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """Return the committed offsets of a group in the topics that can be read."""
+    admin = warehouse.admin()
+    try:
+        return admin.list_consumer_group_offsets(group)
+    except TxnTableError:
+        # A topic that cannot be read does not say of which topic of its name an offset is.
+        each_named = [TopicPartition(*each) for each in warehouse.completer.offsets.offsets(group)]
+        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        for topic in sorted({each.topic for each in each_named}):
+            with part.passing_over(topic_place(topic)):
+                found |= admin.list_consumer_group_offsets(group, [each for each in each_named if each.topic == topic])
+        if not part.unreadable:
+            raise
+        return found
 
 
 def _progress(

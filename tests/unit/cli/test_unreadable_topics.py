@@ -190,3 +190,27 @@ def test_transactions_are_listed_and_looked_at_where_a_topic_of_one_cannot_be_re
     for result in (listed, described, hanging):
         assert result.exit_code == 1
         assert "error: topic clicks cannot be read: CORRUPT_MESSAGE" in result.stderr
+
+
+@pytest.mark.parametrize("kind", OF_SEGMENTS)
+def test_group_is_described_in_the_topics_that_can_be_read(call: Call, topics: Warehouse, kind: str) -> None:
+    OF_SEGMENTS[kind](topics)
+
+    result = call("groups", "describe", "--group", "g", "--output", "json")
+
+    assert [(row["topic"], row["current_offset"], row["lag"]) for row in json.loads(result.stdout)] == [
+        ("bids", 0, 1),
+        ("orders", 0, 1),
+    ]
+    assert result.exit_code == 1
+    assert "error: topic clicks cannot be read: CORRUPT_MESSAGE" in result.stderr
+
+
+def test_group_is_not_said_to_have_no_offsets_where_its_topic_cannot_be_read(call: Call, warehouse: Warehouse) -> None:
+    warehouse.admin().create_topic("clicks")
+    warehouse.admin().alter_consumer_group_offsets("g", {TopicPartition("clicks", 0): 0})
+    warehouse.store.put(commit_path(SEGMENTS, 0), b"{")
+
+    result = call("groups", "describe", "--group", "g")
+
+    assert (result.exit_code, result.stdout) == (1, "none of its topics can be read\n")
