@@ -22,6 +22,12 @@ from txntable import errors
 SITE = Site(ROOT, SITE_PAGES)
 DOCUMENTS = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "infra/RUNBOOK.md", "infra/STORES.md"))]
 
+WRITTEN = [
+    *(page for page in PAGES if page.parent.name != "reference"),
+    *(page for page in sorted(ROOT.glob("*.md")) if page not in PAGES),
+    *sorted((ROOT / "infra").glob("*.md")),
+]
+
 
 @pytest.mark.parametrize("page", [page for page in PAGES if not needs_spark(page)], ids=named)
 def test_code_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
@@ -62,6 +68,23 @@ def test_commands_of_a_document_exist_and_take_their_arguments(document: Path) -
 )
 def test_command_that_does_not_exist_is_found(line: str) -> None:
     assert fault_of(line) is not None
+
+
+def prose_of(document: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a document that people wrote, with their numbers: no code, no table, nothing between comments."""
+    code = made_from = False
+    for number, line in enumerate(document.read_text().splitlines(), 1):
+        code ^= line.lstrip().startswith("```")
+        made_from = line.startswith("<!-- table:") or (made_from and line != "<!-- end -->")
+        if not code and not made_from and not line.lstrip().startswith(("#", "|", "![")):
+            yield number, line
+
+
+@pytest.mark.parametrize("document", WRITTEN, ids=named)
+def test_prose_of_a_document_has_at_most_120_characters_a_line(document: Path) -> None:
+    wide = [number for number, line in prose_of(document) if len(line) > 120 and " " in line.strip()]
+
+    assert wide == []
 
 
 def pages_of(navigation: list[Any]) -> Iterator[str]:
