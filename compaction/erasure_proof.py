@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +37,9 @@ _LOG = re.compile(r"(?P<root>.+)/_delta_log/\d{20}\.(json|checkpoint\.parquet)")
 _CONSTANT = re.compile(r"(topics/[^/]+/_segments/(markers|state)|system/[a-z_]+/k)/[^/]+\.parquet")
 # Objects of this format without anything that somebody sent.
 _OWN = re.compile(r"_warehouse\.json|.+/_delta_log/_last_checkpoint|" + _CONSTANT.pattern)
+# Numbers that a row's JSON has as text: names of members (a partition, an epoch), and ranges of partitions below these.
+_OF_RANGES = frozenset({"owned", "target", "partitions"})
+_NUMBERS = re.compile(r"[0-9,-]+")
 _TOPIC = re.compile(rf"{TOPICS_FOLDER}/(?P<topic>[^/]+)/(?P<below>_segments/)?(?P<rest>.*)")
 # Their versions have no call here; of a folder there are none.
 _NOT_ASKED = ("gs", "az")
@@ -173,7 +176,8 @@ class ErasureProof:
     def _read_log(self, root: str) -> None:
         tells = self._tells(root)
         # What JSON in a row has of a name: the text in quotes, all of it.
-        quoted = [f'"{text.decode()}"' for text in self._texts if _is_utf8(text)]
+        names = {text.decode() for text in self._texts if _is_utf8(text)}
+        quoted = [f'"{name}"' for name in names]
         told = [json.dumps(text, ensure_ascii=False)[1:-1].encode() for text in quoted]
         files = log_files(self._store, root)
         try:
@@ -182,7 +186,7 @@ class ErasureProof:
                 for add in adds:
                     telling += tells(add)
                     values = [value or "" for value in add.partition_values.values()]
-                    named += any(text in value for value in values for text in quoted)
+                    named += any(text in value and _names(value, names) for value in values for text in quoted)
                 self._saw(file.meta)
                 self._note(Trace.STATISTICS, file.meta.path, telling)
                 self._note(Trace.NAME, file.meta.path, named)
@@ -222,6 +226,29 @@ def _may_hold_records(path: str) -> bool:
     is_log = path.startswith(f"{TRANSACTION_LOG_ROOT}/_delta_log/")
     is_of_topic = path.startswith(f"{TOPICS_FOLDER}/") and not _CONSTANT.fullmatch(path)
     return (is_log or is_of_topic) and not path.endswith("/_last_checkpoint")
+
+
+def _names(value: str, names: Collection[str]) -> bool:
+    """Return whether the JSON of a row has one of these texts, and not as the number of a partition or an epoch."""
+    try:
+        document = json.loads(value)
+    except ValueError:
+        return True
+    return any(text in names for text in _texts_of(document))
+
+
+def _texts_of(value: object, *, of_ranges: bool = False) -> Iterator[str]:
+    """Yield each text that is no number of the format."""
+    if isinstance(value, str):
+        if not (of_ranges and _NUMBERS.fullmatch(value)):
+            yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts_of(one, of_ranges=of_ranges)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from _texts_of(name, of_ranges=True)
+            yield from _texts_of(one, of_ranges=of_ranges or name in _OF_RANGES)
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.simulation.rubbish import merge
 from tests.simulation.site import TWO_COLUMNS
 from tests.simulation.test_erasure_crashes import SOUGHT, objects_with
@@ -73,3 +75,20 @@ def test_proof_of_a_warehouse_that_was_not_purged_finds_the_file_and_each_log_th
     ]
     told = {one.path for one in found.left}
     assert told == set(objects_with(site, SOUGHT))
+
+
+@pytest.mark.parametrize(("transactional_id", "traces"), [("etl", set()), ("1", {Trace.NAME})])
+def test_number_of_a_partition_or_of_a_generation_is_no_name(transactional_id: str, traces: set[Trace]) -> None:
+    site, warehouse = site_with_topic()
+    consumer = warehouse.consumer(group_id="g")
+    consumer.subscribe([TOPIC])
+    consumer.poll(timeout_ms=0)
+    commit(transactional(warehouse, transactional_id), "ann", partition=1)
+
+    found = ErasureProof(site.open().store, sought_records({"account": "1"}), {TOPIC: TWO_COLUMNS}).run(print)
+
+    written = b"".join(one.data.replace(b"\\", b"") for one in site.objects.snapshot().values())
+    assert b'"owned":{"u":{"1":' in written
+    assert b'"offsets":{"1":' in written
+    assert b'"partitions":"1"' in written
+    assert {one.trace for one in found.traces} == traces
