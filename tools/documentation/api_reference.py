@@ -41,6 +41,7 @@ NAMES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Spark",
         (
             "txntable.spark.session.build_session",
+            "txntable.spark.topic_schema.topic_schema",
             "txntable.spark.pipelines.pipeline.Pipeline",
             "txntable.spark.pipelines.pipeline.PipelineRun",
             "txntable.spark.pipelines.pipeline_config.PipelineConfig",

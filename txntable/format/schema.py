@@ -85,7 +85,7 @@ def check_topic_schema(schema: pa.Schema) -> pa.Schema:
     """
     if not isinstance(schema, pa.Schema):
         raise SchemaMismatchError(
-            "a topic's schema is a pyarrow.Schema; make one (that of a Spark DataFrame: df.limit(0).toArrow().schema)",
+            "a topic's schema is a pyarrow.Schema; make one (of a Spark DataFrame: txntable.spark.topic_schema)",
             found=type(schema).__name__,
         )
     if len(schema) == 0:

@@ -1,0 +1,33 @@
+"""The schema of a topic that is to take a DataFrame's rows.
+
+Owns that its columns, and all in them, are nullable, as Delta makes a table of a DataFrame: literals and built arrays
+are NOT NULL in Spark by accident, and a field of a topic never loses it.  Must not know of topics that are there.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from txntable.format.schema import all_nullable, check_topic_schema
+
+
+def topic_schema(dataframe: DataFrame) -> pa.Schema:
+    """Return the columns of a DataFrame as the schema of a topic; reads no rows.
+
+    Parameters
+    ----------
+    dataframe : pyspark.sql.DataFrame
+        What is to be written, without ``_timestamp``.
+
+    Returns
+    -------
+    pyarrow.Schema
+        For ``create_topic(schema=…)``.  Where a column is required, replace its field by one that is not nullable.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A name or a type cannot be stored: rename the column, or cast it to what the message names.
+    """
+    return all_nullable(check_topic_schema(dataframe.limit(0).toArrow().schema))
