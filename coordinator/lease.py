@@ -3,7 +3,7 @@
 Owns the lease's row of the transaction log.  A claim always takes over, and raises the coordinator
 epoch; who held the lease before finds out at its next commit.  It is there against double work:
 safety never rests on it, since every request is decided on the row that it changes.  A job of one round says so in
-the row: one that runs all the time claims the lease again that it lost to such a job.
+the row: one that runs all the time claims the lease again that it lost to such a job, while no other one has it.
 Must not know of transactions.
 """
 
@@ -101,6 +101,19 @@ def claim(row: LeaseRow | None, owner: str, position: int, *, runs_once: bool = 
         Whether the job does one round, and ends.
     """
     return LeaseRow(owner, coordinator_epoch_of(row) + 1, position, runs_once)
+
+
+def claim_again(row: LeaseRow | None, owner: str, position: int) -> LeaseRow:
+    """Return the row that gives a job that runs all the time the lease back, which a job of one round has taken.
+
+    Raises
+    ------
+    TransactionCoordinatorFencedError
+        A job that runs all the time has it by now: stop.
+    """
+    if row is not None and not row.runs_once:
+        require_held(row, owner)
+    return claim(row, owner, position)
 
 
 def coordinator_epoch_of(row: LeaseRow | None) -> int:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.coordinator.batch_memory import BatchId, BatchMemory, CommittedBatches, batch_key
-from txntable.coordinator.lease import LEASE_KEY, LeaseRow, claim, coordinator_epoch_of, require_held
+from txntable.coordinator.lease import LEASE_KEY, LeaseRow, claim, claim_again, coordinator_epoch_of, require_held
 from txntable.coordinator.producer_ids import allocate_producer_ids
 from txntable.coordinator.row_json import encode_key
 from txntable.coordinator.transaction import TransactionMetadata
@@ -372,6 +372,23 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
 
         def decide(table: TableState) -> RowChange[LeaseRow]:
             row = claim(self.lease(), owner, table.next_version, runs_once=runs_once)
+            return RowChange(row, [lease_columns(row)])
+
+        return self.run("CLAIM LEASE", decide)
+
+    def claim_lease_again(self, owner: str) -> LeaseRow:
+        """Give `owner`, which runs all the time, the lease back that a job of one round has taken.
+
+        Raises
+        ------
+        TransactionCoordinatorFencedError
+            A job that runs all the time has it by now: stop.
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+
+        def decide(table: TableState) -> RowChange[LeaseRow]:
+            row = claim_again(self.lease(), owner, table.next_version)
             return RowChange(row, [lease_columns(row)])
 
         return self.run("CLAIM LEASE", decide)

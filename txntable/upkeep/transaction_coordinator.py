@@ -118,17 +118,23 @@ class TransactionCoordinator(OfOneProcess):
         self._transactions = transactions.leased(self._owner)
         self._offsets, self._topic_log, self._settings, self._config = offsets, topic_log, settings, config
         self._coordinator_epoch: int | None = None
-        self._runs_once = False
+        self._runs_once = self._claims_again = False
 
     def claim(self) -> int:
         """Take the lease, whoever has it; return the coordinator epoch.
 
         Raises
         ------
+        TransactionCoordinatorFencedError
+            It was lost to a job of one round, and by now one that runs all the time has it: stop.
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
-        self._coordinator_epoch = self._claims.claim_lease(self._owner, runs_once=self._runs_once).coordinator_epoch
+        if self._claims_again:
+            lease = self._claims.claim_lease_again(self._owner)
+        else:
+            lease = self._claims.claim_lease(self._owner, runs_once=self._runs_once)
+        self._coordinator_epoch, self._claims_again = lease.coordinator_epoch, False
         logger.info("lease claimed owner=%s coordinator_epoch=%d", self._owner, self._coordinator_epoch)
         return self._coordinator_epoch
 
@@ -195,7 +201,7 @@ class TransactionCoordinator(OfOneProcess):
                 if lease is None or not lease.runs_once:
                     raise
                 logger.info("a job of one round took the lease, which the next round claims again")
-                self._coordinator_epoch = None
+                self._coordinator_epoch, self._claims_again = None, True
             else:
                 done_at |= dict.fromkeys(done, started_at)
                 tell(report)

@@ -14,6 +14,7 @@ from txntable.coordinator.lease import (
     LEASE_KEY,
     LeaseRow,
     claim,
+    claim_again,
     coordinator_epoch_of,
     require_held,
 )
@@ -78,3 +79,19 @@ def test_lease_of_one_round_reads_as_written() -> None:
 
     assert row.to_json() == f'{{"v":1,"owner":"{BOB}","coordinator_epoch":2,"position":5,"runs_once":true}}'
     assert LeaseRow.from_json(row.to_json()) == row
+
+
+@pytest.mark.parametrize("runs_once", [False, True])
+def test_lease_is_claimed_again_from_a_job_of_one_round_only(runs_once: bool) -> None:
+    row = LeaseRow(BOB, 2, 4, runs_once=runs_once)
+
+    if runs_once:
+        assert claim_again(row, ANN, position=5) == LeaseRow(ANN, 3, 5)
+    else:
+        with pytest.raises(TransactionCoordinatorFencedError):
+            claim_again(row, ANN, position=5)
+
+
+@pytest.mark.parametrize("row", [None, LeaseRow(ANN, 2, 4)])
+def test_lease_that_nobody_has_or_that_is_ones_own_is_claimed_again(row: LeaseRow | None) -> None:
+    assert claim_again(row, ANN, position=5).owner == ANN

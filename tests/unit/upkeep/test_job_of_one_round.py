@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from tests.simulation.site import Site
@@ -31,3 +33,28 @@ def test_job_of_one_round_stops_where_one_that_runs_on_claims_the_lease_again(si
 
     with pytest.raises(TransactionCoordinatorFencedError):
         once.run_once()
+
+
+def test_job_that_runs_on_stops_where_a_newer_one_came_after_a_job_of_one_round(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bug: it took what the newer one claimed for the claim of the other, and the newer one stopped."""
+    caplog.set_level(logging.INFO, "txntable")
+    newer = site.open().coordinator()
+    epochs: list[int] = []
+
+    def tell(report: CoordinatorReport) -> None:
+        epochs.append(report.coordinator_epoch)
+        if len(epochs) == 1:
+            site.open().coordinator().run_once()
+
+    def come_while_the_older_one_waits_to_claim_again() -> bool:
+        if "the next round claims again" in caplog.text and len(epochs) == 1:
+            epochs.append(newer.claim())
+        return len(epochs) > 2
+
+    with pytest.raises(TransactionCoordinatorFencedError):
+        site.open().coordinator().run(come_while_the_older_one_waits_to_claim_again, tell)
+
+    assert epochs == [1, 3]
+    assert newer.run_once().coordinator_epoch == 3
