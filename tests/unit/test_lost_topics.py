@@ -71,9 +71,16 @@ def test_lists_name_a_lost_topic(site: Site) -> None:
     assert lose(site).admin().list_topics() == [TOPIC, "whole"]
 
 
-def test_topic_is_created_when_what_was_left_of_a_lost_one_is_deleted(site: Site) -> None:
+def test_topic_is_created_when_what_was_left_of_a_lost_one_is_deleted_and_nothing_names_it(site: Site) -> None:
     warehouse = lose(site, "")
     site.objects.put(f"topics/{TOPIC}/notes.txt", b"somebody's")
+
+    with pytest.raises(DamagedDataError, match=r"delete-offsets.*run --once.* topic="):
+        warehouse.admin().create_topic(TOPIC)
+    warehouse.admin().delete_consumer_group_offsets(GROUP, [TopicPartition(TOPIC, 0)])
+    with pytest.raises(DamagedDataError, match=r"delete-offsets.*run --once.* topic="):
+        warehouse.admin().create_topic(TOPIC)
+    run_once(site)
 
     assert warehouse.admin().create_topic(TOPIC).partitions == 1
 

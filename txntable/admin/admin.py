@@ -70,7 +70,7 @@ class Admin(OfOneProcess):
         self._completer, self._topic_reader, self._topic_log = completer, topic_reader, topic_log
         warehouse = self._warehouse = WarehouseAdmin(completer, topic_log, settings)
         # The client uses settings that it has altered itself.
-        self._topics = TopicAdmin(completer.offsets, topic_log, lambda: warehouse.settings)
+        self._topics = TopicAdmin(completer, topic_log, lambda: warehouse.settings)
         self._groups = GroupAdmin(completer, topic_log)
         self._shown = TransactionAdmin(completer, topic_log)
         self._blocking = BlockingTransactions(completer, topic_log, self._shown)

@@ -7,7 +7,7 @@ whoever shows the rest.  Reads only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from txntable.admin.blocking_transactions import BlockingTransaction, BlockingTransactions
@@ -23,6 +23,7 @@ from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.topics.topic_log import TopicLog
 from txntable.topics.topic_question import topics_asked_for
 from txntable.transactions.completion import Completer
+from txntable.transactions.named_topics import named_topics, require_unnamed
 
 
 class ReadablePart:
@@ -90,6 +91,15 @@ class ReadablePart:
                 found += shown.hanging(name, None, limit_ms)
         return found
 
+    def look_for(self, names: Collection[str]) -> list[str]:
+        """Return those of some topics that are there and can be read, ascending; what cannot be read is kept."""
+        found: list[str] = []
+        for name in sorted(names):
+            # A folder of a deleted topic, or of a creation that was killed.
+            with suppress(UnknownTopicOrPartitionError):
+                found += self._readable(name)
+        return found
+
     @contextmanager
     def passing_over(self, where: str) -> Iterator[None]:
         """Give a block in which what cannot be read is kept as unreadable, and ends the block alone.
@@ -111,12 +121,7 @@ class ReadablePart:
 
     def _all(self) -> list[str]:
         folders = topic_names(self._completer.transactions.context.store.folders(TOPICS_FOLDER))
-        found: list[str] = []
-        for name in folders:
-            # A folder of a deleted topic, or of a creation that was killed.
-            with suppress(UnknownTopicOrPartitionError):
-                found += self._readable(name)
-        return found
+        return self.look_for({*folders, *named_topics(self._completer.transactions, self._completer.offsets)})
 
     def _named(self, names: Sequence[str]) -> list[str]:
         with topics_asked_for(self._completer.transactions.context):
@@ -125,6 +130,11 @@ class ReadablePart:
     def _readable(self, name: str) -> list[str]:
         topic = self._topic_log(name)
         with self.passing_over(topic_place(name)):
-            topic.found_settings()
+            try:
+                topic.found_settings()
+            except UnknownTopicOrPartitionError:
+                if not topic.has_log:
+                    require_unnamed(topic, self._completer.transactions, self._completer.offsets)
+                raise
             return [name]
         return []

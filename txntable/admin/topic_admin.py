@@ -31,13 +31,14 @@ from txntable.format.topic_policy import check_policy
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
-from txntable.offsets.offset_log import OffsetLog
 from txntable.partition.append import live_settings
 from txntable.partition.offsets import decided_through, log_start
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
 from txntable.topics.topic_creation import decide_creation, decide_deletion, differences
 from txntable.topics.topic_evolution import decide_more_partitions, decide_new_columns
 from txntable.topics.topic_log import TopicLog, known
+from txntable.transactions.completion import Completer
+from txntable.transactions.named_topics import require_unnamed
 from txntable.upkeep.offset_expiration import forget_topic_part
 
 
@@ -46,8 +47,8 @@ class TopicAdmin:
 
     Parameters
     ----------
-    offsets : OffsetLog
-        O: a topic that is deleted takes the offsets of groups along.
+    completer : Completer
+        Knows T and O: a topic that is deleted takes the offsets of groups along, and one that they name was there.
     topic_log : callable
         A topic's name -> its logs.
     settings : callable
@@ -55,9 +56,10 @@ class TopicAdmin:
     """
 
     def __init__(
-        self, offsets: OffsetLog, topic_log: Callable[[str], TopicLog], settings: Callable[[], WarehouseSettings]
+        self, completer: Completer, topic_log: Callable[[str], TopicLog], settings: Callable[[], WarehouseSettings]
     ) -> None:
-        self._offsets, self._context = offsets, offsets.context
+        self._transactions, self._offsets = completer.transactions, completer.offsets
+        self._context = self._offsets.context
         self._topic_log, self._settings = topic_log, settings
 
     def wanted(
@@ -80,6 +82,7 @@ class TopicAdmin:
         table_id = self._context.environment.new_id()
         if topic.segments.refresh().version is None:
             topic.require_unborn()
+            require_unnamed(topic, self._transactions, self._offsets)
         others = self.twins([name])
         clock = self._context.clock
         # Who may not write may look.

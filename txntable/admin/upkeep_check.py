@@ -18,7 +18,6 @@ from txntable.admin.topic_upkeep import behind_since_ms, compaction_debts, vacuu
 from txntable.admin.transaction_admin import TransactionAdmin, open_now
 from txntable.admin.unreadable import topic_place, unreadable
 from txntable.admin.upkeep import Duty, Finding, UpkeepLimits
-from txntable.coordinator.offset_upkeep import topic_ids
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
 from txntable.errors import DamagedDataError, TxnTableError, UnknownTopicOrPartitionError
@@ -31,8 +30,9 @@ from txntable.log.cleanup import SMALLEST_RETENTION_MS, LogFile, log_files, plan
 from txntable.log.delta_log import DeltaLog
 from txntable.log.entry_time import written_by_ms
 from txntable.partition.stable_offset import last_stable_offset
-from txntable.topics.topic_log import TopicLog, lost_log
+from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
+from txntable.transactions.named_topics import named_topics, require_unnamed
 
 _DAY_MS = 86_400_000
 
@@ -83,22 +83,13 @@ class UpkeepCheck:
         found = self._unless_unreadable(TRANSACTION_LOG_ROOT, self._of_transactions)
         for log in (self._transactions.log, self._offsets.log):
             found += self._unless_unreadable(log.root, lambda log=log: self._of_log(log, public_ms))  # type: ignore[misc]
-        for name in sorted({*topic_names(self._context.store.folders(TOPICS_FOLDER)), *self._named_topics()}):
+        for name in sorted(
+            {*topic_names(self._context.store.folders(TOPICS_FOLDER)), *named_topics(self._transactions, self._offsets)}
+        ):
             found += self._unless_unreadable(topic_place(name), lambda name=name: self._of_topic(name))  # type: ignore[misc]
         if self._limits.lag_records:
             found += self._unless_unreadable(self._offsets.log.root, self._of_groups)
         return found
-
-    def _named_topics(self) -> set[str]:
-        """Return the topics of transactions under way and of groups' offsets, as far as the two logs were read."""
-        transactions, offsets = self._transactions.log, self._offsets.log
-        with transactions.lock:
-            rows = [*transactions.fold.under_way.values(), *transactions.fold.incomplete()]
-        with offsets.lock:
-            committed = [row for group in offsets.fold.offsets.values() for row in group.values()]
-        return {topic.name for row in rows for topic in row.topics.values()} | {
-            row.topic for row in committed if topic_ids(row) - {""}
-        }
 
     def _unless_unreadable(self, where: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
         found: list[Finding] = []
@@ -201,8 +192,7 @@ class UpkeepCheck:
         topic, where = self._topic_log(name), topic_place(name)
         if topic.segments.refresh().version is None:
             topic.require_unborn()
-            if name in self._named_topics():
-                raise lost_log(name)
+            require_unnamed(topic, self._transactions, self._offsets)
             return
         topic.public.refresh()
         if (since_ms := behind_since_ms(topic)) is not None:

@@ -5,13 +5,14 @@ Lag is counted against the last stable offset: that is where reading ends.  Rese
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from txntable.admin.admin import Admin
 from txntable.admin.group_description import GroupDescription, MemberDescription
 from txntable.admin.offset_reset import end_offsets
 from txntable.admin.readable_part import ReadablePart
@@ -23,6 +24,7 @@ from txntable.cli.output import Rows, dashed_headers, note, note_dry_run
 from txntable.cli.unreadable import fail_if_unreadable
 from txntable.coordinator.group_state import GroupState
 from txntable.errors import (
+    DamagedDataError,
     GroupSubscribedToTopicError,
     NonEmptyGroupError,
     TxnTableError,
@@ -160,18 +162,13 @@ def _offsets(warehouse: Warehouse, group: GroupDescription, part: ReadablePart) 
 def _committed(warehouse: Warehouse, group: str, part: ReadablePart) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """Return the committed offsets of a group in the topics that can be read."""
     admin = warehouse.admin()
-    try:
+    named = [TopicPartition(*each) for each in warehouse.completer.offsets.offsets(group)]
+    # A topic that cannot be read does not say of which topic of its name an offset is.
+    part.look_for({each.topic for each in named})
+    lost = {one.where for one in part.unreadable}
+    if not lost:
         return admin.list_consumer_group_offsets(group)
-    except TxnTableError:
-        # A topic that cannot be read does not say of which topic of its name an offset is.
-        each_named = [TopicPartition(*each) for each in warehouse.completer.offsets.offsets(group)]
-        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        for topic in sorted({each.topic for each in each_named}):
-            with part.passing_over(topic_place(topic)):
-                found |= admin.list_consumer_group_offsets(group, [each for each in each_named if each.topic == topic])
-        if not part.unreadable:
-            raise
-        return found
+    return admin.list_consumer_group_offsets(group, [each for each in named if topic_place(each.topic) not in lost])
 
 
 def _progress(
@@ -256,13 +253,18 @@ def delete_offsets(
     ] = None,
     execute: Execute = False,
 ) -> None:
-    """Delete a group's offsets of topics that no member subscribes to: a dry run until --execute."""
+    """Delete a group's offsets of topics that no member subscribes to: a dry run until --execute.
+
+    Also those of a topic that has lost its folder.
+    """
     if not topic:
         raise typer.BadParameter("say which topics", param_hint="--topic")
-    admin = connection.open().admin()
+    warehouse = connection.open()
+    admin = warehouse.admin()
     (found,) = admin.describe_consumer_groups([group]).values()
-    partitions = partitions_named(admin, topic)
-    committed = admin.list_consumer_group_offsets(group, partitions)
+    rows_of_group = warehouse.completer.offsets.offsets(group)
+    own = {TopicPartition(*each): row.committed for each, row in rows_of_group.items()}
+    partitions = [each for text in topic for each in _partitions_or_own(admin, text, own)]
     if execute:
         outcomes = admin.delete_consumer_group_offsets(group, partitions)
     else:
@@ -271,9 +273,19 @@ def delete_offsets(
     rows = [
         (group, *each, None if offset is None else offset.offset, execute and error is None, code(error))
         for each, error in outcomes.items()
-        for offset in [committed[each]]
+        for offset in [own.get(each)]
     ]
     _answer(connection, Rows(DELETE_OFFSETS_HEADERS, rows), list(outcomes.values()))
+
+
+def _partitions_or_own(admin: Admin, text: str, own: Collection[TopicPartition]) -> list[TopicPartition]:
+    """Return the partitions that ``TOPIC[:0,1]`` names; of a topic that is gone those that have an offset."""
+    try:
+        return partitions_named(admin, [text])
+    except (UnknownTopicOrPartitionError, DamagedDataError):
+        if found := [each for each in own if each.topic == text]:
+            return found
+        raise
 
 
 def _subscribed(group: GroupDescription, partition: TopicPartition) -> TxnTableError | None:

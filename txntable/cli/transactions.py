@@ -99,8 +99,9 @@ def list_transactions(
 
 def _enrolled(warehouse: Warehouse, topics: Collection[str]) -> ReadablePart:
     """Return a look at topics, of those that are still there."""
-    names = sorted(set(topics).intersection(warehouse.admin().list_topics())) if topics else []
-    return ReadablePart(warehouse.completer, warehouse.topic_log, names)
+    part = ReadablePart(warehouse.completer, warehouse.topic_log, ())
+    part.names = part.look_for(topics)
+    return part
 
 
 def _blocking(found: Sequence[BlockingTransaction]) -> dict[str, BlockingTransaction]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -41,7 +43,13 @@ def _lose(root: str, warehouse: Warehouse) -> None:
     warehouse.store.delete([commit_path(root, 0)])
 
 
+def _delete_folder(warehouse: Warehouse) -> None:
+    warehouse.store.delete([meta.path for meta in warehouse.store.list("topics/clicks")])
+    shutil.rmtree(Path(warehouse.url.removeprefix("file://")) / "topics" / "clicks")
+
+
 OF_SEGMENTS: dict[str, Damage] = {
+    "folder gone": _delete_folder,
     "truncated": partial(_truncate, SEGMENTS),
     "flipped": partial(_flip, SEGMENTS),
     "missing": partial(_lose, SEGMENTS),
@@ -214,3 +222,17 @@ def test_group_is_not_said_to_have_no_offsets_where_its_topic_cannot_be_read(cal
     result = call("groups", "describe", "--group", "g")
 
     assert (result.exit_code, result.stdout) == (1, "none of its topics can be read\n")
+
+
+def test_offsets_in_a_topic_that_is_gone_are_deleted_and_then_it_may_be_created(call: Call, topics: Warehouse) -> None:
+    _delete_folder(topics)
+    delete = ("groups", "delete-offsets", "--group", "g", "--topic", "clicks")
+
+    refused, looked = call("topics", "create", "clicks"), call(*delete, "--output", "json")
+    call(*delete, "--execute")
+
+    assert (refused.exit_code, refused.stderr.partition(":")[0]) == (1, "error")
+    assert "restore its folder from a backup" in refused.stderr
+    assert [(row["topic"], row["current_offset"]) for row in json.loads(looked.stdout)] == [("clicks", 0)]
+    assert call("topics", "create", "clicks").exit_code == 0
+    assert call("status").exit_code == 0

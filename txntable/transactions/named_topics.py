@@ -1,0 +1,40 @@
+"""Which topics the transaction log and the offset log name: each of them has a partition log, or has lost it.
+
+Owns that a topic which is named is none that never was, since a deleted one keeps its log (PROTOCOL.md §3.2), and was
+created before it was named: so its log is looked for once more after its name was found.
+"""
+
+from __future__ import annotations
+
+from txntable.coordinator.offset_upkeep import topic_ids
+from txntable.offsets.offset_log import OffsetLog
+from txntable.topics.topic_log import TopicLog, lost_log
+from txntable.transactions.transaction_log import TransactionLog
+
+
+def named_topics(transactions: TransactionLog, offsets: OffsetLog) -> set[str]:
+    """Return the topics of transactions under way and of groups' offsets, as far as the two logs were read."""
+    with transactions.log.lock:
+        fold = transactions.log.fold
+        rows = [*fold.under_way.values(), *fold.incomplete()]
+    with offsets.log.lock:
+        committed = [row for group in offsets.log.fold.offsets.values() for row in group.values()]
+    return {topic.name for row in rows for topic in row.topics.values()} | {
+        row.topic for row in committed if topic_ids(row) - {""}
+    }
+
+
+def require_unnamed(topic: TopicLog, transactions: TransactionLog, offsets: OffsetLog) -> None:
+    """Return if a topic whose partition log is not there is one that never was, as far as the two logs were read.
+
+    Raises
+    ------
+    DamagedDataError
+        It is named: it has lost its log, and its folder with it.
+    """
+    if topic.name in named_topics(transactions, offsets):
+        # Somebody may have ended meanwhile what names it.
+        transactions.refresh()
+        offsets.refresh()
+        if topic.name in named_topics(transactions, offsets) and topic.segments.refresh().version is None:
+            raise lost_log(topic.name)
