@@ -61,7 +61,7 @@ def rows_of(report: VacuumReport) -> Rows:
             line.objects,
             line.bytes,
             line.example,
-            report.executed and line.reason.goes,
+            report.executed if line.reason.goes else None,
         )
         for line in report.lines
     ]

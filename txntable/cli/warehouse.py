@@ -62,18 +62,17 @@ def describe(connection: Connection) -> None:
 
 def _describe(connection: Connection, warehouse: Warehouse) -> None:
     identity = warehouse.identity
-    connection.output.facts(
-        {
-            "warehouse": warehouse.url,
-            "warehouse_id": identity.warehouse_id,
-            "format": identity.format,
-            "created_at": instant_text(identity.created_at),
-            "position": warehouse.transactions.refresh(),
-            "topics": len(warehouse.admin().list_topics()),
-            **asdict(warehouse.settings()),
-            "capabilities": dict(identity.capabilities),
-        }
-    )
+    facts = {
+        "warehouse": warehouse.url,
+        "warehouse_id": identity.warehouse_id,
+        "format": identity.format,
+        "created_at": instant_text(identity.created_at),
+        "position": warehouse.transactions.refresh(),
+        "topics": len(warehouse.admin().list_topics()),
+        **asdict(warehouse.settings()),
+    }
+    each = {f"capabilities.{name}": value for name, value in identity.capabilities.items()}
+    connection.output.facts({**facts, "capabilities": dict(identity.capabilities)}, {**facts, **each})
 
 
 def alter(

@@ -168,7 +168,7 @@ def test_topic_that_may_not_be_read_hides_no_other(
 
     def refusing(self: LocalFolder, paths: Sequence[str]) -> list[StoredObject | None]:
         if any(path.startswith("topics/clicks/") for path in paths):
-            raise StorePermissionError("the file system refused; check the folder's owner", path=paths[0])
+            raise StorePermissionError("the file system refused; check who owns it", path=paths[0])
         return whole(self, paths)
 
     monkeypatch.setattr(LocalFolder, "get_many", refusing)
