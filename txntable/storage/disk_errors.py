@@ -20,7 +20,7 @@ from txntable.errors import (
 )
 from txntable.storage.folder_ledger import FolderSyncError
 
-_REFUSED = (StorePermissionError, "the file system refused; check who owns this path and the folders above it, and their modes")
+_REFUSED = (StorePermissionError, "the file system refused; check who may use this path and the folders above it")
 _FULL = (StoreFullError, "the disk is full; make room, then try again")
 _BY_NUMBER: Mapping[int | None, tuple[type[TxnTableError], str]] = {
     errno.EACCES: _REFUSED,
