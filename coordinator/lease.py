@@ -3,7 +3,8 @@
 Owns the lease's row of the transaction log.  A claim always takes over, and raises the coordinator
 epoch; who held the lease before finds out at its next commit.  It is there against double work:
 safety never rests on it, since every request is decided on the row that it changes.  A job of one round says so in
-the row: one that runs all the time claims the lease again that it lost to such a job, while no other one has it.
+the row: one that runs all the time claims the lease again that it lost to such a job, unless another one like it has
+it by now.
 Must not know of transactions.
 """
 

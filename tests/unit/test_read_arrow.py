@@ -161,11 +161,11 @@ PLACES: list[dict[str, Any] | None] = [
     {"city": None, "deep": {"n": None}},
 ]
 TAGS: list[list[str | None] | None] = [[], [None], None, ["x"]]
-# A column whose name is how the column inside of `place` is spelt in a file.
+# A column whose own name has dots, and a struct that has such a path.
 NESTED = pa.schema(
     [
         ("id", pa.int64()),
-        ("place.deep.n", pa.int64()),
+        ("home.deep.n", pa.int64()),
         ("place", pa.struct([("city", pa.string()), ("deep", pa.struct([("n", pa.int64())]))])),
         ("tags", pa.list_(pa.string())),
     ]
@@ -179,7 +179,7 @@ def nested(rows_a_segment: int) -> Warehouse:
     for first in range(0, len(PLACES), rows_a_segment):
         with producer.transaction() as transaction:
             for number in range(first, first + rows_a_segment):
-                row = {"id": number, "place.deep.n": -number, "place": PLACES[number], "tags": TAGS[number]}
+                row = {"id": number, "home.deep.n": -number, "place": PLACES[number], "tags": TAGS[number]}
                 transaction.send("nested", row=row)
     return site.open()
 
@@ -197,7 +197,8 @@ def nested(rows_a_segment: int) -> Warehouse:
         ([("place", "is not", None)], [1, 2, 3]),
         ([("place.deep", "is", None)], [0, 1]),
         ([("place.deep", "is not", None)], [2, 3]),
-        ([("place.deep.n", "<", -1)], [2, 3]),
+        ([("home.deep.n", "<", -1)], [2, 3]),
+        ([("place.deep.n", "is not", None)], [2]),
         ([("place.city", ">", "a"), ("id", "<", 9)], [2]),
         ([[("place.city", "=", "a")], [("id", "=", 3)]], [1, 3]),
         ([("tags", "is not", None)], [0, 1, 3]),

@@ -20,7 +20,8 @@ def path_of(columns: Iterable[pa.Field], name: str) -> tuple[str, ...] | None:
     columns : iterable of pyarrow.Field
         A schema, or a struct's type.
     name : str
-        As a condition says it; a name that has dots itself is taken for what it is first.
+        As a condition says it; a name that has dots itself is taken for what it is first, and none begins like a
+        struct's beside it.
     """
     fields = list(columns)
     if any(field.name == name for field in fields):

@@ -143,6 +143,14 @@ def _check_names(fields: list[pa.Field], parent: str) -> None:
         raise SchemaMismatchError(
             "two columns have the same name, or differ by case only; rename one", columns=f"{parent}{','.join(twice)}"
         )
+    structs = tuple(f"{field.name.lower()}." for field in fields if pa.types.is_struct(field.type))
+    for name in sorted(lowered):
+        if name.startswith(structs):
+            raise SchemaMismatchError(
+                "a column is named like a field of the struct beside it, as filters name what is inside; add a field to"
+                " the struct (`--inside` on the command line), or rename the column",
+                column=f"{parent}{name}",
+            )
 
 
 def _structs_in(kind: pa.DataType) -> Iterator[pa.StructType]:

@@ -141,6 +141,11 @@ class TransactionLogFold:
         """Transactional id -> the in-commit time of its decision, for the rows in PREPARE_*."""
         return {each.read().transactional_id: each.since_ms for each in self._decided.values()}
 
+    def names(self, topic: str) -> bool:
+        """Return whether a transaction under way has enrolled a topic of that name; reads no others."""
+        rows = (each.read() for each in self._under_way.values() if each.may_enrol(topic))
+        return any(topic == found.name for row in rows for found in row.topics.values())
+
     def row_under_way(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the row of an id, if its transaction is under way."""
         found = self._under_way.get(_path_of(transactional_id))
@@ -361,34 +366,22 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
 
     # -- writing ----------------------------------------------------------------------------
 
-    def claim_lease(self, owner: str, *, runs_once: bool = False) -> LeaseRow:
+    def claim_lease(self, owner: str, *, runs_once: bool = False, again: bool = False) -> LeaseRow:
         """Make `owner` the coordinator job, for one round or for good, whoever it was before.
+
+        With `again` only from a job of one round.
 
         Raises
         ------
+        TransactionCoordinatorFencedError
+            With `again`: a job that runs all the time has it by now: stop.
         CommitStateUnknownError, StoreUnavailableError
             Call again; another claim harms nothing.
         """
 
         def decide(table: TableState) -> RowChange[LeaseRow]:
-            row = claim(self.lease(), owner, table.next_version, runs_once=runs_once)
-            return RowChange(row, [lease_columns(row)])
-
-        return self.run("CLAIM LEASE", decide)
-
-    def claim_lease_again(self, owner: str) -> LeaseRow:
-        """Give `owner`, which runs all the time, the lease back that a job of one round has taken.
-
-        Raises
-        ------
-        TransactionCoordinatorFencedError
-            A job that runs all the time has it by now: stop.
-        CommitStateUnknownError, StoreUnavailableError
-            Call again.
-        """
-
-        def decide(table: TableState) -> RowChange[LeaseRow]:
-            row = claim_again(self.lease(), owner, table.next_version)
+            lease, position = self.lease(), table.next_version
+            row = claim_again(lease, owner, position) if again else claim(lease, owner, position, runs_once=runs_once)
             return RowChange(row, [lease_columns(row)])
 
         return self.run("CLAIM LEASE", decide)

@@ -187,13 +187,13 @@ class RowUnderWay:
         """The version that wrote it; of a decided one that of the decision."""
         return whole_number(self.add.partition_values.get(POSITION))
 
-    def may_enrol(self, topic_id: str) -> bool:
+    def may_enrol(self, topic: str) -> bool:
         """Return whether it may have enrolled a topic, without reading it.
 
         Parameters
         ----------
-        topic_id : str
-            Hex digits, which JSON spells in one way but for escapes.
+        topic : str
+            Its id or its name: letters that JSON spells in one way but for escapes.
         """
         text = self.add.partition_values.get(ROW) or ""
-        return topic_id in text or "\\u" in text
+        return topic in text or "\\u" in text

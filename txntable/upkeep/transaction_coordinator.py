@@ -130,10 +130,7 @@ class TransactionCoordinator(OfOneProcess):
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
-        if self._claims_again:
-            lease = self._claims.claim_lease_again(self._owner)
-        else:
-            lease = self._claims.claim_lease(self._owner, runs_once=self._runs_once)
+        lease = self._claims.claim_lease(self._owner, runs_once=self._runs_once, again=self._claims_again)
         self._coordinator_epoch, self._claims_again = lease.coordinator_epoch, False
         logger.info("lease claimed owner=%s coordinator_epoch=%d", self._owner, self._coordinator_epoch)
         return self._coordinator_epoch

@@ -289,6 +289,8 @@ def test_column_inside_of_a_struct_stands_last_in_it() -> None:
         (["m", "element"], NOTE, "inside='m.element'"),
         (["s"], pa.field("x", pa.int32()), "column=s.x expected=int64 found=int32"),
         (["s"], pa.field("X", pa.int64()), "differ by case only"),
+        ([], pa.field("s.new", pa.int64()), "like a field of the struct beside it.*--inside.*column=s.new"),
+        ([], pa.field("S.x.y", pa.int64()), "like a field of the struct beside it"),
         (["s"], pa.field("y", pa.string(), nullable=False), "column=s.y"),
         (["s"], pa.field("a note", pa.string()), "forbid"),
         (["s"], pa.field("at", NTZ), "columns=at"),
