@@ -85,14 +85,19 @@ def test_topic_is_created_when_what_was_left_of_a_lost_one_is_deleted_and_nothin
     assert warehouse.admin().create_topic(TOPIC).partitions == 1
 
 
-def test_topic_that_another_creates_at_the_same_time_is_not_taken_for_a_lost_one() -> None:
+@pytest.mark.parametrize("is_named", [False, True])
+def test_topic_that_another_creates_at_the_same_time_is_not_taken_for_a_lost_one(is_named: bool) -> None:
     site, warehouse = site_with_topic()
     store = warehouse.store
     listed = store.list
 
     def create_beside(prefix: str) -> object:
         if prefix == "topics/new":
-            site.open().admin().create_topic("new")
+            admin = site.open().admin()
+            admin.create_topic("new")
+            if is_named:
+                admin.alter_consumer_group_offsets(GROUP, {TopicPartition("new", 0): 0})
+                warehouse.completer.offsets.refresh()
             store.list = listed  # type: ignore[method-assign]
         return listed(prefix)
 
