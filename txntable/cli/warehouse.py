@@ -127,7 +127,8 @@ def verify(
     """Read everything that is stored, and check every rule of the format that can be checked from outside.
 
     Logs and their checkpoints, segments with their digests, pages and statistics, and whether the logs agree. Writes
-    nothing, and others may write meanwhile. Exit code 1 when something is damaged: a row for each, with what to do.
+    nothing, and others may write meanwhile. Exit code 1 when something is damaged, or a topic may not be read: a row
+    for each, with what to do.
     """
     with progressing("verifying") as progress:
         found = verify_stored(connection.store(), topic, progress)

@@ -53,6 +53,7 @@ class DamageKind(Enum):
     BOUND = "bound excludes records"
     CONSTANT_FILE = "constant file differs"
     UNKNOWN_DIGEST = "digest unknown"
+    NOT_ALLOWED = "not allowed to read"
 
 
 _RESTORE_LOG = (
@@ -144,6 +145,8 @@ REMEDIES: Mapping[DamageKind, str] = {
     " without a filter on this column until then",
     DamageKind.CONSTANT_FILE: "put the constant file of PROTOCOL.md §3.3 there again: its 179 bytes never differ",
     DamageKind.UNKNOWN_DIGEST: "verify with the version of txntable that wrote the segment",
+    DamageKind.NOT_ALLOWED: "nothing is known of this topic: give who verifies the right that the problem names, and"
+    " verify again",
 }
 
 

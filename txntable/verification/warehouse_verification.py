@@ -7,11 +7,13 @@ meanwhile is never taken for damage.  Writes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from txntable.coordinator.offset_upkeep import topic_ids
 from txntable.coordinator.transaction import TransactionMetadata
-from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, topic_names
+from txntable.errors import StorePermissionError
+from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, public_root, topic_names
 from txntable.log.keyed_table import KIND
 from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLogFold
 from txntable.partition.append import unknown_topic
@@ -48,6 +50,7 @@ class WarehouseVerification:
         make_offset_rules = partial(OffsetRules, warehouse_id)
         self._offsets = LogReplay(store, OFFSET_LOG_ROOT, OffsetLogFold, make_offset_rules, guard_ms)
         self._topics: list[TopicVerification] = []
+        self._not_allowed: dict[str, Damage] = {}
         self._damages: list[Damage] = []
 
     def run(self, topics: Sequence[str] | None, progress: Progress) -> Verification:
@@ -64,24 +67,35 @@ class WarehouseVerification:
         ------
         UnknownTopicOrPartitionError
             There is no such topic.
-        StoreUnavailableError, StorePermissionError
+        StoreUnavailableError
             Call again; nothing is said of what was not read.
+        StorePermissionError
+            The warehouse's own two logs may not be read.  A topic that may not be read is told among the damages.
         """
         self._transactions.advance(progress)
         complete = self._complete()
         names = topic_names(self._store.folders(TOPICS_FOLDER))
         for name in names if topics is None else topics:
-            topic = TopicVerification(self._store, name, self._decisions, self._guard_ms)
-            topic.run(complete, progress)
-            if topics is not None and not (topic.is_there or name in self._named()):
-                raise unknown_topic(name)
-            self._topics.append(topic)
+            with self._if_allowed(name):
+                topic = TopicVerification(self._store, name, self._decisions, self._guard_ms)
+                topic.run(complete, progress)
+                if topics is not None and not (topic.is_there or name in self._named()):
+                    raise unknown_topic(name)
+                self._topics.append(topic)
         self._offsets.advance(progress)
         self._transactions.advance(progress)
         self._damages += self._of_lost_topics(topics, progress)
         self._damages += self._of_keyed_logs(complete, bool(names), progress)
         self._damages += self._of_topics()
         return self._told()
+
+    @contextmanager
+    def _if_allowed(self, name: str) -> Iterator[None]:
+        """Give a block that reads a topic, which ends where that is not allowed."""
+        try:
+            yield
+        except StorePermissionError as error:
+            self._not_allowed[name] = Damage(DamageKind.NOT_ALLOWED, public_root(name), str(error))
 
     @property
     def _decisions(self) -> DecisionRecord:
@@ -116,13 +130,14 @@ class WarehouseVerification:
         """Look for the logs of topics that T and O name: a topic that was deleted keeps them."""
         read = {topic.name: topic for topic in self._topics}
         for name, who in sorted(self._named().items()):
-            if topics is not None and name not in topics:
+            if name in self._not_allowed or (topics is not None and name not in topics):
                 continue
             if name not in read:
                 # Created since the folders were listed, or lost with its folder.
                 read[name] = TopicVerification(self._store, name, self._decisions, self._guard_ms)
-                read[name].segments.advance(progress)
-            if not read[name].is_there:
+                with self._if_allowed(name):
+                    read[name].segments.advance(progress)
+            if not (read[name].is_there or name in self._not_allowed):
                 root = read[name].segments.root
                 yield Damage(DamageKind.LOG_MISSING, root, f"{who} names the topic, and its segment log is not there")
 
@@ -159,12 +174,13 @@ class WarehouseVerification:
     def _told(self) -> Verification:
         topics = self._topics
         logs = [self._transactions, self._offsets, *(log for one in topics for log in (one.public, one.segments))]
-        damages = [*(each for log in logs for each in log.damages), *(each for one in topics for each in one.damages)]
+        damages = {each for log in logs for each in log.damages} | {each for one in topics for each in one.damages}
+        damages |= {*self._damages, *self._not_allowed.values()}
         return Verification(
             sum(log.exists for log in logs),
             sum(log.entries for log in logs),
             sum(log.checkpoints for log in logs),
             sum(one.files for one in topics),
             sum(one.bytes for one in topics),
-            tuple(sorted({*damages, *self._damages}, key=lambda one: (one.path, one.kind.value, one.problem))),
+            tuple(sorted(damages, key=lambda one: (one.path, one.kind.value, one.problem))),
         )

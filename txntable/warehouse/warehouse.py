@@ -336,8 +336,10 @@ class Warehouse(OfOneProcess):
         ------
         UnknownTopicOrPartitionError
             There is no such topic.
-        StoreUnavailableError, StorePermissionError
+        StoreUnavailableError
             Call again; nothing is said of what was not read.
+        StorePermissionError
+            The warehouse's own two logs may not be read.  A topic that may not be read is told among the damages.
         """
         return self._clients.verify(topics, progress)
 
