@@ -90,7 +90,10 @@ def _lost(
 ) -> StaleMemberEpochError:
     now, then = member.owned.get(partition), None if metadata.ownership is None else metadata.ownership.get(partition)
     if now is None and then is None:
-        why = "the member does not own the partition; commit offsets of what it is assigned, without what it has lost"
+        why = (
+            "the member does not own the partition, whose owner reads from what is committed; in a transaction: abort, "
+            "and seek back to what is committed in all that is assigned; else commit what is assigned only"
+        )
     elif then is None:
         why = (
             "the member has got the partition since; ask for its group metadata again, after the last poll, or read "

@@ -65,5 +65,5 @@ def _all(given: Sequence[list[str] | None]) -> list[str] | None:
 def _one(given: Sequence[str | None], option: str) -> str | None:
     said = [each for each in given if each is not None]
     if len(said) > 1:
-        raise typer.BadParameter("is said twice: by its place, too", param_hint=option)
+        raise typer.BadParameter("say it once: it is there by its place, too", param_hint=option)
     return said[0] if said else None

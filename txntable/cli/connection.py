@@ -163,7 +163,7 @@ def named_values(pairs: Sequence[str], option: str, form: str = "NAME=VALUE") ->
         name, equals, value = pair.partition("=")
         if not name or not equals:
             # The value stays unsaid: it may be a secret.
-            raise typer.BadParameter(f"is given as {form}", param_hint=option)
+            raise typer.BadParameter(f"give {form}", param_hint=option)
         values[name] = value
     return values
 

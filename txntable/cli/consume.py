@@ -141,7 +141,7 @@ def _beginning(offset: str | None, partition: int | None, *, from_beginning: boo
     if offset in {"earliest", "latest"}:
         return offset
     if not offset.isascii() or not offset.isdecimal():
-        raise typer.BadParameter("is a number from 0, earliest or latest", param_hint="--offset")
+        raise typer.BadParameter("give a number from 0, earliest or latest", param_hint="--offset")
     if partition is None:
         raise typer.BadParameter("a number is an offset of one partition; say --partition", param_hint="--offset")
     return int(offset)

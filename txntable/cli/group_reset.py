@@ -87,8 +87,8 @@ def reset_offsets(  # noqa: PLR0913  the interface of a command
             "--to-current": to_current or None,
             "--to-offset": to_offset,
             "--shift-by": shift_by,
-            "--to-datetime": to_datetime,
-            "--by-duration": by_duration,
+            "--to-datetime": None if to_datetime is None else _time_ms(to_datetime),
+            "--by-duration": None if by_duration is None else _duration_ms(by_duration),
             "--from-file": from_file,
         }
     )
@@ -148,7 +148,7 @@ def partitions_named(admin: Admin, texts: Sequence[str]) -> list[TopicPartition]
     for text in texts:
         name, _, numbers = text.partition(":")
         if numbers and not re.fullmatch(r"\d+(,\d+)*", numbers):
-            raise typer.BadParameter("is TOPIC or TOPIC:0,1", param_hint="--topic")
+            raise typer.BadParameter("give TOPIC or TOPIC:0,1", param_hint="--topic")
         (described,) = admin.describe_topics([name])
         chosen = [int(number) for number in numbers.split(",")] if numbers else range(described.settings.partitions)
         named |= dict.fromkeys(TopicPartition(name, number) for number in chosen)
@@ -165,12 +165,10 @@ def _partitions(admin: Admin, group: str, topics: Sequence[str] | None, all_topi
 
 
 def _reset(option: str, value: object, now_ms: int) -> OffsetReset:
+    number = value if isinstance(value, int) else 0
     if option == "--by-duration":
-        return OffsetReset(ResetTarget.TIME, max(0, now_ms - _duration_ms(str(value))))
-    target = ResetTarget(option.removeprefix("--"))
-    if target is ResetTarget.TIME:
-        return OffsetReset(target, _time_ms(str(value)))
-    return OffsetReset(target, value if isinstance(value, int) else 0)
+        return OffsetReset(ResetTarget.TIME, max(0, now_ms - number))
+    return OffsetReset(ResetTarget(option.removeprefix("--")), number)
 
 
 def _time_ms(text: str) -> int:
@@ -178,7 +176,7 @@ def _time_ms(text: str) -> int:
         found = dt.datetime.fromisoformat(text)
     except ValueError as error:
         raise typer.BadParameter(
-            "is a time in ISO 8601: 2026-11-20T12:00:00.000Z", param_hint="--to-datetime"
+            "give a time in ISO 8601, as 2026-11-20T12:00:00.000Z", param_hint="--to-datetime"
         ) from error
     return ((found if found.tzinfo else found.replace(tzinfo=dt.UTC)) - _EPOCH) // _MS
 
@@ -186,7 +184,7 @@ def _time_ms(text: str) -> int:
 def _duration_ms(text: str) -> int:
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise typer.BadParameter("is a duration in ISO 8601: P1DT2H30M", param_hint="--by-duration")
+        raise typer.BadParameter("give a duration in ISO 8601, as P1DT2H30M", param_hint="--by-duration")
     days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
     return dt.timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds) // _MS
 

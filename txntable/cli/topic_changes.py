@@ -115,5 +115,5 @@ def _offsets(said: Sequence[str]) -> dict[str, str]:
     found = named_values(said, "--offset", "PARTITION=OFFSET")
     for partition, text in found.items():
         if not _NUMBER.fullmatch(partition) or not (text in _LATEST or _NUMBER.fullmatch(text)):
-            raise typer.BadParameter("is given as PARTITION=OFFSET, or PARTITION=latest", param_hint="--offset")
+            raise typer.BadParameter("give PARTITION=OFFSET, or PARTITION=latest", param_hint="--offset")
     return found

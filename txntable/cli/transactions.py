@@ -235,7 +235,7 @@ def find_hanging(
     Exit code 1 when a topic cannot be read: it is named on standard error, and the others are looked at.
     """
     if partition is not None and topic is None:
-        raise typer.BadParameter("is a partition of a topic; say --topic too", param_hint="--partition")
+        raise typer.BadParameter("say whose partition it is by --topic", param_hint="--partition")
     limit_ms = None if max_transaction_timeout is None else max_transaction_timeout * _MS_PER_MINUTE
     warehouse = connection.open()
     admin = warehouse.admin()

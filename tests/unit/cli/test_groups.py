@@ -167,6 +167,22 @@ def test_wrong_call_is_told_by_its_exit_code(
 
 
 @pytest.mark.parametrize(
+    ("target", "remedy"),
+    [
+        (("--to-datetime", "yesterday"), "give a time in ISO 8601, as 2026-11-20T12:00:00.000Z"),
+        (("--by-duration", "1h"), "give a duration in ISO 8601, as P1DT2H30M"),
+    ],
+)
+def test_reset_to_what_is_no_time_says_only_what_to_give(
+    call: Call, orders: Warehouse, target: tuple[str, str], remedy: str
+) -> None:
+    result = call("groups", "reset-offsets", "--group", "nobody", "--topic", "orders", *target)
+
+    assert remedy in " ".join(result.stderr.split())
+    assert "no such group" not in result.stderr
+
+
+@pytest.mark.parametrize(
     ("target", "expected"),
     [
         (("--to-earliest",), (0, 0)),

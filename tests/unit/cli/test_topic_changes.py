@@ -127,4 +127,4 @@ def test_delete_records_is_a_usage_error_when_an_offset_is_none(call: Call, topi
     result = call("topics", "delete-records", topic, "--offset", offset)
 
     assert result.exit_code == 2
-    assert "is given as PARTITION=OFFSET" in result.stderr
+    assert "give PARTITION=OFFSET" in result.stderr

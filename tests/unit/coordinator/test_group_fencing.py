@@ -119,7 +119,11 @@ def test_metadata_of_a_generation_that_the_group_has_not_had_is_refused(log: Gro
 @pytest.mark.parametrize(
     ("then", "partition", "told"),
     [
-        (lambda log: None, 3, "does not own the partition; commit offsets of what it is assigned, without"),
+        (
+            lambda log: None,
+            3,
+            "does not own the partition, whose owner reads from what is committed",
+        ),
         (lambda log: log.leave("m2"), 3, "has got the partition since; ask for its group metadata again"),
         (elsewhere, 2, "has not owned the partition since it read it; read again"),
         (lost_and_back, 2, "has not owned the partition since it read it; read again"),
