@@ -14,7 +14,7 @@ import typer
 
 from txntable.admin.blocking_words import counted
 from txntable.cli.connection import Connection, Execute, on_warehouse
-from txntable.cli.output import Rows, camel_headers, note, tell
+from txntable.cli.output import Rows, camel_headers, tell
 from txntable.cli.progress import progressing
 from txntable.compaction.erasure import erase as run_erasure
 from txntable.compaction.erasure_report import ErasureReport, Extent, Proof, Trace
@@ -67,12 +67,16 @@ def erase(
     """Erase records by the values of columns: from the newest version, or with --purge from everything that is stored.
 
     A dry run until --execute. Exit code 1: something is left, with what to do; of --purge also what was found.
+
+    Topics: Records and Segments of the newest version; Undecided records of open transactions and those Uploaded in
+    files that no log names yet, which are left alone; Files of the past. Log history: entries and checkpoints Telling
+    of the values, how many a purge has Deleted, and the version that the log BeginsAt since.
     """
     extent = Extent.LOOK if not execute else Extent.PURGE if purge else Extent.REWRITE
     with progressing("erase") as told:
         report = run_erasure(connection.open(), _conditions(where), topics=topic, extent=extent, tell=told)
     connection.output.report(sections_of(report))
-    note(told_of(report, purge=purge))
+    tell(told_of(report, purge=purge))
     failed = bool(report.failures) or (extent is not Extent.LOOK and bool(report.waiting))
     if failed or (extent is Extent.PURGE and not report.is_proved):
         tell("error: not everything was erased, or not everything could be looked at; what is printed says what to do")
@@ -85,27 +89,26 @@ def _conditions(said: Sequence[str]) -> dict[str, list[str]]:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             # The value stays unsaid: it is what somebody wants to be forgotten.
-            raise typer.BadParameter("is given as COLUMN=VALUE", param_hint="--where")
+            raise typer.BadParameter("give COLUMN=VALUE", param_hint="--where")
         found.setdefault(name, []).append(value)
     return found
 
 
 def told_of(report: ErasureReport, *, purge: bool) -> str:
     """Return what an erasure comes to, in one line."""
-    records = sum(one.records for one in report.topics)
+    records = counted(sum(one.records for one in report.topics), "record")
+    if report.extent is Extent.PURGE:
+        rest = "and proved it" if report.is_proved else "and something is left: erase again after what is said here"
+        return f"erased {records}, {rest}"
+    begin = "a dry run: " if report.extent is Extent.LOOK else ""
+    if not (report.logs or any(sum(astuple(one)[1:]) for one in report.topics)):
+        return f"{begin}nothing that is stored here has these values, which are compared exactly: is one mistyped?"
+    past = sum(one.files for one in report.topics), sum(one.telling for one in report.logs)
+    tell_of_them = f"{counted(past[0], 'file')} and {counted(past[1], 'log object')} of the past tell of them"
     if report.extent is Extent.LOOK:
-        files = sum(one.files for one in report.topics)
-        versions = sum(one.telling for one in report.logs)
         option = "--execute --purge" if purge else "--execute"
-        return (
-            f"a dry run: {records:,} records; {files:,} files and {versions:,} log objects of the past tell of them: "
-            f"say {option} to erase"
-        )
-    if report.extent is Extent.REWRITE:
-        return f"erased {records:,} records from the newest version; say --purge to erase them from older ones at once"
-    if report.is_proved:
-        return f"erased {records:,} records, and proved it"
-    return f"erased {records:,} records; something is left: erase again after what is said here"
+        return f"{begin}{records}; {tell_of_them}: say {option} to erase"
+    return f"erased {records} from the newest version; {tell_of_them}: say --purge to erase these at once"
 
 
 def proof_in_words(proof: Proof) -> list[str]:

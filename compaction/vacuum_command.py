@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import Rows, camel_headers, note, tell
+from txntable.cli.output import Rows, camel_headers, tell
 from txntable.cli.progress import progressing
 from txntable.compaction.vacuum import vacuum as run_vacuum
 from txntable.compaction.vacuum_report import ShowProgress, VacuumProgress, VacuumReport
@@ -34,7 +34,7 @@ def vacuum(
     with _shown(execute) as progress:
         report = run_vacuum(connection.open(), execute=execute, topics=topic, progress=progress)
     connection.output.rows(rows_of(report))
-    note(told(report))
+    tell(told(report))
     for notice in report.notices:
         tell(f"warning: {' '.join(notice.split())}")
     for failure in report.failures:

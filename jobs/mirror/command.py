@@ -128,7 +128,7 @@ def to_kafka(  # noqa: PLR0913  the options of the command
 def _asked(at: list[str] | None) -> dict[int, int]:
     pairs = named_values(at or (), "--at", "PARTITION=OFFSET")
     if not all(each.isdecimal() for pair in pairs.items() for each in pair):
-        raise typer.BadParameter("is given as PARTITION=OFFSET, two numbers", param_hint="--at")
+        raise typer.BadParameter("give PARTITION=OFFSET, two numbers", param_hint="--at")
     return {int(partition): int(offset) for partition, offset in pairs.items()}
 
 

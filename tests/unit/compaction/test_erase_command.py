@@ -74,6 +74,32 @@ def test_erase_without_a_purge_leaves_the_file_of_before(warehouse: Warehouse) -
     assert accounts(warehouse) == ["bob"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "a dry run: 2 records; 0 files and 2 log objects of the past tell of them: say --execute to erase"),
+        (("--purge",), "say --execute --purge to erase"),
+        (("--execute",), "erased 2 records from the newest version; 1 file and "),
+        (("--execute", "--purge"), "erased 2 records, and proved it"),
+    ],
+)
+@pytest.mark.usefixtures("patient")
+def test_what_an_erasure_comes_to_is_told_without_a_terminal(
+    warehouse: Warehouse, arguments: tuple[str, ...], told: str
+) -> None:
+    assert told in call(warehouse, "--where", "account=ann", *arguments).stderr
+
+
+@pytest.mark.parametrize(("option", "begin"), [((), "a dry run: nothing"), (("--execute",), "nothing")])
+def test_erasure_of_what_nobody_has_says_that_values_are_compared_exactly(
+    warehouse: Warehouse, option: tuple[str, ...], begin: str
+) -> None:
+    result = call(warehouse, "--where", "account=Ann", *option)
+
+    assert f"{begin} that is stored here has these values, which are compared exactly" in result.stderr
+    assert "--purge" not in result.stderr
+
+
 @pytest.mark.usefixtures("patient")
 def test_purge_proves_that_nothing_is_left_and_finds_nothing_to_do_again(warehouse: Warehouse) -> None:
     report = answer(warehouse, "--where", "account=ann", "--execute", "--purge")
