@@ -58,7 +58,7 @@ def answer(output: Output, reports: Sequence[TopicReport], *, executed: bool) ->
         Something failed: exit code 1.
     """
     if not executed:
-        note("a dry run: nothing is written")
+        tell("a dry run: nothing is written")
     rows = [[_cells(report)[name] for name in HEADERS] for report in reports]
     output.rows(Rows(HEADERS, rows, counts=set(HEADERS) - {"topic"}, empty="there are no topics"))
     young = sum(report.young_segments for report in reports)

@@ -24,7 +24,7 @@ from txntable.catalog.table import TRANSACTIONS, check_prefix
 from txntable.catalog.unity_catalog import UnityCatalog
 from txntable.catalog.unity_server import UnityServer
 from txntable.cli.connection import Connection, on_warehouse
-from txntable.cli.output import Rows, camel_headers, note, tell
+from txntable.cli.output import Rows, camel_headers, tell
 from txntable.cli.plain_help import run_alone
 from txntable.cli.progress import progressing
 from txntable.errors import InvalidRequestError, MissingDependencyError
@@ -116,7 +116,7 @@ def _answer(connection: Connection, outcomes: list[Outcome], *, dry_run: bool) -
     ]
     connection.output.rows(Rows(HEADERS, rows, empty="there are no topics, and no tables of them"))
     if dry_run:
-        note("a dry run: nothing was changed")
+        tell("a dry run: nothing was changed")
     for one in outcomes:
         if one.failure is not None:
             tell(f"error: table={one.change.table} {one.failure.code} {one.failure}")

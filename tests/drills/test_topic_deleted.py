@@ -19,7 +19,7 @@ def test_records_of_a_deleted_topic_are_read_before_its_deletion_and_written_int
 ) -> None:
     site = Site()
     warehouse = site.create()
-    warehouse.admin().create_topic("paid", partitions=2, schema=TWO_COLUMNS)
+    warehouse.admin().create_topic("paid", partitions=2, schema=TWO_COLUMNS, config={"retention.ms": "-1"})
     producer = warehouse.producer("etl")
     producer.init_transactions()
     with producer.transaction() as txn:
@@ -28,13 +28,18 @@ def test_records_of_a_deleted_topic_are_read_before_its_deletion_and_written_int
     position = warehouse.snapshot().position
     site.advance_ms(3_600_000)
     warehouse.admin().delete_topic("paid")
-    warehouse.admin().create_topic("paid", partitions=1, schema=TWO_COLUMNS)
 
     opened = site.open()
-    found = opened.snapshot(as_of=position).read_arrow("paid").read_all()
+    before = opened.snapshot(as_of=position)
+    was = before.topic_settings("paid")
+    made = opened.admin().create_topic(
+        "paid", partitions=was.partitions, schema=was.schema, key=was.key, config=was.config
+    )
+    found = before.read_arrow("paid").read_all()
     with opened.producer() as again:
         again.send("paid", rows=found.drop_columns(left_out))
 
+    assert (made.partitions, made.schema, made.config) == (2, TWO_COLUMNS, {"retention.ms": "-1"})
     paid = site.open().read_arrow("paid").read_all()
     assert sorted(paid["amount"].to_pylist()) == [0, 1, 2, 3, 4, 5]
     kept = sorted(paid["_timestamp"].to_pylist()) == sorted(found["_timestamp"].to_pylist())

@@ -345,9 +345,9 @@ def note(text: str) -> None:
 
 
 def note_dry_run(*, execute: bool) -> None:
-    """Tell the person before the terminal that nothing was done, where nothing was."""
+    """Tell, also where there is no terminal, that nothing was done, where nothing was."""
     if not execute:
-        note("a dry run: nothing is changed; say --execute to do it")
+        tell("a dry run: nothing is changed; say --execute to do it")
 
 
 def instant_text(milliseconds: int) -> str:

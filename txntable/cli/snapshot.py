@@ -18,15 +18,15 @@ POSITION_HEADERS = camel_headers("position published_position head")
 TOPIC_HEADERS = camel_headers("topic version decided_through merged_through last_stable_offsets high_watermarks")
 
 
-def snapshot(
-    connection: Connection,
-    as_of: Annotated[
-        str | None,
-        typer.Option(
-            "--as-of", metavar="POSITION|TIME", help="A position, or a time in ISO 8601 with a zone; default: now."
-        ),
-    ] = None,
-) -> None:
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", metavar="POSITION|TIME", help="A position, or a time in ISO 8601 with a zone; default: now."
+    ),
+]
+
+
+def snapshot(connection: Connection, as_of: AsOf = None) -> None:
     """Show a snapshot: in SQL, `_commit <= position` on any topics is one state of all of them."""
     warehouse = connection.open()
     found = describe_snapshot(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple
+from datetime import datetime
 from typing import Annotated
 
 import pyarrow as pa
@@ -15,11 +17,15 @@ from txntable.cli.both_ways import both_ways
 from txntable.cli.column import column_from_text, column_text, type_name
 from txntable.cli.connection import Connection, Execute, named_values, on_warehouse
 from txntable.cli.output import Rows, camel_headers, note_dry_run, tell
+from txntable.cli.snapshot import AsOf
 from txntable.cli.topic_changes import alter, delete_records
 from txntable.cli.unreadable import fail_if_unreadable, readable_part
 from txntable.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from txntable.format.topic import TopicSettings
+from txntable.snapshot.snapshot import as_of as moment
+from txntable.snapshot.snapshot_description import topics_then
 from txntable.topics.topic_creation import NOTHING_TO_DELETE
+from txntable.warehouse.warehouse import Warehouse
 
 application = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Create, list, describe, change and delete topics."
@@ -29,6 +35,7 @@ LIST_HEADERS = camel_headers("topic topic_id partition_count key segments bytes"
 PARTITION_HEADERS = camel_headers(
     "topic partition log_start_offset last_stable_offset high_watermark segments appended_records bytes"
 )
+TOPIC_THEN_HEADERS = camel_headers("topic topic_id partition_count key")
 CONFIG_HEADERS = camel_headers("topic name value source about")
 COUNTS = ("segments", "appended_records", "bytes")
 _NAMES = ("key",)
@@ -130,28 +137,48 @@ def describe(
     all_configs: Annotated[
         bool, typer.Option("--all-configs", help="All settings, also those that have their defaults.")
     ] = False,
+    as_of: AsOf = None,
 ) -> None:
     """Describe topics: columns and settings, and each partition's offsets and size.
 
     Exit code 1 when one of them cannot be read: it is named on standard error, and the others are described.
+    With --as-of what they had then, without offsets and sizes: also those that were deleted since.
     """
-    part = readable_part(connection.open(), names)
+    warehouse = connection.open()
+    if as_of is not None:
+        _describe_then(connection, warehouse, names, all_configs=all_configs, then=moment(as_of))
+        return
+    part = readable_part(warehouse, names)
     topics = part.topics()
     sections = {
         "topics": Rows(LIST_HEADERS, [_summary(topic) for topic in topics], "Topics", COUNTS, names=_NAMES),
-        "columns": Rows(COLUMN_HEADERS, [row for topic in topics for row in _columns(topic)], "Columns"),
+        "columns": _columns_of([topic.settings for topic in topics]),
         "partitions": Rows(
             PARTITION_HEADERS, [row for topic in topics for row in _partitions(topic)], "Partitions", COUNTS
         ),
-        "configs": Rows(
-            CONFIG_HEADERS,
-            [row for topic in topics for row in _configs(topic, all_configs)],
-            "Settings",
-            empty="all settings have their defaults: --all-configs shows them",
-        ),
+        "configs": _configs_of([topic.settings for topic in topics], all_configs=all_configs),
     }
     connection.output.report(sections)
     fail_if_unreadable(part.unreadable)
+
+
+def _describe_then(
+    connection: Connection, warehouse: Warehouse, names: list[str] | None, *, all_configs: bool, then: int | datetime
+) -> None:
+    """Describe topics as they were made, by a snapshot of the past."""
+    snapshot = warehouse.snapshot(then)
+    if names:
+        settings = [snapshot.topic_settings(name) for name in dict.fromkeys(names)]
+    else:
+        there = topics_then(snapshot, warehouse.admin().list_topics(deleted=True))
+        settings = [view.settings for _, view in there]
+    topics = [(one.name, one.topic_id, one.partitions, list(one.key)) for one in settings]
+    sections = {
+        "topics": Rows(TOPIC_THEN_HEADERS, topics, "Topics", names=_NAMES),
+        "columns": _columns_of(settings),
+        "configs": _configs_of(settings, all_configs=all_configs),
+    }
+    connection.output.report(sections)
 
 
 @both_ways("name", "--topic")
@@ -206,24 +233,27 @@ def _to_delete(admin: Admin, name: str) -> TopicDescription:
     return topic
 
 
-def _columns(topic: TopicDescription) -> list[tuple[object, ...]]:
-    settings = topic.settings
-    return [
+def _columns_of(topics: Sequence[TopicSettings]) -> Rows:
+    rows = [
         (settings.name, field.name, type_name(field), field.nullable, field.name in settings.key)
+        for settings in topics
         for field in settings.schema
     ]
+    return Rows(COLUMN_HEADERS, rows, "Columns")
 
 
 def _partitions(topic: TopicDescription) -> list[tuple[object, ...]]:
     return [(topic.settings.name, *astuple(partition)) for partition in topic.partitions]
 
 
-def _configs(topic: TopicDescription, all_configs: bool) -> list[tuple[object, ...]]:
-    return [
-        (topic.settings.name, entry.name, entry.value, entry.source.value, entry.documentation)
-        for entry in config_entries(topic.settings).values()
+def _configs_of(topics: Sequence[TopicSettings], *, all_configs: bool) -> Rows:
+    rows = [
+        (settings.name, entry.name, entry.value, entry.source.value, entry.documentation)
+        for settings in topics
+        for entry in config_entries(settings).values()
         if all_configs or not entry.is_default
     ]
+    return Rows(CONFIG_HEADERS, rows, "Settings", empty="all settings have their defaults: --all-configs shows them")
 
 
 application.command("create")(on_warehouse(create))

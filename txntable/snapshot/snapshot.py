@@ -24,6 +24,7 @@ from txntable.errors import (
 )
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.records import TopicPartition
+from txntable.format.topic import TopicSettings
 from txntable.log.entry_time import version_as_of
 from txntable.log.outcome import is_unwritable
 from txntable.offsets.group_commit import OffsetAndMetadata
@@ -172,6 +173,18 @@ class Snapshot(OfOneProcess):
         if topic not in self._views:
             self._views[topic] = self._reader(topic).view_at(self.version(topic), self.position)
         return self._views[topic]
+
+    def topic_settings(self, topic: str) -> TopicSettings:
+        """Return what a topic was made with, as it was then: to create one anew that was deleted by mistake.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There was no such topic.
+        OffsetOutOfRangeError
+            Retention has removed what the snapshot reads of it.
+        """
+        return self.view(topic).settings
 
     def read(
         self,

@@ -1,4 +1,4 @@
-"""``txntable snapshot`` and ``txntable offsets``: what they print for people and programs, and how they refuse."""
+"""``txntable snapshot``, ``offsets``, ``topics describe --as-of``: what they print, and how they refuse."""
 
 from __future__ import annotations
 
@@ -183,3 +183,33 @@ def test_add_column_refuses_in_one_line(call: Call, topics: None, arguments: tup
     assert (result.exit_code, result.stdout) == (1, "")
     assert names in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("names", [("orders",), ()])
+def test_describe_as_of_an_earlier_position_tells_what_a_deleted_topic_was_made_with(
+    call: Call, warehouse: Warehouse, names: tuple[str, ...]
+) -> None:
+    made = warehouse.admin().create_topic("orders", partitions=3, config={"retention.ms": "3600000"})
+    with warehouse.producer("p") as producer:
+        producer.init_transactions()
+        with producer.transaction() as txn:
+            txn.send("orders", b"paid")
+    position = warehouse.snapshot().position
+    make_older(warehouse)
+    warehouse.admin().delete_topic("orders")
+    warehouse.admin().create_topic("orders")
+
+    result = call("topics", "describe", *names, "--as-of", str(position), "--output", "json")
+
+    described = json.loads(result.stdout)
+    assert described["topics"] == [{"topic": "orders", "topic_id": made.topic_id, "partition_count": 3, "key": ["key"]}]
+    assert [each["column"] for each in described["columns"]] == ["key", "value", "headers"]
+    assert [(each["name"], each["value"]) for each in described["configs"]] == [("retention.ms", "3600000")]
+
+
+@pytest.mark.parametrize("moment", ["x", "99"])
+def test_describe_as_of_what_is_no_position_of_the_past_is_refused(call: Call, topics: None, moment: str) -> None:
+    result = call("topics", "describe", "a", "--as-of", moment)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "a snapshot is" in result.stderr
