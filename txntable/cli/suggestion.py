@@ -62,7 +62,8 @@ def suggestion(error: TxnTableError, warehouse: Callable[[], Warehouse]) -> str 
         # Who raised it had the names at hand.
         return None
     if isinstance(error, WarehouseNotFoundError):
-        return "`txntable warehouse create` creates one"
+        # It creates no bucket.
+        return None if "bucket" in error.facts else "`txntable warehouse create` creates one"
     fact, ask = _NAMED.get(type(error), ("", None))
     given = error.facts.get(fact)
     if ask is None or not isinstance(given, str):

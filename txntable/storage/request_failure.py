@@ -6,6 +6,7 @@ Owns the order in which an error of obstore is looked at: keys, bucket, settings
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
@@ -26,7 +27,9 @@ def tells_no_bucket(text: str) -> bool:
 
 def no_bucket(url: str) -> WarehouseNotFoundError:
     """Return the error of a bucket that is not there."""
-    return WarehouseNotFoundError("there is no such bucket; create it or correct the url", url=url)
+    return WarehouseNotFoundError(
+        "there is no such bucket; create it or correct the url", url=url, bucket=urlsplit(url).netloc
+    )
 
 
 def request_failure(error: Exception, path: str, url: str, tried_for_ms: int) -> TxnTableError:

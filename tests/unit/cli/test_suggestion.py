@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.cli.conftest import Call
+from txntable.cli.suggestion import suggestion
 from txntable.format.records import TopicPartition
+from txntable.storage.request_failure import no_bucket
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -99,3 +101,10 @@ def test_mistyped_command_option_and_setting_are_answered_in_the_same_manner(
     call: Call, arguments: tuple[str, ...], meant: str
 ) -> None:
     assert meant in " ".join(call(*arguments).stderr.replace("\u2502", " ").split())
+
+
+def test_bucket_that_is_not_there_is_not_answered_with_a_command_that_creates_none(warehouse: Warehouse) -> None:
+    missing = no_bucket("s3://nowhere/lake")
+
+    assert missing.facts["bucket"] == "nowhere"
+    assert suggestion(missing, lambda: warehouse) is None
