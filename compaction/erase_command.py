@@ -34,7 +34,7 @@ _REMEDIES = {
     ),
 }
 """What to do about what is left."""
-LOOKED_HEADERS = camel_headers("objects bytes records as_of_ms proved")
+LOOKED_HEADERS = camel_headers("objects bytes records as_of_ms proved") | {"as_of_ms": "AsOf"}
 
 
 def erase(
@@ -143,7 +143,7 @@ def sections_of(report: ErasureReport) -> dict[str, Rows | Sequence[str]]:
     if proof is not None:
         traces = [(one.trace.value, one.trace.is_left, one.path, one.count, one.column) for one in proof.traces]
         looked = [(proof.objects, proof.bytes, proof.records, report.as_of_ms, report.is_proved)]
-        sections["proof"] = Rows(LOOKED_HEADERS, looked, "Proof", {"objects", "bytes", "records"})
+        sections["proof"] = Rows(LOOKED_HEADERS, looked, "Proof", {"objects", "bytes", "records"}, {"as_of_ms"})
         sections["found"] = Rows(TRACE_HEADERS, traces, "Found", {"count"}, empty="nothing was found")
         sections["proof_in_words"] = proof_in_words(proof)
     sections["skipped"] = [f"{name} lacks a column, and was not erased from" for name in report.skipped]

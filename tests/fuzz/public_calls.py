@@ -180,6 +180,7 @@ CALLS: Mapping[str, Mapping[str, Argument]] = {
         "starting_offsets": BOUNDS,
         "ending_offsets": BOUNDS,
     },
+    "Snapshot.topic_settings": {"topic": TOPIC},
     "Snapshot.version": {"topic": TOPIC},
     "Snapshot.view": {"topic": TOPIC},
     "TransactionCoordinator.claim": NONE,

@@ -126,6 +126,7 @@ def test_purge_tells_people_what_was_looked_through_and_that_nothing_was_found(w
     result = call(warehouse, "--where", "account=ann", "--execute", "--purge")
 
     lines = result.stdout.splitlines()
+    assert re.search(r" \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\S* +yes", lines[lines.index("Proof") + 2])
     assert lines[lines.index("Found") + 1] == "nothing was found"
     looked, found = lines[lines.index("Found") + 2 :][:2]
     assert re.match(r"Looked through \d+ objects \([\d,]+ bytes\), all that is stored: .*1 record\)", looked)
