@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.output import Rows, camel_headers, tell
 from txntable.cli.progress import progressing
@@ -20,6 +21,7 @@ from txntable.compaction.vacuum_report import ShowProgress, VacuumProgress, Vacu
 HEADERS = camel_headers("topic action reason objects bytes example executed")
 
 
+@both_ways("topic", "--topic")
 def vacuum(
     connection: Connection,
     topic: Annotated[

@@ -18,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, on_warehouse
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.output import note, tell
@@ -30,6 +31,7 @@ from txntable.compaction.spec import TopicReport
 from txntable.errors import MissingDependencyError
 
 
+@both_ways("topic", "--topic")
 def compact_topics(  # noqa: PLR0913  the options of the command
     connection: Connection,
     topic: Annotated[

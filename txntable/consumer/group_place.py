@@ -68,6 +68,11 @@ class GroupPlace:
         if self.membership is not None:
             self.membership.polled(works=works)
 
+    def require_unfenced(self) -> None:
+        """Refuse who was fenced, and has nothing left to commit; raises as :meth:`Membership.require_unfenced`."""
+        if self.membership is not None:
+            self.membership.require_unfenced()
+
     def refused(self, error: TxnTableError, commit: GroupCommit) -> None:
         """Take note that the group refused a commit, where that says that this is no member any more."""
         current = self.metadata

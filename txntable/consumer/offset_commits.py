@@ -134,6 +134,7 @@ class OffsetCommits:
         """Commit these offsets, or the positions and the ends of what was read; return what was committed."""
         group = self._group()
         if offsets is None:
+            self._place.require_unfenced()
             self._partitions.give_back()
             new, read = self._positions_to_commit(), list(self._readings.ranges)
         else:

@@ -89,7 +89,7 @@ class Membership:
             Configure the consumer otherwise.
         """
         with self._lock:
-            self._check()
+            self.require_unfenced()
             if self._assignment is not None and topics.keys() != self._topics.keys():
                 generation = self._assignment.generation
                 member_id = self._assignment.member_id
@@ -99,7 +99,7 @@ class Membership:
             elif self._client.refresh(self.config.group, topics):
                 self._look()
             self._topics = topics
-            self._check()
+            self.require_unfenced()
             return self._assignment or self._join(topics)
 
     def _join(self, topics: TopicsFound) -> MemberAssignment:
@@ -138,7 +138,7 @@ class Membership:
             known = self._assignment
             if known is not None:
                 self._take(lambda: self._client.release(known.metadata, partitions))
-            self._check()
+            self.require_unfenced()
 
     def leave(self) -> None:
         """Be a member no more.
@@ -166,7 +166,14 @@ class Membership:
         with self._lock:
             self._assignment, self._fenced = None, error
 
-    def _check(self) -> None:
+    def require_unfenced(self) -> None:
+        """Refuse whoever was fenced.
+
+        Raises
+        ------
+        FencedInstanceIdError
+            A newer consumer has the instance id: close this one.
+        """
         if self._fenced is not None:
             raise self._fenced
 

@@ -39,7 +39,7 @@ _OPERATORS: Mapping[str, tuple[Operator, bool]] = {
 _INEXACT = "a column is compared with a value that is not exactly one of its type; write "
 _AS_PYTHON = _INEXACT + "it as Python has that type"
 _AS_TIME = _INEXACT + "a datetime with its time zone, which in JSON is text with its offset: 2026-11-01T00:00:00Z"
-_AS_BYTES = _INEXACT + "bytes, of which JSON has none: what reads by JSON leaves this term to the query"
+_AS_BYTES = _INEXACT + "bytes: b'...'; a filter in JSON has none, and leaves this term to the query"
 _AS_DECIMAL = _INEXACT + 'a Decimal, which in JSON is text: "0.5"'
 _NESTED = (
     "nothing is compared with a list, a map or a struct; name what is inside of a struct as outer.inner, and choose"

@@ -297,6 +297,8 @@ def test_static_member_is_fenced_by_a_newer_one_for_good(site: Site) -> None:
     for _ in range(2):
         with pytest.raises(FencedInstanceIdError):
             old.poll()
+    with pytest.raises(FencedInstanceIdError):
+        old.commit()
     old.close()
 
     assert numbers(new) == [0, 1]
