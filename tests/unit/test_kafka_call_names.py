@@ -92,6 +92,11 @@ def test_attribute_that_kafkas_clients_have_is_told_with_what_is_called_here(kin
         (lambda warehouse: warehouse.consumer().subscribe([TOPIC], None), "all but topics are given by name"),
         (lambda _: UNTYPED("/data/warehouse"), r"call Warehouse\.open\(url\), or Warehouse\.create\(url\)$"),
         (lambda _: UNTYPED("/data/warehouse", storage_options={}), r"call Warehouse\.open\(url\), or"),
+        (lambda warehouse: warehouse.admin().create_partitions("orders", 8), r'create_partitions\(\{"orders": 8\}\)$'),
+        (
+            lambda warehouse: warehouse.admin().delete_records(TOPIC, 0, 5),
+            r'delete_records\(\{TopicPartition\("orders", 0\)',
+        ),
         (lambda _: UNTYPED(url="/data/warehouse"), r"call Warehouse\.open\(url\), or"),
     ],
 )

@@ -172,7 +172,9 @@ ADMIN_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         BY_PLACE: "all but the name are given by name: partitions=, schema=, key=, config=",
     },
     "alter_configs": {
-        MISSING: f'{_SETTINGS_OF_ONE}: alter_configs("orders", {{"retention.ms": "1000"}})',
+        **dict.fromkeys(
+            (MISSING, BY_PLACE), f'{_SETTINGS_OF_ONE}: alter_configs("orders", {{"retention.ms": "1000"}})'
+        ),
         **dict.fromkeys(("config_resources", "resources"), _SETTINGS_OF_ONE),
         **dict.fromkeys(("raise_on_unknown", "raise_errors"), _RAISED),
         "incremental": "leave it out: what is not named stays as it is",
@@ -186,8 +188,13 @@ ADMIN_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "create_partitions": {
         **dict.fromkeys(("topic_partitions", "new_partitions"), "it is new_totals here"),
         "raise_errors": _RAISED,
+        BY_PLACE: 'give a mapping of topics to their new totals: create_partitions({"orders": 8})',
     },
-    "delete_records": {"records_to_delete": "it is before here", "partition_leader_id": _NO_BROKER},
+    "delete_records": {
+        "records_to_delete": "it is before here",
+        "partition_leader_id": _NO_BROKER,
+        BY_PLACE: 'give a mapping of partitions to offsets: delete_records({TopicPartition("orders", 0): 5})',
+    },
     "describe_producers": {"broker_id": _NO_BROKER},
     "find_hanging_transactions": {"broker_ids": _NO_BROKER, "broker_id": _NO_BROKER},
     "describe_topics": {"topics": "it is names here"},
