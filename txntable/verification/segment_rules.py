@@ -57,18 +57,22 @@ class SegmentRules:
         (topic id, producer id, epoch) -> its marker, of all that were ever there.
     complete_above : dict of str to int
         Topic id -> the decision position above which all its markers must have been seen.
+    topic_ids : set of str
+        Of the topics that had the name, as far as the entries tell.
     """
 
     def __init__(self, name: str, decisions: DecisionRecord, stand: Stand) -> None:
         self._name, self._decisions, self._stand = name, decisions, stand
         self.markers: dict[tuple[str, int, int], Marker] = {}
         self.complete_above: dict[str, int] = {}
+        self.topic_ids: set[str] = set()
 
     def begin(self, table: TableState, fold: PartitionLogs) -> Iterable[Problem]:
         """Take the rows of the checkpoint that the entries begin with."""
         settings = fold.settings
         if settings is None:
             return
+        self.topic_ids.add(settings.topic_id)
         self.complete_above[settings.topic_id] = table.number(per_topic(DECIDED_THROUGH, settings.topic_id))
         for marker in fold.markers.values():
             self.markers[settings.topic_id, marker.producer_id, marker.ends] = marker
@@ -81,6 +85,7 @@ class SegmentRules:
         settings = changed[-1] if changed else fold.settings
         if settings is None:
             return
+        self.topic_ids.add(settings.topic_id)
         adds = [one for one in commit.actions if isinstance(one, Add)]
         data = [batch_of(one) for one in adds if one.partition_values["_control"] is None]
         # A row that is merged or settled takes no offset.

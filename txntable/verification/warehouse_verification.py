@@ -166,10 +166,29 @@ class WarehouseVerification:
         rows = {row.producer_id: row for row in self._rows()}
         head, free = transactions.table.version, transactions.table.number(NEXT_PRODUCER_ID)
         for topic in self._topics:
+            yield from self._covered(topic)
             if topic.segments.exists:
                 yield from markers_against_decisions(topic.name, topic.rules.markers, self._decisions, head)
             if topic.segments.is_whole:
                 yield from open_against_rows(topic.name, topic.segments.fold, rows, free)
+
+    def _covered(self, topic: TopicVerification) -> Iterator[Damage]:
+        """Look for a topic whose folder was lost before another one of the name was created."""
+        log = topic.segments
+        if not (log.exists and log.is_whole and log.began_at is None):
+            return
+        lost = {
+            topic_id: decision.position
+            for decision in self._decisions
+            for topic_id, enrolled in decision.topics.items()
+            if enrolled.name == topic.name and topic_id not in topic.rules.topic_ids
+        }
+        for topic_id, position in lost.items():
+            problem = f"the decision at {position} names an earlier topic of the name, {topic_id}, whose log was lost"
+            copied = "copy what the topic has now before you restore the earlier one"
+            yield Damage(
+                DamageKind.LOG_MISSING, log.root, f"{problem}, and the one that is there was made over it: {copied}"
+            )
 
     def _told(self) -> Verification:
         topics = self._topics

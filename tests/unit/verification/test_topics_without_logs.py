@@ -90,3 +90,33 @@ def test_topic_that_is_created_during_a_verification_is_not_taken_for_a_lost_one
 
     assert list(verify_stored(MemoryStore(site.objects), None, progress).damages) == []
     assert "new" in beside.admin().list_topics()
+
+
+@pytest.mark.parametrize("asked", [None, ["lost"]])
+def test_topic_that_was_lost_is_found_by_a_decision_also_when_another_one_was_made_over_it(
+    site: Site, asked: list[str] | None
+) -> None:
+    warehouse = site.create()
+    lost = warehouse.admin().create_topic("lost").topic_id
+    with started(warehouse) as producer, producer.transaction() as transaction:
+        transaction.send("lost", value=b"x")
+    delete_all(site, "topics/lost")
+    site.open().admin().create_topic("lost")
+
+    (found,) = verified(site, asked).damages
+
+    assert (found.kind, found.path) == (DamageKind.LOG_MISSING, "topics/lost/_segments")
+    assert re.match(
+        rf"the decision at \d+ names an earlier topic of the name, {lost}, whose log was lost", found.problem
+    )
+
+
+def test_topic_that_was_deleted_before_another_one_of_its_name_is_not_lost(site: Site) -> None:
+    warehouse = site.create()
+    for _ in range(2):
+        warehouse.admin().create_topic("lost")
+        with started(warehouse) as producer, producer.transaction() as transaction:
+            transaction.send("lost", value=b"x")
+        warehouse.admin().delete_topic("lost")
+
+    assert damages(site) == []
