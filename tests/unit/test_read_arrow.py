@@ -269,7 +269,7 @@ def test_topic_without_records_reads_as_no_rows_of_its_schema() -> None:
         (
             {"filters": [("amount", "in", [None])]},
             InvalidRequestError,
-            "write it as Python has that type column=amount",
+            "no value is compared with null",
         ),
         ({"filters": [("amount", "is", 1)]}, InvalidRequestError, "the operators is and is not take None"),
         ({"filters": [("amount.cents", "=", 1)]}, SchemaMismatchError, "column='amount.cents'"),

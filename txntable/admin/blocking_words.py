@@ -20,7 +20,7 @@ _WAITS_FOR = {
     TransactionState.PREPARE_ABORT: "completion: it is decided",
 }
 _TIMED_OUT = "whoever completes transactions: its timeout has passed"
-_NOTHING_ENDS_IT = "nothing that will come: it hangs"
+_NOTHING_ENDS_IT = "nothing that will come: it hangs, run `txntable warehouse verify` first"
 _LOST = "a restore: the transaction log does not know it"
 RESTORE = "restore the transaction log from its newest backup"
 """What is to be done where no command ends it."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from txntable.admin.past_decision import past_decision
 from txntable.admin.transaction_admin import TransactionAdmin, check_partition, id_not_found, listed, open_now
-from txntable.coordinator.decision import Decision
+from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.open_epoch_status import OpenEpochStatus, terminate_epoch
 from txntable.coordinator.producer_ids import allocate_producer_ids
 from txntable.coordinator.row_json import check_name, check_number
@@ -141,9 +142,32 @@ class TransactionAborter:
                 producer_id=found.producer_id,
                 producer_epoch=found.producer_epoch,
             )
+        if result.status is OpenEpochStatus.PAST:
+            self._require_not_committed(topic, found)
         if not validate_only:
             self._end(topic, found)
         return result
+
+    def _require_not_committed(self, topic: TopicLog, found: OpenInPartition) -> None:
+        """Refuse to abort what the transaction log has committed: the partition log has lost the marker."""
+        log = self._transactions.log
+        with log.lock:
+            head = log.ensure_fresh().next_version - 1
+        decided = past_decision(self._transactions.context.store, head, found.producer_id, found.producer_epoch)
+        settings, candidates = open_now(topic)
+        # Read after the transaction log: what was completed meanwhile is not open any more.
+        if decided is None or decided.outcome is not Outcome.COMMIT or found not in candidates:
+            return
+        if settings.topic_id in decided.topics:
+            raise DamagedDataError(
+                "the transaction log has committed this transaction, and the partition log has lost its marker: an"
+                " abort would take its records away. Stop every writer, run `txntable warehouse verify`, and restore"
+                " the newest entries of the partition log",
+                topic=topic.name,
+                producer_id=found.producer_id,
+                producer_epoch=found.producer_epoch,
+                position=decided.position,
+            )
 
     def _abort_id(self, transactional_id: str, *, validate_only: bool) -> AbortedTransaction:
         found: list[AbortedTransaction] = []

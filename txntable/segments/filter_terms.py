@@ -97,6 +97,8 @@ def _test(term: Any, schema: pa.Schema) -> ColumnTest:
     if several and (isinstance(value, str | bytes) or not isinstance(value, list | tuple | set | frozenset)):
         raise _unreadable(term)
     found = [literal(each, kind) for each in (value if several else [value])]
+    if several and any(each is None for each in value):
+        raise InvalidRequestError(_NULL, column=column, operator=sign)
     if any(each is None for each in found):
         is_nan = any(isinstance(each, float) and isnan(each) for each in (value if several else [value]))
         raise InvalidRequestError(

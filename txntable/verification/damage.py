@@ -125,8 +125,8 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.MARKER_MISSING: _RESTORE_ALL,
     DamageKind.CARRIED: _RESTORE_ALL,
     DamageKind.INCOMPLETE: _RESTORE_ALL,
-    DamageKind.HANGING: "see it with `txntable transactions find-hanging`, and end it with the command that `txntable"
-    " status` shows",
+    DamageKind.HANGING: "where another row names this topic, repair that first. Else see it with `txntable transactions"
+    " find-hanging --max-transaction-timeout 0`, and end it with the command that `txntable status` shows",
     DamageKind.PUBLICATION: "no record is lost. Restore the newest entries of this log from a backup; or run `txntable"
     " transactions run --once`, which publishes again, and let streams over the table begin anew",
     DamageKind.PROJECTION: "restore the log of the public table; or " + _MAKE_AGAIN,

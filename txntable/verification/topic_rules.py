@@ -101,6 +101,13 @@ def markers_against_decisions(
     """Judge whether somebody decided what the markers of a topic say; `head` is T's version, read after S."""
     for (topic_id, producer_id, epoch), marker in sorted(markers.items(), key=lambda each: each[1].position):
         path = f"{segments_root(name)}/{marker.path}"
+        taken = decisions.of_epoch(producer_id, epoch)
+        if taken is not None and topic_id in taken.topics and taken.outcome.value != marker.control.value:
+            problem = (
+                f"it is an {marker.control.value} of what was decided as {taken.outcome.value} at {taken.position}"
+            )
+            yield Damage(DamageKind.MARKER, path, problem)
+            continue
         if head is not None and marker.position > head:
             yield Damage(DamageKind.MARKER, path, f"its decision at {marker.position} is beyond the transaction log")
         if not decisions.knows(marker.position, head):

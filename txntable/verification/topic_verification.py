@@ -134,11 +134,12 @@ class TopicVerification:
 
     def _judge_projection(self) -> None:
         """Take over how P differs from S; which of the two is to be repaired depends on whether S is to be believed."""
-        is_source_damaged = bool(self.segments.damages) or any(one.path == self.segments.root for one in self.damages)
+        root = self.segments.root
+        is_source_damaged = bool(self.segments.damages) or any(one.path.startswith(root) for one in self.damages)
         self.damages += self._projection or ()
         if is_source_damaged:
             for found in (self.public.damages, self.damages):
-                found[:] = [_doubted(one) for one in found]
+                found[:] = [doubted(one) for one in found]
 
     def _owed(self, complete: list[RecordedDecision]) -> Iterator[Damage]:
         settings = self.segments.fold.settings
@@ -192,7 +193,8 @@ class TopicVerification:
         return [named[path] for path in sorted(named)]
 
 
-def _doubted(one: Damage) -> Damage:
+def doubted(one: Damage) -> Damage:
+    """Return a damage once its topic's S is not to be believed: the public table may be the one that is right."""
     is_projection = one.kind is DamageKind.PROJECTION
     return replace(one, kind=DamageKind.PROJECTION_OR_LOG) if is_projection else one
 

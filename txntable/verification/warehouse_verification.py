@@ -26,7 +26,7 @@ from txntable.verification.decision_record import DecisionRecord, RecordedDecisi
 from txntable.verification.keyed_rules import OffsetRules, offsets_against_decisions
 from txntable.verification.log_replay import LogReplay
 from txntable.verification.topic_rules import markers_against_decisions, open_against_rows
-from txntable.verification.topic_verification import TopicVerification
+from txntable.verification.topic_verification import TopicVerification, doubted
 from txntable.verification.transaction_rules import TransactionRules
 
 
@@ -194,6 +194,10 @@ class WarehouseVerification:
         topics = self._topics
         logs = [self._transactions, self._offsets, *(log for one in topics for log in (one.public, one.segments))]
         damages = {each for log in logs for each in log.damages} | {each for one in topics for each in one.damages}
+        for topic in topics:
+            if any(f"{one.path}/".startswith(f"{topic.segments.root}/") for one in self._damages):
+                of_topic = f"{public_root(topic.name)}/"
+                damages = {doubted(one) if f"{one.path}/".startswith(of_topic) else one for one in damages}
         damages |= {*self._damages, *self._not_allowed.values()}
         return Verification(
             sum(log.exists for log in logs),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.doubles.fault_plan import Fault, at
+from tests.doubles.memory_store import MemoryStore
 from tests.doubles.stepping_store import ProcessKilled
 from tests.simulation.site import Site
 from tests.unit.admin.administering import (
@@ -20,15 +21,20 @@ from tests.unit.admin.administering import (
     row_of,
 )
 from tests.unit.producer.producing import PUT, accounts, row, started, store_of
+from txntable.admin.transaction_admin import open_now
 from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
 from txntable.coordinator.transaction_state import TransactionState as S
 from txntable.errors import (
     DamagedDataError,
 )
+from txntable.format.layout import segments_root
 from txntable.partition.markers import Marker
 from txntable.partition.offsets import decided_through
+from txntable.partition.open_transactions import HangingEpoch
 from txntable.partition.stable_offset import high_watermark
+from txntable.verification.damage import DamageKind
+from txntable.warehouse.stored_warehouse import verify_stored
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -182,3 +188,62 @@ def test_abort_refuses_an_epoch_that_the_transaction_log_never_gave(site: Site) 
                 start_offset=hanging.start_offset,
                 validate_only=validate_only,
             )
+
+
+# -- a marker that is lost: the transaction log has committed ----------------------------------
+
+
+def lose_newest_entry(site: Site, root: str) -> tuple[str, bytes]:
+    path = max(path for path in site.objects.snapshot() if path.startswith(f"{root}/_delta_log/0"))
+    found = site.objects.get(path)
+    assert found is not None
+    site.objects.delete(path)
+    return path, found.data
+
+
+def lose_marker(site: Site, *, topic_of_the_next: str = "t") -> tuple[str, bytes]:
+    """Commit, lose the entry that has the marker, and let the id go on."""
+    opened(site.open()).commit_transaction()
+    lost = lose_newest_entry(site, segments_root("u"))
+    with started(site.open()).transaction() as txn:
+        txn.send(topic_of_the_next, row=row("next"))
+    return lost
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+@pytest.mark.parametrize("topic_of_the_next", ["t", "u"])
+def test_abort_of_what_was_committed_and_has_lost_its_marker_is_refused_and_loses_nothing(
+    site: Site, validate_only: bool, topic_of_the_next: str
+) -> None:
+    lose_marker(site, topic_of_the_next=topic_of_the_next)
+    logs = {path for path in site.objects.snapshot() if "_delta_log" in path}
+
+    with pytest.raises(DamagedDataError, match="an abort would take its records away"):
+        site.open().admin().abort_transaction(**PLACE, start_offset=0, validate_only=validate_only)
+
+    assert {path for path in site.objects.snapshot() if "_delta_log" in path} == logs
+    assert not is_stable(site)
+
+
+def test_entry_with_the_marker_that_is_put_back_ends_what_could_not_be_aborted(site: Site) -> None:
+    path, data = lose_marker(site)
+    with pytest.raises(DamagedDataError, match="restore the newest entries of the partition log"):
+        site.open().admin().abort_transaction(**PLACE, start_offset=0)
+
+    site.objects.put(path, data)
+
+    assert (accounts(site, "u"), is_stable(site)) == (["open"], True)
+
+
+def test_abort_marker_of_what_was_committed_is_found_by_verification(site: Site) -> None:
+    lose_marker(site)
+    again = site.open()
+    topic, position = again.topic_log("u"), again.transactions.refresh()
+    (one,) = open_now(topic)[1]
+    hanging = HangingEpoch(one.producer_id, one.producer_epoch, position, 0, 0)
+    again.completer.abort_hanging(topic, topic.settings().topic_id, hanging)
+
+    found = verify_stored(MemoryStore(site.objects)).damages
+
+    assert [one.problem for one in found if one.problem.startswith("it is an ABORT of what was decided as COMMIT")]
+    assert DamageKind.PROJECTION not in {one.kind for one in found}
