@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from txntable.errors import OffsetOutOfRangeError, PolicyViolationError, UnknownTopicOrPartitionError
+from txntable.errors import DamagedDataError, OffsetOutOfRangeError, PolicyViolationError, UnknownTopicOrPartitionError
 from txntable.format.topic import TopicSettings
 from txntable.format.topic_policy import config_number, is_retained
 from txntable.log.actions import Action
@@ -220,5 +220,12 @@ def _trimmed(topic: TopicLog, settings: TopicSettings, segment: PlannedSegment) 
     context = topic.context
     segments = SegmentPlan(topic.segments.root, settings, None, context.clock.now_ms())
     plan = RewritePlan(segments, config_number("segment.bytes", settings.config), context.environment.new_id)
-    outputs = rewrite_segments(context.store, plan, [segment])
+    try:
+        outputs = rewrite_segments(context.store, plan, [segment])
+    except DamagedDataError as error:
+        error.add_note(
+            f"the records below the log start of partition {segment.partition} are deleted; what cannot be read goes,"
+            f" too, when those before offset {segment.last_offset + 1} are deleted"
+        )
+        raise
     return Rewrite(segment.partition, (segment.path,), tuple(outputs), eligible=False)

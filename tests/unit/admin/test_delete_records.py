@@ -25,6 +25,7 @@ from tests.unit.reading import (
 from txntable.admin.offset_listing import ListedOffset
 from txntable.errors import (
     CommitStateUnknownError,
+    DamagedDataError,
     InvalidRequestError,
     OffsetOutOfRangeError,
     PolicyViolationError,
@@ -32,6 +33,7 @@ from txntable.errors import (
     TxnTableError,
     UnknownTopicOrPartitionError,
 )
+from txntable.format.isolation import IsolationLevel
 from txntable.format.records import TopicPartition
 from txntable.log.actions import Action, decode_commit_info
 from txntable.log.table_state import TableState
@@ -273,3 +275,22 @@ def test_entries_say_what_wrote_them(site: Site) -> None:
 def operation(site: Site, version: int) -> str:
     path = f"topics/{TOPIC}/_segments/_delta_log/{version:020d}.json"
     return decode_commit_info(site.objects.snapshot()[path].data, path).operation
+
+
+def test_deletion_that_cuts_a_segment_which_is_gone_says_what_is_deleted_and_up_to_where_to_go_on(site: Site) -> None:
+    warehouse = site.open()
+    log = warehouse.topic_log(TOPIC)
+    log.settings()
+    cut = min(add.path for add in log.segments.table.files if add.partition_values["_base_offset"] == "3")
+    site.objects.delete(f"{log.segments.root}/{cut}")
+
+    with pytest.raises(DamagedDataError) as raised:
+        warehouse.admin().delete_records({PLACE: 4})
+
+    (note,) = raised.value.__notes__
+    assert note.startswith("the records below the log start of partition 0 are deleted; ")
+    assert note.endswith("when those before offset 6 are deleted")
+    assert warehouse.admin().delete_records({PLACE: 6}) == {PLACE: 6}
+    assert [
+        found.start for found in [site.open().topic_reader(TOPIC).view(IsolationLevel.READ_COMMITTED).bounds[0]]
+    ] == [6]
