@@ -142,18 +142,15 @@ class TransactionAborter:
                 producer_id=found.producer_id,
                 producer_epoch=found.producer_epoch,
             )
-        if result.status is OpenEpochStatus.PAST:
-            self._require_not_committed(topic, found)
         if not validate_only:
             self._end(topic, found)
+        elif result.status is OpenEpochStatus.PAST:
+            self._require_not_committed(topic, found)
         return result
 
     def _require_not_committed(self, topic: TopicLog, found: OpenInPartition) -> None:
         """Refuse to abort what the transaction log has committed: the partition log has lost the marker."""
-        log = self._transactions.log
-        with log.lock:
-            head = log.ensure_fresh().next_version - 1
-        decided = past_decision(self._transactions.context.store, head, found.producer_id, found.producer_epoch)
+        decided = past_decision(self._transactions, found.producer_id, found.producer_epoch)
         settings, candidates = open_now(topic)
         # Read after the transaction log: what was completed meanwhile is not open any more.
         if decided is None or decided.outcome is not Outcome.COMMIT or found not in candidates:
@@ -215,6 +212,7 @@ class TransactionAborter:
             self._transactions.refresh()
             status, row = self._shown.status(settings.topic_id, found)
             if row is None or status is OpenEpochStatus.PAST:
+                self._require_not_committed(topic, found)
                 self._write_abort_marker(topic, settings.topic_id, found)
             else:
                 self._decide(row.transactional_id, found)

@@ -1,7 +1,6 @@
-"""Reading the newest entries of the transaction log, and counting its ids.
+"""Transactions over time, by the newest entries of the transaction log, and how many ids are in each state.
 
-Owns that void entries are passed over (PROTOCOL.md §4.6): from the head on, each entry names the commit below it that
-counts.  What cleanup has taken ends the history, and is no error.  Reads only.
+Owns how far down is read, and from when to when the history goes.  Reads only.
 """
 
 from __future__ import annotations
@@ -15,16 +14,12 @@ import pyarrow.compute as pc
 from txntable.admin.blocking_transactions import BlockingTransaction
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import TransactionState
-from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
-from txntable.log.actions import Commit, decode_commit
 from txntable.log.keyed_table import KIND
 from txntable.report.transaction_lanes import lanes_of
 from txntable.report.warehouse_report import ReportLimits, TransactionHistory
+from txntable.transactions.counted_commits import counted_commits
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import ID_KIND, STATE
-
-# Entries that are asked for at once.
-_WINDOW = 96
 
 
 def read_history(
@@ -55,7 +50,8 @@ def read_history(
         table = log.table
         head, newest, rows = table.next_version - 1, table.commit_id, table.files.to_table()
         under_way = [log.fold.as_known(row) for row in log.fold.under_way.values()]
-    commits = _newest_commits(transactions, head, newest, limits.entries)
+    lowest = max(0, head + 1 - limits.entries)
+    commits = list(counted_commits(transactions.context.store, head, newest, lowest))
     lanes = lanes_of(reversed(commits), {row.transactional_id: row for row in under_way}, blocking, limits.lanes)
     times = [
         at_ms
@@ -68,23 +64,6 @@ def read_history(
     since_ms = min(times, default=now_ms - 1)
     until_ms = max([now_ms, since_ms + 1, *times])
     return TransactionHistory(since_ms, until_ms, len(commits), head + 1, lanes, _ids_by_state(rows, under_way))
-
-
-def _newest_commits(transactions: TransactionLog, head: int, newest: str | None, most: int) -> list[Commit]:
-    """Return the newest entries that count, the newest first."""
-    found: list[Commit] = []
-    wanted, lowest = newest, max(0, head + 1 - most)
-    for top in range(head, lowest - 1, -_WINDOW):
-        versions = range(top, max(top - _WINDOW, lowest - 1), -1)
-        paths = [commit_path(TRANSACTION_LOG_ROOT, version) for version in versions]
-        for version, path, entry in zip(versions, paths, transactions.context.store.get_many(paths), strict=True):
-            if entry is None:
-                return found
-            commit = decode_commit(version, entry.data, path)
-            if commit.info.commit_id == wanted:
-                wanted = commit.info.previous
-                found.append(commit)
-    return found
 
 
 def _ids_by_state(rows: pa.Table, under_way: Iterable[TransactionMetadata]) -> Mapping[str, int]:

@@ -51,6 +51,8 @@ class WarehouseVerification:
         self._offsets = LogReplay(store, OFFSET_LOG_ROOT, OffsetLogFold, make_offset_rules, guard_ms)
         self._topics: list[TopicVerification] = []
         self._not_allowed: dict[str, Damage] = {}
+        # T's entries below it were read before any topic: what they name, its log has.
+        self._read_before = 0
         self._damages: list[Damage] = []
 
     def run(self, topics: Sequence[str] | None, progress: Progress) -> Verification:
@@ -73,7 +75,7 @@ class WarehouseVerification:
             The warehouse's own two logs may not be read.  A topic that may not be read is told among the damages.
         """
         self._transactions.advance(progress)
-        complete = self._complete()
+        complete, self._read_before = self._complete(), self._transactions.table.next_version
         names = topic_names(self._store.folders(TOPICS_FOLDER))
         for name in names if topics is None else topics:
             with self._if_allowed(name):
@@ -181,7 +183,9 @@ class WarehouseVerification:
             topic_id: decision.position
             for decision in self._decisions
             for topic_id, enrolled in decision.topics.items()
-            if enrolled.name == topic.name and topic_id not in topic.rules.topic_ids
+            if decision.position < self._read_before
+            and enrolled.name == topic.name
+            and topic_id not in topic.rules.topic_ids
         }
         for topic_id, position in lost.items():
             problem = f"the decision at {position} names an earlier topic of the name, {topic_id}, whose log was lost"

@@ -31,6 +31,11 @@ def verified(site: Site, topics: Sequence[str] | None = None) -> Verification:
     return verify_stored(MemoryStore(site.objects), topics)
 
 
+def delete_all(site: Site, folder: str) -> None:
+    for meta in site.objects.below(folder):
+        site.objects.delete(meta.path)
+
+
 def damages(site: Site) -> list[Damage]:
     return list(verified(site).damages)
 

@@ -9,8 +9,7 @@ import pytest
 from tests.doubles.memory_store import MemoryStore
 from tests.doubles.read_only_store import ReadOnlyStore
 from tests.simulation.site import Site
-from tests.unit.verification.stored import U
-from tests.unit.verification.test_topics_without_logs import delete_all
+from tests.unit.verification.stored import U, delete_all
 from txntable.errors import StorePermissionError
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.storage.object_store import ObjectMeta, StoredObject

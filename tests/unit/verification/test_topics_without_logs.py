@@ -9,16 +9,12 @@ import pytest
 from tests.doubles.memory_store import MemoryStore
 from tests.simulation.site import Site
 from tests.unit.producer.producing import started
-from tests.unit.verification.stored import U, damages, verified
+from tests.unit.verification.stored import U, damages, delete_all, verified
+from txntable.format.layout import OFFSET_LOG_ROOT
 from txntable.format.records import TopicPartition
 from txntable.verification.damage import DamageKind
 from txntable.warehouse.stored_warehouse import verify_stored
 from txntable.warehouse.warehouse import Warehouse
-
-
-def delete_all(site: Site, folder: str) -> None:
-    for meta in site.objects.below(folder):
-        site.objects.delete(meta.path)
 
 
 @pytest.mark.parametrize("what", ["", "/_segments/_delta_log", "/_segments"])
@@ -120,3 +116,22 @@ def test_topic_that_was_deleted_before_another_one_of_its_name_is_not_lost(site:
         warehouse.admin().delete_topic("lost")
 
     assert damages(site) == []
+
+
+def test_topic_that_is_made_anew_while_it_is_verified_is_not_lost(site: Site) -> None:
+    site.create().admin().create_topic("lost")
+    made = []
+
+    def make_anew(done: str) -> None:
+        # The topics were read by now, and the transaction log is read once more.
+        if done.startswith(OFFSET_LOG_ROOT) and not made:
+            warehouse = site.open()
+            warehouse.admin().delete_topic("lost")
+            made.append(warehouse.admin().create_topic("lost").topic_id)
+            with started(warehouse) as producer, producer.transaction() as transaction:
+                transaction.send("lost", value=b"x")
+
+    found = verify_stored(MemoryStore(site.objects), progress=make_anew)
+
+    assert made
+    assert list(found.damages) == []
