@@ -42,11 +42,7 @@ def past_decision(transactions: TransactionLog, producer_id: int, epoch: int) ->
         head, newest = table.next_version - 1, table.commit_id
     for commit in counted_commits(transactions.context.store, head, newest):
         adds = [one for one in commit.actions if isinstance(one, Add) and one.partition_values.get(KIND) == ID_KIND]
-        for row in (row for row in map(id_row_of, adds) if row.producer_id == producer_id):
-            decided = RecordedDecision.of(row)
-            if decided is not None and decided.epoch == epoch:
+        for decided in map(RecordedDecision.of, map(id_row_of, adds)):
+            if decided is not None and (decided.producer_id, decided.epoch) == (producer_id, epoch):
                 return decided
-            if row.producer_epoch <= epoch:
-                # What is further down is of an earlier epoch: it was never decided.
-                return None
     return None

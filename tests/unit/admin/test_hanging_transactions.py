@@ -21,6 +21,7 @@ from tests.unit.admin.administering import (
     row_of,
 )
 from tests.unit.producer.producing import PUT, accounts, row, started, store_of
+from txntable.admin import transaction_abort
 from txntable.admin.transaction_admin import open_now
 from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
@@ -34,6 +35,7 @@ from txntable.partition.offsets import decided_through
 from txntable.partition.open_transactions import HangingEpoch
 from txntable.partition.stable_offset import high_watermark
 from txntable.verification.damage import DamageKind
+from txntable.verification.decision_record import RecordedDecision
 from txntable.warehouse.stored_warehouse import verify_stored
 from txntable.warehouse.warehouse import Warehouse
 
@@ -201,9 +203,10 @@ def lose_newest_entry(site: Site, root: str) -> tuple[str, bytes]:
     return path, found.data
 
 
-def lose_marker(site: Site, *, topic_of_the_next: str = "t") -> tuple[str, bytes]:
-    """Commit, lose the entry that has the marker, and let the id go on."""
-    opened(site.open()).commit_transaction()
+def lose_marker(site: Site, *, topic_of_the_next: str = "t", aborts: bool = False) -> tuple[str, bytes]:
+    """End a transaction, lose the entry that has the marker, and let the id go on."""
+    producer = opened(site.open())
+    producer.abort_transaction() if aborts else producer.commit_transaction()
     lost = lose_newest_entry(site, segments_root("u"))
     with started(site.open()).transaction() as txn:
         txn.send(topic_of_the_next, row=row("next"))
@@ -247,3 +250,51 @@ def test_abort_marker_of_what_was_committed_is_found_by_verification(site: Site)
 
     assert [one.problem for one in found if one.problem.startswith("it is an ABORT of what was decided as COMMIT")]
     assert DamageKind.PROJECTION not in {one.kind for one in found}
+
+
+def test_lost_marker_of_what_was_aborted_is_written_anew(site: Site) -> None:
+    lose_marker(site, aborts=True)
+
+    site.open().admin().abort_transaction(**PLACE, start_offset=0)
+
+    assert (accounts(site, "u"), is_stable(site)) == ([], True)
+
+
+def test_abort_of_data_in_a_topic_that_the_committed_transaction_did_not_enrol_is_done(site: Site) -> None:
+    warehouse = site.open()
+    producer = opened(warehouse)
+    seen, t = row_of(warehouse), warehouse.topic_log("t").settings()
+    enrolled = {t.topic_id: EnrolledTopic("t", frozenset({0}))}
+    replace_row(warehouse, replace(seen, topics=enrolled, position=seen.position + 1))
+    producer.send("t", row=row("one"), partition=0)
+    producer.commit_transaction()
+    started(site.open()).close()
+    assert not is_stable(site)
+
+    site.open().admin().abort_transaction(**PLACE, start_offset=0)
+
+    assert (accounts(site, "t"), accounts(site, "u"), is_stable(site)) == (["one"], [], True)
+
+
+def test_abort_of_what_gets_its_marker_back_meanwhile_is_no_damage(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, data = lose_marker(site)
+    looked = transaction_abort.past_decision
+
+    def put_back(*arguments: Any) -> RecordedDecision | None:
+        site.objects.put(path, data)
+        return looked(*arguments)
+
+    monkeypatch.setattr(transaction_abort, "past_decision", put_back)
+
+    site.open().admin().abort_transaction(**PLACE, start_offset=0)
+
+    assert (accounts(site, "u"), is_stable(site)) == (["open"], True)
+
+
+def test_verification_does_not_say_to_delete_a_public_table_that_alone_has_the_records(site: Site) -> None:
+    lose_marker(site, topic_of_the_next="u")
+
+    kinds = {one.kind for one in verify_stored(MemoryStore(site.objects)).damages}
+
+    assert DamageKind.MARKER_MISSING in kinds
+    assert DamageKind.PROJECTION not in kinds

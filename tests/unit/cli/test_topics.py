@@ -164,6 +164,10 @@ def test_delete_keeps_the_topic_until_it_is_executed(call: Call, warehouse: Ware
     executed = call("topics", "delete", topic, "--execute", "--output", "json")
 
     assert [json.loads(result.stdout)[0]["deleted"] for result in (dry, executed)] == [False, True]
+    assert [result.stderr for result in (dry, executed)] == [
+        "a dry run: nothing is changed; say --execute to do it\n",
+        "",
+    ]
     assert kept == [topic]
     assert warehouse.admin().list_topics() == []
 

@@ -113,6 +113,7 @@ def test_dry_run_tells_what_would_be_done_and_writes_nothing(warehouse: Warehous
     rows = answer(warehouse, "--dry-run")
 
     assert [row["merged_segments"] for row in rows.values()] == [6, 6]
+    assert "a dry run: nothing is written" in call(warehouse, "--dry-run").stderr.splitlines()
     assert files(warehouse) == before
 
 

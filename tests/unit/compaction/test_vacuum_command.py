@@ -98,6 +98,7 @@ def test_vacuum_deletes_with_execute_and_a_second_one_finds_nothing(warehouse: W
 
 def test_last_line_tells_how_much_goes_and_what_to_say(warehouse: Warehouse) -> None:
     assert told(vacuum(warehouse)) == "a dry run: say --execute to delete 2 objects, 10 bytes"
+    assert call(warehouse).stderr.splitlines()[0] == "a dry run: say --execute to delete 2 objects, 10 bytes"
     assert told(vacuum(warehouse, execute=True)) == "deleted 2 objects, 10 bytes"
     assert told(vacuum(warehouse)) == "there is nothing to delete"
 

@@ -10,7 +10,7 @@ from tests.doubles.memory_store import MemoryStore
 from tests.simulation.site import Site
 from tests.unit.producer.producing import started
 from tests.unit.verification.stored import U, damages, delete_all, verified
-from txntable.format.layout import OFFSET_LOG_ROOT
+from txntable.format.layout import OFFSET_LOG_ROOT, commit_path
 from txntable.format.records import TopicPartition
 from txntable.verification.damage import DamageKind
 from txntable.warehouse.stored_warehouse import verify_stored
@@ -135,3 +135,21 @@ def test_topic_that_is_made_anew_while_it_is_verified_is_not_lost(site: Site) ->
 
     assert made
     assert list(found.damages) == []
+
+
+def test_topic_whose_deletion_is_cleaned_out_of_the_log_is_not_lost(site: Site) -> None:
+    warehouse = site.create()
+    for is_last in (False, True):
+        warehouse.admin().create_topic("lost")
+        with started(warehouse) as producer, producer.transaction() as transaction:
+            transaction.send("lost", value=b"x")
+        if not is_last:
+            warehouse.admin().delete_topic("lost")
+    log = warehouse.topic_log("lost").segments
+    version = log.refresh().version
+    log.write_checkpoint()
+    assert version is not None
+    for below in range(version):
+        site.objects.delete(commit_path("topics/lost/_segments", below))
+
+    assert damages(site) == []
