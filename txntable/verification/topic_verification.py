@@ -134,8 +134,7 @@ class TopicVerification:
 
     def _judge_projection(self) -> None:
         """Take over how P differs from S; which of the two is to be repaired depends on whether S is to be believed."""
-        root = self.segments.root
-        is_source_damaged = bool(self.segments.damages) or any(one.path.startswith(root) for one in self.damages)
+        is_source_damaged = bool(self.segments.damages) or any(one.path == self.segments.root for one in self.damages)
         self.damages += self._projection or ()
         if is_source_damaged:
             for found in (self.public.damages, self.damages):

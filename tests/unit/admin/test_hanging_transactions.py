@@ -21,7 +21,7 @@ from tests.unit.admin.administering import (
     row_of,
 )
 from tests.unit.producer.producing import PUT, accounts, row, started, store_of
-from txntable.admin import transaction_abort
+from txntable.admin.past_decision import past_decision
 from txntable.admin.transaction_admin import open_now
 from txntable.coordinator.enrolment import EnrolledTopic
 from txntable.coordinator.open_epoch_status import OpenEpochStatus
@@ -278,13 +278,12 @@ def test_abort_of_data_in_a_topic_that_the_committed_transaction_did_not_enrol_i
 
 def test_abort_of_what_gets_its_marker_back_meanwhile_is_no_damage(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     path, data = lose_marker(site)
-    looked = transaction_abort.past_decision
 
     def put_back(*arguments: Any) -> RecordedDecision | None:
         site.objects.put(path, data)
-        return looked(*arguments)
+        return past_decision(*arguments)
 
-    monkeypatch.setattr(transaction_abort, "past_decision", put_back)
+    monkeypatch.setattr("txntable.admin.transaction_abort.past_decision", put_back)
 
     site.open().admin().abort_transaction(**PLACE, start_offset=0)
 

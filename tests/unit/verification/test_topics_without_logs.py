@@ -120,7 +120,7 @@ def test_topic_that_was_deleted_before_another_one_of_its_name_is_not_lost(site:
 
 def test_topic_that_is_made_anew_while_it_is_verified_is_not_lost(site: Site) -> None:
     site.create().admin().create_topic("lost")
-    made = []
+    made: list[str] = []
 
     def make_anew(done: str) -> None:
         # The topics were read by now, and the transaction log is read once more.
