@@ -72,6 +72,7 @@ def test_last_step_is_taken_when_a_thread_is_stopped_while_something_is_due() ->
 
     assert all_ended(NAME)
     assert steps.last_steps == 1
+    assert not steps.is_running
 
 
 def test_nothing_begins_once_it_was_stopped() -> None:

@@ -84,6 +84,10 @@ class SteppingThread(ABC):
             self.last_step()
         except BaseException:
             # Whatever it was: the next wake begins a thread anew.
-            with self._changed:
-                self._thread = None
+            self._leave()
             raise
+        self._leave()
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._thread = None
