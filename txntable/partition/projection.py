@@ -5,7 +5,8 @@ segments that are live in s, at the same physical paths.  Nothing else ever comm
 may project, and all get the same.
 
 Invariants: ``reflects`` only rises; a new row is a data change, a removal is none (else running
-streams die).
+streams die).  Offsets and positions that P has told never fall: where S has lost its newest entries,
+P is the only one that still names their records, and stays as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from txntable.errors import DamagedDataError
 from txntable.format.partition_values import check_all_columns, check_columns, whole_number
 from txntable.format.schema import PUBLIC_PARTITION_COLUMNS, needs_timestamp_ntz
 from txntable.log.action_fields import check_number_names
@@ -96,6 +98,11 @@ def project(logs: PartitionLogs, segments: TableState, public: TableState, now_m
         P's state; ``version`` is ``None`` when P is not there yet.
     now_ms : int
         Deletion time of removed rows.
+
+    Raises
+    ------
+    DamagedDataError
+        S has lost entries that P shows, and others took their place.
     """
     settings, metadata, version = logs.settings, segments.metadata, segments.version
     if settings is None or metadata is None or version is None:
@@ -121,6 +128,16 @@ def project(logs: PartitionLogs, segments: TableState, public: TableState, now_m
     partitions = range(settings.partitions) if moved is None else moved
     actions.extend(txns(_numbers(logs, segments, public, partitions)))
     return actions
+
+
+def lost_end(topic: str, **facts: object) -> DamagedDataError:
+    """Return the error about partition logs that have lost their newest entries, which the public table shows."""
+    return DamagedDataError(
+        "the partition log has lost its newest entries, which the public table shows: stop every writer, run `txntable"
+        " warehouse verify`, and do what it says; delete nothing of the public table before",
+        topic=topic,
+        **facts,
+    )
 
 
 def _row(logs: PartitionLogs, segment: Add | None, public: Add | None, now_ms: int) -> Add | Remove | None:
@@ -161,9 +178,9 @@ def _numbers(
             logs, segments, topic_id, partition
         )
     changed = {name: number for name, number in numbers.items() if public.numbers.get(name) != number}
-    return {
-        REFLECTS: segments.next_version - 1,
-        per_topic(DECIDED_THROUGH, topic_id): decided_through(segments.numbers, topic_id),
-        per_topic(MERGED_THROUGH, topic_id): merged_through(segments.numbers, topic_id),
-        **changed,
-    }
+    changed[per_topic(DECIDED_THROUGH, topic_id)] = decided_through(segments.numbers, topic_id)
+    changed[per_topic(MERGED_THROUGH, topic_id)] = merged_through(segments.numbers, topic_id)
+    for name, number in changed.items():
+        if number < public.number(name):
+            raise lost_end(logs.settings.name, number=name, lost=number, shown=public.number(name))
+    return {REFLECTS: segments.next_version - 1, **changed}

@@ -35,7 +35,7 @@ from txntable.partition.expiration import decide_expiry, idle_producers
 from txntable.partition.offsets import REFLECTS
 from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker
 from txntable.partition.partition_log import PartitionLogs
-from txntable.partition.projection import PublicTable, project
+from txntable.partition.projection import PublicTable, lost_end, project
 from txntable.partition.projection_details import projection_details
 from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
 from txntable.runtime.environment import Instant
@@ -451,6 +451,7 @@ class TopicLog:
                 raise unknown_topic(self.name)
             public = self.public.refresh()
             if public.version is not None and public.number(REFLECTS) >= segments.version:
+                self.require_whole()
                 return False
             try:
                 self.project()
@@ -460,6 +461,30 @@ class TopicLog:
                     raise
                 return False
             return True
+
+    def read_public(self) -> None:
+        """Read the public table, where that is allowed."""
+        with suppress(StorePermissionError):
+            self.public.refresh()
+
+    def require_whole(self) -> None:
+        """Return if the partition logs do not end below the version that the public table shows of them, both read.
+
+        For who is about to append: what he appends would take the place of what is lost.
+
+        Raises
+        ------
+        DamagedDataError
+            They do: their newest entries are lost.
+        """
+        with self.segments.lock:
+            shown = self.public.table.number(REFLECTS, -1)
+            if self.segments.table.next_version > shown:
+                return
+            # Somebody may have appended and published since they were read.
+            end = self.segments.refresh().next_version - 1
+            if end < shown:
+                raise lost_end(self.name, end=end, shown=shown)
 
 
 def lost_log(name: str, **facts: object) -> DamagedDataError:

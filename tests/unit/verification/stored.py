@@ -118,7 +118,7 @@ def copied(
         said: dict[str, Any] = {"digest": digest_of(data), **changes}
         batch = replace(batch, **said)
         add = batch_add(batch, len(data), source.stats if stats is None else stats)
-        return [add, Txn(per_partition(NEXT_OFFSET, topic_id, 0), batch.last_offset + 1)]
+        return [add, Txn(per_partition(NEXT_OFFSET, topic_id, 0), max(base, batch.last_offset + 1))]
 
     write(topic, decide)
     return f"{topic.segments.root}/{path}"

@@ -1,0 +1,148 @@
+"""Partition logs that have lost their newest entries: the public table keeps what it shows, and everybody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulation.site import Site, published
+from tests.unit.reading import (
+    TOPIC,
+    accounts_in,
+    commit,
+    leave_open,
+    plain,
+    read_only,
+    site_with_topic,
+    transactional,
+)
+from tests.unit.upkeep.coordinating import HOUR_MS, run_once
+from txntable.compaction.compactor import compact
+from txntable.errors import DamagedDataError
+from txntable.format.layout import commit_path
+from txntable.log.actions import Action, Remove, Txn
+from txntable.log.table_state import TableState
+from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET
+from txntable.storage.object_store import StoredObject
+from txntable.warehouse.warehouse import Warehouse
+
+LOST_TEXT = "the partition log has lost its newest entries"
+LOST = f"{LOST_TEXT}.* topic={TOPIC} "
+SENT = ["ann", "bob", "cid", "dan"]
+
+
+@pytest.fixture
+def site() -> Site:
+    """A topic whose newest entries are of a transaction and of a plain append, all published."""
+    made, warehouse = site_with_topic(partitions=1)
+    producer = transactional(warehouse)
+    for account in SENT[:3]:
+        commit(producer, account)
+    plain(warehouse, SENT[3])
+    return made
+
+
+def entries_of(site: Site) -> list[str]:
+    folder = f"topics/{TOPIC}/_segments/_delta_log/"
+    return sorted(path for path in site.objects.snapshot() if path.startswith(folder) and path.endswith(".json"))
+
+
+def lose(site: Site, count: int) -> dict[str, StoredObject]:
+    """Delete the newest entries; return what they were."""
+    before = site.objects.snapshot()
+    lost = entries_of(site)[-count:]
+    for path in lost:
+        site.objects.delete(path)
+    return {path: before[path] for path in lost}
+
+
+def shown(site: Site) -> list[str]:
+    """What the public table shows as it stands, without bringing it up."""
+    return [row["account"] for row in published(site.open(), TOPIC)]
+
+
+def send_plain(warehouse: Warehouse) -> None:
+    plain(warehouse, "eve")
+
+
+def send_in_transaction(warehouse: Warehouse) -> None:
+    commit(transactional(warehouse), "eve")
+
+
+@pytest.mark.parametrize("call", [send_plain, send_in_transaction, lambda warehouse: leave_open(warehouse, "eve")])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_nothing_is_appended_in_place_of_what_is_lost(
+    site: Site, count: int, call: Callable[[Warehouse], object]
+) -> None:
+    lose(site, count)
+    left = entries_of(site)
+
+    with pytest.raises(DamagedDataError, match=LOST):
+        call(site.open())
+
+    assert entries_of(site) == left
+    assert shown(site) == SENT
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_jobs_tell_of_it_and_leave_the_public_table_as_it_is(
+    site: Site, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    lose(site, count)
+    site.advance_ms(2 * HOUR_MS)
+
+    report = run_once(site)
+    compacted = compact(site.open())
+
+    assert report.failures
+    assert [LOST_TEXT in str(one.failures) for one in compacted] == [True]
+    assert LOST_TEXT in caplog.text
+    assert shown(site) == SENT
+
+
+@pytest.mark.parametrize("opened", [Site.open, read_only])
+def test_committed_records_are_read_on(site: Site, opened: Callable[[Site], Warehouse]) -> None:
+    lose(site, 2)
+
+    assert accounts_in(opened(site).read_arrow(TOPIC)) == SENT
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_everything_goes_on_when_the_entries_are_restored(site: Site, count: int) -> None:
+    lost = lose(site, count)
+    with pytest.raises(DamagedDataError, match=LOST):
+        send_plain(site.open())
+
+    for path, found in lost.items():
+        site.objects.put(path, found.data)
+    send_in_transaction(site.open())
+
+    assert run_once(site).failures == 0
+    assert shown(site) == [*SENT, "eve"]
+
+
+@pytest.mark.parametrize("number", [NEXT_OFFSET, DECIDED_THROUGH])
+def test_public_table_keeps_what_it_shows_when_others_took_the_place_of_what_is_lost(site: Site, number: str) -> None:
+    topic = site.open().topic_log(TOPIC)
+    name = next(one for one in topic.segments.refresh().numbers if one.startswith(number))
+    gone = next(iter(topic.segments.table.files))
+
+    def decide(table: TableState) -> list[Action]:
+        return [Txn(name, table.number(name) - 1), Remove(gone.path, 0, True, gone.partition_values, gone.size)]
+
+    topic.segments.commit("TEST", decide)
+
+    with pytest.raises(DamagedDataError, match=LOST):
+        site.open().topic_log(TOPIC).catch_up()
+    assert shown(site) == SENT
+
+
+def test_view_that_is_older_than_the_public_table_is_no_damage(site: Site) -> None:
+    reader = site.open()
+    old = reader.topic_log(TOPIC)
+    old.segments.refresh()
+    plain(site.open(), "eve")
+
+    assert old.publish() is False
+    assert shown(site) == [*SENT, "eve"]
