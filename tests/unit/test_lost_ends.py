@@ -20,7 +20,6 @@ from tests.unit.reading import (
 from tests.unit.upkeep.coordinating import HOUR_MS, run_once
 from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError
-from txntable.format.layout import commit_path
 from txntable.log.actions import Action, Remove, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET
