@@ -134,8 +134,9 @@ class WarehouseNotFoundError(InvalidCallError):
 class WarehouseReplacedError(FatalError):
     """What this process opened is not there any more: moved, deleted, restored from a backup, or created again.
 
-    Nothing was acknowledged.  Every further call of the handle fails the same way: stop, find out what happened to the
-    warehouse, and open it anew.
+    Or the newest entry of a log was lost.  Nothing was acknowledged; what was under way may have been put above what is
+    lost, and counts if that comes back.  Every further call of the handle fails the same way: stop, find out what
+    happened to the warehouse, open it anew, and look what is there before you send it again (a batch id does that).
     """
 
     code = "INCONSISTENT_CLUSTER_ID"

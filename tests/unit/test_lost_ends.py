@@ -1,4 +1,4 @@
-"""Partition logs that have lost their newest entries: the public table keeps what it shows, and everybody is told."""
+"""Logs that have lost their newest entries: what topics show stays, and everybody is told."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from tests.unit.reading import (
     transactional,
 )
 from tests.unit.upkeep.coordinating import HOUR_MS, run_once
+from txntable.admin.upkeep import Duty
 from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError
+from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
 from txntable.log.actions import Action, Remove, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET
@@ -27,6 +29,7 @@ from txntable.storage.object_store import StoredObject
 from txntable.warehouse.warehouse import Warehouse
 
 LOST_TEXT = "the partition log has lost its newest entries"
+LOST_DECISIONS = f"the transaction log has lost its newest entries.* topic={TOPIC} "
 LOST = f"{LOST_TEXT}.* topic={TOPIC} "
 SENT = ["ann", "bob", "cid", "dan"]
 
@@ -42,8 +45,8 @@ def site() -> Site:
     return made
 
 
-def entries_of(site: Site) -> list[str]:
-    folder = f"topics/{TOPIC}/_segments/_delta_log/"
+def entries_of(site: Site, root: str = f"topics/{TOPIC}/_segments") -> list[str]:
+    folder = f"{root}/_delta_log/"
     return sorted(path for path in site.objects.snapshot() if path.startswith(folder) and path.endswith(".json"))
 
 
@@ -145,3 +148,48 @@ def test_view_that_is_older_than_the_public_table_is_no_damage(site: Site) -> No
 
     assert old.publish() is False
     assert shown(site) == [*SENT, "eve"]
+
+
+# -- the transaction log --------------------------------------------------------------------
+
+
+def lose_decisions(site: Site, count: int) -> None:
+    """Delete the entries of the transaction log from one of its last decisions on."""
+    decisions = [one.position for one in site.open().transactions.rows()]
+    first = max(decisions) - count + 1
+    for path in entries_of(site, TRANSACTION_LOG_ROOT):
+        if path >= commit_path(TRANSACTION_LOG_ROOT, first):
+            site.objects.delete(path)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_nothing_is_decided_in_place_of_decisions_that_are_lost(site: Site, count: int) -> None:
+    lose_decisions(site, count)
+    left = entries_of(site)
+
+    with pytest.raises(DamagedDataError, match=LOST_DECISIONS):
+        send_in_transaction(site.open())
+
+    assert entries_of(site) == left
+    assert shown(site) == SENT
+
+
+def test_what_is_committed_after_the_last_decision_was_lost_is_seen(site: Site) -> None:
+    lose_decisions(site, 1)
+
+    send_in_transaction(site.open())
+
+    assert shown(site) == [*SENT, "eve"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_check_tells_of_the_lost_end(site: Site, count: int) -> None:
+    assert [one for one in site.open().admin().check_upkeep() if one.duty is Duty.READ] == []
+
+    of_topic, of_decisions = site.copy(), site.copy()
+    lose(of_topic, count)
+    lose_decisions(of_decisions, count)
+
+    for damaged, told in ((of_topic, LOST_TEXT), (of_decisions, "the transaction log has lost its newest entries")):
+        findings = damaged.open().admin().check_upkeep()
+        assert [told in one.note for one in findings if one.duty is Duty.READ] == [True]

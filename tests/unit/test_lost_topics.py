@@ -8,15 +8,16 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.admin.group_members import committed_offset
-from tests.unit.reading import TOPIC, commit, site_with_topic, transactional
-from tests.unit.upkeep.coordinating import run_once
+from tests.unit.reading import TOPIC, accounts_in, commit, leave_open, site_with_topic, transactional
+from tests.unit.upkeep.coordinating import decide_only, run_once
 from txntable.admin.upkeep import Duty
 from txntable.errors import DamagedDataError, TopicAlreadyExistsError
 from txntable.format.records import TopicPartition
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 from txntable.warehouse.warehouse import Warehouse
 
 GROUP = "readers"
-REMEDY = f"the topic has lost its partition log.* restore its folder from a backup.* topic={TOPIC} "
+REMEDY = f"the topic has lost its partition log.* restore its folder from a backup.* topic={TOPIC}"
 
 
 @pytest.fixture
@@ -80,9 +81,31 @@ def test_topic_is_created_when_what_was_left_of_a_lost_one_is_deleted_and_nothin
     warehouse.admin().delete_consumer_group_offsets(GROUP, [TopicPartition(TOPIC, 0)])
     with pytest.raises(DamagedDataError, match=r"delete-offsets.*run --once.* topic="):
         warehouse.admin().create_topic(TOPIC)
-    run_once(site)
+    assert run_once(site).failures
+    given_up = site.open().coordinator(CoordinatorConfig(given_up_topics=(TOPIC,))).run_once()
 
+    assert given_up.failures == 0
     assert warehouse.admin().create_topic(TOPIC).partitions == 1
+
+
+@pytest.mark.parametrize("opens", ["job", "producer"])
+@pytest.mark.parametrize("what", ["", "/_segments/_delta_log"])
+def test_what_was_decided_is_not_complete_before_a_lost_topic_is_restored(what: str, opens: str) -> None:
+    site, warehouse = site_with_topic()
+    decide_only(warehouse, leave_open(warehouse, "ann", transactional_id="etl"))
+    backup = site.objects.snapshot()
+    lose(site, what)
+
+    if opens == "job":
+        assert run_once(site).failures
+    else:
+        with pytest.raises(DamagedDataError, match=REMEDY):
+            site.open().producer("etl").init_transactions()
+    for path in backup.keys() - site.objects.snapshot().keys():
+        site.objects.put(path, backup[path].data)
+
+    assert run_once(site).failures == 0
+    assert accounts_in(site.open().read_arrow(TOPIC)) == ["ann"]
 
 
 @pytest.mark.parametrize("is_named", [False, True])

@@ -195,6 +195,8 @@ class UpkeepCheck:
             require_unnamed(topic, self._transactions, self._offsets)
             return
         topic.public.refresh()
+        topic.require_whole()
+        topic.require_decided()
         if (since_ms := behind_since_ms(topic)) is not None:
             age_ms = self._now_ms - since_ms
             yield from self._late(Duty.PUBLISH, where, age_ms, self._limits.publication_age_ms)

@@ -38,7 +38,7 @@ def check(
 ) -> None:
     """Look for work that nobody does any more: decided or timed-out transactions, tables behind, debts of the jobs.
 
-    Writes nothing, and lists no segments: made to be run often. Exit code 3 when something is late, a row for each; 1
+    Changes nothing, and lists no segments: made to be run often. Exit code 3 when something is late, a row for each; 1
     when something cannot be read. What is open and not late yet is shown by `txntable status`. Data is not looked at:
     `txntable warehouse verify` reads it.
     """

@@ -6,6 +6,7 @@ Owns what ends it: SIGINT and SIGTERM let the task under way finish; a lost leas
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated
@@ -22,7 +23,17 @@ from txntable.upkeep.coordinator_round import CoordinatorReport
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 from txntable.warehouse.warehouse import Warehouse
 
+_GIVE_UP = "--give-up"
 _DEFAULT_INTERVAL_MS = CoordinatorConfig().completion_interval_ms
+GivenUp = Annotated[
+    list[str] | None,
+    typer.Option(
+        _GIVE_UP,
+        metavar="TOPIC",
+        help="Complete transactions without what they wrote to a topic that has lost its log for good, as no backup"
+        " has it; with --once. Repeat it for more.",
+    ),
+]
 
 
 def run(
@@ -31,6 +42,7 @@ def run(
     interval_ms: Annotated[
         int, typer.Option("--interval-ms", metavar="MS", min=1, help="Milliseconds between rounds; without --once.")
     ] = _DEFAULT_INTERVAL_MS,
+    give_up: GivenUp = None,
     metrics: Metrics = None,
 ) -> None:
     """Run the coordinator: abort what timed out, complete what was decided, expire what is idle, clean up logs.
@@ -38,8 +50,12 @@ def run(
     Of two that run all the time the newer one counts: the other one notices in its next round, and stops. One of
     --once stops none.
     """
+    if give_up and not once:
+        raise typer.BadParameter("give --once with it: what is given up is given up now", param_hint=_GIVE_UP)
+    config = CoordinatorConfig(completion_interval_ms=interval_ms, given_up_topics=tuple(give_up or ()))
     warehouse = connection.open()
-    coordinator = warehouse.coordinator(CoordinatorConfig(completion_interval_ms=interval_ms))
+    _require_lost(warehouse, config.given_up_topics)
+    coordinator = warehouse.coordinator(config)
     if once:
         try:
             report = coordinator.run_once()
@@ -57,6 +73,12 @@ def run(
     with stopped_by_signals() as stop:
         note("the coordinator runs until it is interrupted")
         coordinator.run(stop.is_set, partial(_measure_and_tell, warehouse, metrics))
+
+
+def _require_lost(warehouse: Warehouse, topics: Collection[str]) -> None:
+    for name in topics:
+        if warehouse.topic_log(name).segments.refresh().version is not None:
+            raise typer.BadParameter(f"the topic has its log, nothing of it is lost: {name}", param_hint=_GIVE_UP)
 
 
 def _measure_and_tell(warehouse: Warehouse, metrics: Metrics, report: CoordinatorReport) -> None:

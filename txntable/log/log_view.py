@@ -386,7 +386,8 @@ class LogView(OfOneProcess, Generic[F]):
         if self._is_lost:
             raise WarehouseReplacedError(
                 "the log is not the one that this process opened: the warehouse was moved, deleted, restored or "
-                "created again; nothing was acknowledged: stop, and open it anew",
+                "created again, or an entry was lost; nothing was acknowledged, but what was under way may count if "
+                "what is lost comes back: stop, open it anew, and look what is there before you send it again",
                 log=self.root,
             )
 

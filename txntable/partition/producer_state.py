@@ -132,7 +132,8 @@ def check_append(entry: ProducerEntry | None, batch: IncomingBatch, *, in_transa
 def _taken(batch: IncomingBatch, known: BatchMetadata) -> OutOfOrderSequenceError:
     return OutOfOrderSequenceError(
         "another batch has these sequence numbers: somebody else writes under this producer's identity; close this"
-        " producer and send its records again by a new one",
+        " producer and send its records again by a new one; where that is refused too, an entry of the transaction log"
+        " may be lost: run `txntable warehouse verify`",
         producer_id=batch.producer_id,
         epoch=batch.epoch,
         first_sequence=batch.first_sequence,

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
+from typing import Any
 
 from txntable.errors import DamagedDataError, StorePermissionError, UnknownTopicOrPartitionError
 from txntable.format.layout import (
+    TRANSACTION_LOG_ROOT,
     check_topic_name,
     commit_path,
     log_folder,
@@ -24,7 +26,7 @@ from txntable.log.actions import Action, Add, OperationDetails
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog
 from txntable.log.fairness import Fairness
-from txntable.log.log_view import LogContext, moments
+from txntable.log.log_view import LogContext, LogView, moments
 from txntable.log.looking_beside import refresh_beside
 from txntable.log.outcome import CommitOutcome, Committed, Unknown, unknown_error
 from txntable.log.table_state import TableState
@@ -32,7 +34,7 @@ from txntable.partition.append import AppendRequest, decide_append, live_setting
 from txntable.partition.batch import ProducerEpoch
 from txntable.partition.completion import OwedMarker, decide_markers, still_owed
 from txntable.partition.expiration import decide_expiry, idle_producers
-from txntable.partition.offsets import REFLECTS
+from txntable.partition.offsets import REFLECTS, decided_through
 from txntable.partition.open_transactions import HangingEpoch, decide_abort_marker
 from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.projection import PublicTable, lost_end, project
@@ -479,12 +481,55 @@ class TopicLog:
         """
         with self.segments.lock:
             shown = self.public.table.number(REFLECTS, -1)
-            if self.segments.table.next_version > shown:
+            if not self.has_log or self.segments.table.next_version > shown:
                 return
             # Somebody may have appended and published since they were read.
             end = self.segments.refresh().next_version - 1
             if end < shown:
                 raise lost_end(self.name, end=end, shown=shown)
+
+    def require_decided(self) -> None:
+        """Return if the transaction log does not end below what the partition logs, as read, say that it has decided.
+
+        For who may decide, or complete, without the topic's lock: what is decided in the place of what is lost would
+        count as done.
+
+        Raises
+        ------
+        DamagedDataError
+            It does: its newest entries are lost.
+        """
+        settings, transactions = self.segments.fold.settings, self.context.shared.get(TRANSACTION_LOG_ROOT)
+        if settings is not None and transactions is not None:
+            require_end(transactions, decided_through(self.segments.table.numbers, settings.topic_id), self.name)
+
+
+def require_end(transactions: LogView[Any], decided: int, topic: str) -> None:
+    """Return if the transaction log reaches a decision of which a topic knows.
+
+    Raises as :meth:`TopicLog.require_decided`.
+
+    Parameters
+    ----------
+    transactions : LogView
+        T, as it was read.
+    decided : int
+        A position up to which the topic has what was decided.
+    topic : str
+        Its name.
+    """
+    if decided < transactions.table.next_version:
+        return
+    # The topic may have been read after it.
+    end = transactions.refresh().next_version - 1
+    if end < decided:
+        raise DamagedDataError(
+            "the transaction log has lost its newest entries, whose decisions a topic has: stop every writer, run"
+            " `txntable warehouse verify`, and do what it says",
+            topic=topic,
+            end=end,
+            decided=decided,
+        )
 
 
 def lost_log(name: str, **facts: object) -> DamagedDataError:
@@ -493,7 +538,7 @@ def lost_log(name: str, **facts: object) -> DamagedDataError:
         "the topic has lost its partition log, which stays also of one that was deleted: restore its folder from a"
         " backup, and create nothing over it; or, where nothing of it is wanted any more, delete what is left of it,"
         " then what names it: groups' offsets by `txntable groups delete-offsets`, transactions by `txntable"
-        " transactions run --once`",
+        " transactions run --once --give-up`",
         topic=name,
         log=segments_root(name),
         **facts,

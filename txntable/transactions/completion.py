@@ -32,7 +32,7 @@ from txntable.partition.markers import Control
 from txntable.partition.offsets import decided_through
 from txntable.partition.open_transactions import HangingEpoch, open_in_topic
 from txntable.storage.side_by_side import side_by_side
-from txntable.topics.topic_log import TopicLog, known
+from txntable.topics.topic_log import TopicLog, known, lost_log, require_end
 from txntable.transactions.completion_linger import CompletionLinger
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import id_columns
@@ -53,6 +53,8 @@ class Completer:
         Topic name -> its logs.
     offsets : OffsetLog
         O.
+    given_up : collection of str
+        Names of topics that have lost their partition logs for good: what transactions wrote there is owed no more.
 
     Attributes
     ----------
@@ -62,9 +64,16 @@ class Completer:
         O.
     """
 
-    def __init__(self, transactions: TransactionLog, topic_log: Callable[[str], TopicLog], offsets: OffsetLog) -> None:
+    def __init__(
+        self,
+        transactions: TransactionLog,
+        topic_log: Callable[[str], TopicLog],
+        offsets: OffsetLog,
+        given_up: Collection[str] = (),
+    ) -> None:
         self.transactions = transactions
         self.offsets = offsets
+        self._given_up = given_up
         self._context = transactions.context
         self._topic_log = topic_log
         self._linger = CompletionLinger(self._context.environment, self.record)
@@ -267,10 +276,14 @@ class Completer:
 
         Raises
         ------
+        DamagedDataError
+            The topic has lost its log: as long as it is not restored, or given up, its transactions are not complete.
         TransactionCoordinatorFencedError
             The coordinator job lost its lease: nothing was written.
         """
         owed, known_through = self._owed_to(topic, topic_id)
+        if not topic.has_log and topic.name not in self._given_up and topic.segments.refresh().version is None:
+            raise lost_log(topic.name)
         with self._context.store.series():
             topic.write_markers(topic_id, owed, known_through)
             topic.project(owed)
@@ -320,6 +333,8 @@ class Completer:
         log = self.transactions.log
         # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
         with log.lock:
+            log.ensure_fresh()
+            require_end(log, decided_through(topic.segments.table.numbers, topic_id), topic.name)
             known_through = log.ensure_fresh().version
             self.transactions.check_lease()
             coordinator_epoch = self.transactions.coordinator_epoch()

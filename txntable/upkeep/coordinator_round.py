@@ -99,6 +99,22 @@ class CoordinatorReport:
         return self != CoordinatorReport(self.coordinator_epoch)
 
 
+@dataclass(frozen=True, slots=True)
+class CompletionPlan:
+    """What a round does not complete, or completes without a topic.
+
+    Attributes
+    ----------
+    decision_age_ms : int
+        Younger decisions, in milliseconds, are left to their producers.
+    given_up : tuple of str
+        Names of topics that have lost their partition logs for good.
+    """
+
+    decision_age_ms: int
+    given_up: tuple[str, ...]
+
+
 class CoordinatorRound:
     """The work of one round.
 
@@ -112,8 +128,8 @@ class CoordinatorRound:
         Topic name -> its logs.
     settings : WarehouseSettings
         How long what is kept.
-    decision_age_ms : int
-        Younger decisions, in milliseconds, are left to their producers.
+    completion : CompletionPlan
+        What is left to others, or not owed any more.
     """
 
     def __init__(
@@ -122,13 +138,13 @@ class CoordinatorRound:
         offsets: OffsetLog,
         topic_log: Callable[[str], TopicLog],
         settings: WarehouseSettings,
-        decision_age_ms: int,
+        completion: CompletionPlan,
     ) -> None:
         self._transactions, self._offsets, self._topic_log = transactions, offsets, topic_log
         self._settings = settings
         self._context = transactions.context
-        self._completer = Completer(transactions, topic_log, offsets)
-        self._decision_age_ms = decision_age_ms
+        self._completer = Completer(transactions, topic_log, offsets, completion.given_up)
+        self._decision_age_ms = completion.decision_age_ms
         self._counts = Counter[str]()
         self._try_again = False
 

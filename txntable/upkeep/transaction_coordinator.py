@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import LARGEST_NUMBER
 from txntable.errors import InvalidConfigError, RetriableError, TransactionCoordinatorFencedError
+from txntable.format.layout import check_topic_name
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.offsets.offset_log import OffsetLog
 from txntable.runtime.environment import Instant
 from txntable.runtime.one_process import OfOneProcess
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.transaction_log import TransactionLog
-from txntable.upkeep.coordinator_round import CoordinatorReport, CoordinatorRound, Task
+from txntable.upkeep.coordinator_round import CompletionPlan, CoordinatorReport, CoordinatorRound, Task
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +51,16 @@ class CoordinatorConfig:
         Deletion of log entries that nothing needs.
     decision_age_ms : int
         Younger decisions are left to their own producers.
+    given_up_topics : tuple of str
+        Names of topics that have lost their partition logs, and of which no backup has them: transactions are
+        completed without what they wrote there.  It is lost then.
 
     Raises
     ------
     InvalidConfigError
-        An interval is no positive integer, or the age is negative or no integer: set another.
+        An interval is no positive integer, the age is negative or no integer, or the topics are no tuple: set another.
+    InvalidTopicError
+        Kafka would not accept the name of a topic.
     """
 
     completion_interval_ms: int = 10_000
@@ -65,6 +71,7 @@ class CoordinatorConfig:
     offset_expiration_interval_ms: int = 600_000
     log_cleanup_interval_ms: int = 3_600_000
     decision_age_ms: int = 1_000
+    given_up_topics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         numbers = (*self.intervals_ms().values(), self.decision_age_ms)
@@ -73,6 +80,10 @@ class CoordinatorConfig:
             raise InvalidConfigError(
                 "intervals are integers of at least 1 ms, and an age is one of at least 0", config=shown(self)
             )
+        if not isinstance(self.given_up_topics, tuple):
+            raise InvalidConfigError("the topics that are given up are a tuple of names", config=shown(self))
+        for name in self.given_up_topics:
+            check_topic_name(name)
 
     def intervals_ms(self) -> dict[Task, int]:
         """Return the interval of each task, in the order in which they are done."""
@@ -219,4 +230,5 @@ class TransactionCoordinator(OfOneProcess):
         return (work or self._work(decision_age_ms)).report(coordinator_epoch), done
 
     def _work(self, decision_age_ms: int) -> CoordinatorRound:
-        return CoordinatorRound(self._transactions, self._offsets, self._topic_log, self._settings(), decision_age_ms)
+        plan = CompletionPlan(decision_age_ms, self._config.given_up_topics)
+        return CoordinatorRound(self._transactions, self._offsets, self._topic_log, self._settings(), plan)

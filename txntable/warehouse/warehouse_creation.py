@@ -24,6 +24,7 @@ from txntable.errors import (
     StoreUnavailableError,
     WarehouseAlreadyExistsError,
     WarehouseNotFoundError,
+    WarehouseReplacedError,
 )
 from txntable.format.layout import (
     LONGEST_PATH,
@@ -51,6 +52,7 @@ from txntable.topics.topic_log import known
 from txntable.transactions.transaction_rows import TRANSACTION_LOG_COLUMNS
 
 _LARGEST_BYTES = 64 * 1024
+_ID_PROPERTY = "txntable.warehouse.id"
 _IDENTITY: Fields = {"format": str, "warehouse_id": str, "created_at": int, "capabilities": dict}
 _WAREHOUSE_ID = re.compile(r"[0-9a-f]{32}")
 _TABLES: Mapping[str, pa.Schema] = {
@@ -174,7 +176,23 @@ def create_missing_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings
         _require_unborn(log)
         _create_log(log, identity, settings)
     metadata = log.ensure_fresh().metadata
-    check_format({} if metadata is None else metadata.configuration, log.root)
+    configuration = {} if metadata is None else metadata.configuration
+    check_format(configuration, log.root)
+    if configuration.get(_ID_PROPERTY, identity.warehouse_id) != identity.warehouse_id:
+        _refuse_another_identity(log, identity)
+
+
+def _refuse_another_identity(log: DeltaLog[Any], identity: WarehouseIdentity) -> None:
+    if read_identity(log.context.store) != identity:
+        raise WarehouseReplacedError(
+            "the warehouse was deleted and created again while it was opened; open it anew", log=log.root
+        )
+    raise DamagedDataError(
+        f"`{WAREHOUSE_FILE}` is of another warehouse than this log: restore it alone, from any backup or older version"
+        " (it never changes); where `txntable warehouse verify` says nothing of it, restore the log",
+        log=log.root,
+        warehouse_id=identity.warehouse_id,
+    )
 
 
 def _require_unborn(log: DeltaLog[Any]) -> None:
@@ -194,7 +212,7 @@ def _create_log(log: DeltaLog[Any], identity: WarehouseIdentity, settings: Wareh
     properties = {
         **guard_properties(settings.vacuum_retention_ms),
         **settings_properties(settings),
-        "txntable.warehouse.id": identity.warehouse_id,
+        _ID_PROPERTY: identity.warehouse_id,
     }
 
     def decide(table: TableState) -> Sequence[Action]:

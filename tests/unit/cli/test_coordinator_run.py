@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.cli import coordinator_run
+from txntable.errors import StoreUnavailableError
 from txntable.format.layout import commit_path, public_root
+from txntable.topics.topic_log import TopicLog
 from txntable.upkeep.coordinator_round import CoordinatorReport
 from txntable.upkeep.transaction_coordinator import TransactionCoordinator
 from txntable.warehouse.warehouse import Warehouse
@@ -23,6 +27,10 @@ def lose_public_table(warehouse: Warehouse) -> None:
     """Leave the job something to do: a public table that was never projected."""
     warehouse.admin().create_topic("orders")
     warehouse.store.delete([commit_path(public_root("orders"), 0)])
+
+
+def unavailable(*_: object) -> None:
+    raise StoreUnavailableError("the store does not answer")
 
 
 def test_once_prints_what_was_done(call: Call, warehouse: Warehouse) -> None:
@@ -45,6 +53,46 @@ def test_once_fails_when_something_was_left_undone(call: Call, warehouse: Wareho
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["failures"] > 0
+
+
+def test_once_completes_without_a_topic_that_is_given_up(
+    call: Call, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    warehouse.admin().create_topic("orders")
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("orders", b"x")
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicLog, "write_markers", unavailable)
+        producer.commit_transaction()
+    shutil.rmtree(Path(warehouse.url.removeprefix("file://")) / "topics" / "orders")
+
+    lost = call("transactions", "run", "--once")
+    given_up = call("transactions", "run", "--once", "--give-up", "orders")
+
+    assert (lost.exit_code, given_up.exit_code) == (1, 0)
+    assert "the topic has lost its partition log" in caplog.text
+    assert "completed                  1" in given_up.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--give-up", "orders"), "give --once with it"),
+        (("--once", "--give-up", "orders"), "the topic has its log, nothing of it is lost: orders"),
+        (("--once", "--give-up", "a/b"), "INVALID_TOPIC"),
+    ],
+)
+def test_topic_is_given_up_only_where_it_has_lost_its_log(
+    call: Call, warehouse: Warehouse, options: tuple[str, ...], said: str
+) -> None:
+    warehouse.admin().create_topic("orders")
+
+    result = call("transactions", "run", *options)
+
+    assert result.exit_code != 0
+    assert said in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

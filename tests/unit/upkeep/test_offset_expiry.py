@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -269,4 +270,4 @@ def test_retention_of_the_warehouse_counts(site: Site) -> None:
 @pytest.mark.parametrize("name", ["member_expulsion_interval_ms", "offset_expiration_interval_ms"])
 def test_interval_below_a_millisecond_is_refused(name: str) -> None:
     with pytest.raises(InvalidConfigError):
-        CoordinatorConfig(**{name: 0})
+        replace(CoordinatorConfig(), **{name: 0})  # type: ignore[arg-type]
