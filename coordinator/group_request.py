@@ -130,6 +130,8 @@ class GroupMetadata:
         partition that it has owned since that generation or longer counts.
     auto_commits : bool
         Whether the consumer commits what it has polled by itself, and so also what a transaction aborts.
+    topic_ids : Mapping of NamedPartition to str
+        Of the topic that was read by that name: offsets are of that one, whatever has the name by now.
     reader : GroupReader, optional
         The consumer itself; ``None``: metadata from elsewhere.
     """
@@ -140,6 +142,7 @@ class GroupMetadata:
     instance_id: str | None = None
     ownership: Mapping[NamedPartition, int] | None = None
     auto_commits: bool = False
+    topic_ids: Mapping[NamedPartition, str] = field(default_factory=dict, compare=False, repr=False)
     reader: GroupReader | None = field(default=None, compare=False, repr=False)
 
 

@@ -16,8 +16,8 @@ from txntable.coordinator.transaction import TransactionMetadata
 
 _NEWER_PRODUCER = "a newer producer has the transactional id, or an admin has fenced it"
 ABORTED_OVER_ITS_HEAD = (
-    "the transaction was aborted over this producer's head: its timeout had passed, or an admin aborted it; no newer"
-    " producer had the id by then"
+    "the transaction was aborted over this producer's head: its timeout had passed, an admin aborted it, or"
+    " another was about to take the id, as when a program is started twice; no newer producer had the id by then"
 )
 """What is said to a producer whose transaction was aborted by somebody else, while the id stayed with it.
 
@@ -70,8 +70,9 @@ def refused(
 ) -> InvalidProducerEpochError | ProducerFencedError:
     """Return the error for an epoch that is not the row's: a lower one, or one that never was.
 
-    It says who ended the epoch, as far as the row tells: a timeout and an admin's abort leave the same row, and so do a
-    newer producer and an admin's fence.  What became of the epoch's transaction is among the facts.
+    It says who ended the epoch, as far as the row tells: a timeout, an admin's abort and the first step of another's
+    init leave the same row, and so do a newer producer and an admin's fence.  What became of the epoch's transaction is
+    among the facts.
     """
     ended = row.ended(epoch) if epoch < row.producer_epoch else None
     what = _by_whom(row, epoch, ended)

@@ -195,8 +195,6 @@ class UpkeepCheck:
             require_unnamed(topic, self._transactions, self._offsets)
             return
         topic.public.refresh()
-        topic.require_whole()
-        topic.require_decided()
         if (since_ms := behind_since_ms(topic)) is not None:
             age_ms = self._now_ms - since_ms
             yield from self._late(Duty.PUBLISH, where, age_ms, self._limits.publication_age_ms)
@@ -204,6 +202,8 @@ class UpkeepCheck:
         segments_ms = max(SMALLEST_RETENTION_MS, 2 * self._settings.transaction_max_timeout_ms)
         for log, retention_ms in ((topic.segments, segments_ms), (topic.public, public_ms)):
             yield from self._of_log(log, retention_ms)
+        topic.require_whole()
+        topic.require_decided()
         removed = vacuum_debt(topic, self._now_ms - self._limits.vacuum_grace_ms)
         if removed:
             yield Finding(Duty.VACUUM, where, removed, 0, "files", "at most; a dry run of vacuum counts them")

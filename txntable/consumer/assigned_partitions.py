@@ -63,6 +63,10 @@ class AssignedPartitions:
         Records that iteration, or a poll that waits for more of them, has read and not handed out yet.
     followed_at : Instant
         When it was last looked for what is new.
+    is_follow_due : bool
+        Whether the next poll looks before it returns anything: a topic may have been created again.
+    has_followed : bool
+        Whether it was looked since the topics were.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class AssignedPartitions:
         self.readings, self.rewinds = Readings(), Rewinds()
         self.iterated: deque[ConsumerRecord] = deque()
         self.followed_at: Instant = self.environment.instant()
+        self.is_follow_due = self.has_followed = False
         self._ahead = Ahead.of(transactions.context.store, wanted=config.prefetch)
         self.fetcher = Fetcher(config, self.environment, self.subscription, self.topics, self._ahead)
 
@@ -105,7 +110,7 @@ class AssignedPartitions:
         self.subscription.replace_by(partitions, subscribed)
         self.topics.clear()
         self.topics.update(topics)
-        self.followed_at = self.environment.instant()
+        self.followed_at, self.is_follow_due, self.has_followed = self.environment.instant(), False, False
 
     def gain(self, partitions: Mapping[TopicPartition, AutoOffsetReset]) -> None:
         """Read more partitions of a group, each from its committed offset, else from that end."""
@@ -148,7 +153,7 @@ class AssignedPartitions:
     def follow(self) -> None:
         """Look for what is new: a request to T, and one to each topic."""
         self.follow_topics(self.topics.values())
-        self.followed_at = self.environment.instant()
+        self.followed_at, self.is_follow_due, self.has_followed = self.environment.instant(), False, True
         if self.config.group_id is None:
             for name, topic in self.topics.items():
                 self.subscription.grow(name, topic.view.settings.partitions)

@@ -178,6 +178,7 @@ class OffsetCommits:
         settings = self._partitions.settings_of({partition.topic for partition in wanted})
         topic_ids = {partition: settings[partition.topic].topic_id for partition in wanted}
         found = self._groups.committed(group, topic_ids, timeout_ms=timeout_ms)
+        self._partitions.is_follow_due |= None in found.values()
         self._note_committed({each: one.offset for each, one in found.items() if one is not None})
         return found
 
@@ -194,6 +195,7 @@ class OffsetCommits:
         else:
             self._readings.drop_all()
         self._partitions.went_back(chosen)
+        self._partitions.is_follow_due = True
 
     def group_metadata(self) -> GroupMetadata:
         """Return who commits what was read, and what of that is lost."""
@@ -203,7 +205,15 @@ class OffsetCommits:
         gone = reader.losses().keys() - (current.ownership or {}).keys() if current is not None else set()
         there = [each for each in self._readings.by_partition if each not in gone]
         frozen = self._readings.metadata(current, there) or GroupMetadata(self._group(), "", 0)
-        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=reader)
+        return replace(
+            frozen, auto_commits=self._config.enable_auto_commit, topic_ids=self._topics_read(), reader=reader
+        )
+
+    def _topics_read(self) -> dict[tuple[str, int], str]:
+        positions = self._subscription.positions
+        followed = self._topic_ids([each for each in positions if each.topic in self._partitions.topics])
+        read = {each: reading.topic_id for each, reading in self._readings.by_partition.items()}
+        return {(each.topic, each.partition): topic_id for each, topic_id in {**followed, **read}.items()}
 
     # -- for producers ----------------------------------------------------------------------
 
@@ -253,6 +263,9 @@ class OffsetCommits:
             if wait
             else self._groups.stable(group, topic_ids)
         )
+        if self._partitions.has_followed and None in found.values():
+            # With a topic that is deleted, what was committed of it goes, too.
+            self._partitions.is_follow_due = True
         for partition, each in found.items():
             self._committed_at[partition] = None if each is None else each.offset
             self._subscription.begin(partition, None if each is None else each.offset)

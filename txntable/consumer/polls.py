@@ -202,7 +202,8 @@ class Polls:
         self._note(partition, offset, offset)
 
     def _collect(self, collect: Callable[[], dict[TopicPartition, T]]) -> dict[TopicPartition, T]:
-        due = self._environment.since_ms(self._partitions.followed_at) >= FOLLOW_MS
+        partitions = self._partitions
+        due = partitions.is_follow_due or self._environment.since_ms(partitions.followed_at) >= FOLLOW_MS
         found = {} if due else collect()
         if found:
             return found

@@ -95,7 +95,11 @@ TOPIC_CONFIG: Mapping[str, ConfigKey] = MappingProxyType(
             choices=("producer", "zstd", "lz4", "snappy", "gzip", "uncompressed"),
         ),
         "delete.retention.ms": _long(DAY_MS, "how long tombstones stay after compaction"),
-        "max.compaction.lag.ms": _long(LARGEST_LONG, "a record is compacted at the latest after this time", lowest=1),
+        "max.compaction.lag.ms": _long(
+            LARGEST_LONG,
+            "a record is compacted at the latest after this time; at least the warehouse's `snapshot_retention_ms`",
+            lowest=1,
+        ),
         "max.message.bytes": _int(1_048_588, "largest record of a single send"),
         "message.timestamp.type": ConfigKey(
             ConfigType.STRING,
@@ -108,7 +112,11 @@ TOPIC_CONFIG: Mapping[str, ConfigKey] = MappingProxyType(
         ),
         "min.compaction.lag.ms": _long(0, "a record is not compacted before this time"),
         "retention.bytes": _long(-1, "size of a partition beyond which old segments go; -1: no limit", lowest=-1),
-        "retention.ms": _long(-1, "age beyond which old segments go; -1: no limit", lowest=-1),
+        "retention.ms": _long(
+            -1,
+            "age beyond which old segments go; -1: no limit; at least the warehouse's `transaction_max_timeout_ms`",
+            lowest=-1,
+        ),
         "segment.bytes": _int(134_217_728, "size of a segment at which the next one is begun", lowest=1024 * 1024),
     }
 )

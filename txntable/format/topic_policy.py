@@ -99,7 +99,7 @@ def _check_compaction(topic: TopicSettings, warehouse: WarehouseSettings) -> Non
     if lag_ms < warehouse.snapshot_retention_ms:
         raise InvalidConfigError(
             "what is younger than the warehouse's snapshot retention is never compacted, so that no lower greatest"
-            " compaction lag can be kept; raise it",
+            " compaction lag can be kept; raise it, or lower snapshot_retention_ms of the warehouse",
             topic=topic.name,
             max_compaction_lag_ms=lag_ms,
             snapshot_retention_ms=warehouse.snapshot_retention_ms,

@@ -138,7 +138,9 @@ def topics_of(offsets: object) -> set[str]:
 
 
 def new_offsets(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata | int], topics: Mapping[str, TopicSettings]
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+    topics: Mapping[str, TopicSettings],
+    read: Mapping[tuple[str, int], str] | None = None,
 ) -> dict[tuple[str, int], NewOffset]:
     """Return offsets as the state machine takes them.
 
@@ -148,6 +150,8 @@ def new_offsets(
         As the user wrote them.
     topics : Mapping of str to TopicSettings
         Their topics, by name.
+    read : Mapping of (str, int) to str, optional
+        The ids of the topics that were read, where that is known: a topic of the name may have been created since.
 
     Raises
     ------
@@ -162,9 +166,12 @@ def new_offsets(
         check_number(one.offset, "an offset to commit")
         check_text(one.metadata, "the metadata beside an offset")
         topic = topics[partition[0]]
-        if type(partition[1]) is not int or not 0 <= partition[1] < topic.partitions:
+        topic_id = (read or {}).get((partition[0], partition[1]), topic.topic_id)
+        # One that was created since may have fewer.
+        most = topic.partitions if topic_id == topic.topic_id else partition[1] + 1
+        if type(partition[1]) is not int or not 0 <= partition[1] < most:
             raise UnknownTopicOrPartitionError(
                 "the topic has no such partition", topic=topic.name, partition=shown(partition[1])
             )
-        found[topic.name, partition[1]] = NewOffset(one.offset, topic.topic_id, one.metadata)
+        found[topic.name, partition[1]] = NewOffset(one.offset, topic_id, one.metadata)
     return found

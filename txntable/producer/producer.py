@@ -403,7 +403,8 @@ class Producer(OfOneProcess):
             The next record to read of each partition; may be empty.
         group : GroupMetadata or str
             :meth:`Consumer.group_metadata`, asked for after the last poll: it has who owned what *when it was read*, so
-            that what was lost since can neither be committed nor left out.  A name alone skips that check, as in Kafka.
+            that what was lost since can neither be committed nor left out, and of which topic the offsets are, should
+            it have been created again.  A name alone skips that, as in Kafka.
 
         Raises
         ------
@@ -423,12 +424,12 @@ class Producer(OfOneProcess):
         transactional_id = self._transactional_id(Call.SEND_OFFSETS)
         self._status.check(Call.SEND_OFFSETS)
         name, member = committing_member(group)
-        topics = topics_of(offsets)
+        topics, read = topics_of(offsets), group.topic_ids if isinstance(group, GroupMetadata) else None
         try:
-            found = new_offsets(offsets, self._outbox.settings_of(topics))
+            found = new_offsets(offsets, self._outbox.settings_of(topics), read)
         except UnknownTopicOrPartitionError:
             # It may have come since the transaction began.
-            found = new_offsets(offsets, {topic: self.topic_log(topic).settings() for topic in topics})
+            found = new_offsets(offsets, {topic: self.topic_log(topic).settings() for topic in topics}, read)
         self._send_offsets(GroupCommit(name, found, member), transactional_id)
 
     @in_turn
