@@ -53,6 +53,8 @@ INSTEAD: Mapping[str, str] = {
     "--skip-message-on-error": _ENDS,
     "--start-offset-time": "`transactions describe-producers` shows where each transaction begins",
     "--offset-json-file": "each partition is an option: `--offset PARTITION=OFFSET`, or `--offset PARTITION=latest`",
+    "--partition": "a partition is named with what is done to it: `topics delete-records orders --offset 0=5`,"
+    " `groups reset-offsets --topic orders:0`",
     "--sync": "a flush waits until its records are there",
     **dict.fromkeys(("--request-required-acks", "--acks"), "every write is durable when it is acknowledged"),
     "--help-all": "--help says everything",

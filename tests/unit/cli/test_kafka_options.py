@@ -34,6 +34,7 @@ from txntable.cli.kafka_options import instead_of
         (("offsets", "list", "--topic-partitions", "t:0"), "name topics"),
         (("offsets", "list", "--topic", "t", "--partitions", "0,1"), "lists every partition"),
         (("consume", "t", "--partitions", "0"), "elsewhere --partition names one"),
+        (("topics", "delete-records", "t", "--partition", "0"), "`topics delete-records orders --offset 0=5`"),
         (("version",), "say --version"),
         (("vacuum", "--dry-run"), "a dry run until --execute"),
         (("optimize",), "`txntable compact`"),
