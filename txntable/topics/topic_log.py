@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any
 
 from txntable.errors import DamagedDataError, StorePermissionError, UnknownTopicOrPartitionError
 from txntable.format.layout import (
@@ -26,7 +25,7 @@ from txntable.log.actions import Action, Add, OperationDetails
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import DeltaLog
 from txntable.log.fairness import Fairness
-from txntable.log.log_view import LogContext, LogView, moments
+from txntable.log.log_view import LogContext, moments
 from txntable.log.looking_beside import refresh_beside
 from txntable.log.outcome import CommitOutcome, Committed, Unknown, unknown_error
 from txntable.log.table_state import TableState
@@ -483,53 +482,43 @@ class TopicLog:
             shown = self.public.table.number(REFLECTS, -1)
             if not self.has_log or self.segments.table.next_version > shown:
                 return
-            # Somebody may have appended and published since they were read.
+            # What it shows may be of a warehouse that was restored since; and somebody may have appended and published.
+            self.public.prove_since(next(moments))
             end = self.segments.refresh().next_version - 1
             if end < shown:
                 raise lost_end(self.name, end=end, shown=shown)
 
-    def require_decided(self) -> None:
+    def require_decided(self, topic_id: str) -> None:
         """Return if the transaction log does not end below what the partition logs, as read, say that it has decided.
 
-        For who may decide, or complete, without the topic's lock: what is decided in the place of what is lost would
-        count as done.
+        For who may decide, or complete: what is decided in the place of what is lost would count as done.  Who has a
+        lock has that of the transaction log.
+
+        Parameters
+        ----------
+        topic_id : str
+            Of the topic as the caller knows it.
 
         Raises
         ------
         DamagedDataError
             It does: its newest entries are lost.
         """
-        settings, transactions = self.segments.fold.settings, self.context.shared.get(TRANSACTION_LOG_ROOT)
-        if settings is not None and transactions is not None:
-            require_end(transactions, decided_through(self.segments.table.numbers, settings.topic_id), self.name)
-
-
-def require_end(transactions: LogView[Any], decided: int, topic: str) -> None:
-    """Return if the transaction log reaches a decision of which a topic knows.
-
-    Raises as :meth:`TopicLog.require_decided`.
-
-    Parameters
-    ----------
-    transactions : LogView
-        T, as it was read.
-    decided : int
-        A position up to which the topic has what was decided.
-    topic : str
-        Its name.
-    """
-    if decided < transactions.table.next_version:
-        return
-    # The topic may have been read after it.
-    end = transactions.refresh().next_version - 1
-    if end < decided:
-        raise DamagedDataError(
-            "the transaction log has lost its newest entries, whose decisions a topic has: stop every writer, run"
-            " `txntable warehouse verify`, and do what it says",
-            topic=topic,
-            end=end,
-            decided=decided,
-        )
+        decided = decided_through(self.segments.table.numbers, topic_id)
+        transactions = self.context.shared.get(TRANSACTION_LOG_ROOT)
+        if transactions is None or decided < transactions.table.next_version:
+            return
+        # As above; and the topic may have been read after it.
+        self.segments.prove_since(next(moments))
+        end = transactions.refresh().next_version - 1
+        if end < decided:
+            raise DamagedDataError(
+                "the transaction log has lost its newest entries, whose decisions a topic has: stop every writer, run"
+                " `txntable warehouse verify`, and do what it says",
+                topic=self.name,
+                end=end,
+                decided=decided,
+            )
 
 
 def lost_log(name: str, **facts: object) -> DamagedDataError:

@@ -32,7 +32,7 @@ from txntable.partition.markers import Control
 from txntable.partition.offsets import decided_through
 from txntable.partition.open_transactions import HangingEpoch, open_in_topic
 from txntable.storage.side_by_side import side_by_side
-from txntable.topics.topic_log import TopicLog, known, lost_log, require_end
+from txntable.topics.topic_log import TopicLog, known, lost_log
 from txntable.transactions.completion_linger import CompletionLinger
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import id_columns
@@ -334,7 +334,7 @@ class Completer:
         # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
         with log.lock:
             log.ensure_fresh()
-            require_end(log, decided_through(topic.segments.table.numbers, topic_id), topic.name)
+            topic.require_decided(topic_id)
             known_through = log.ensure_fresh().version
             self.transactions.check_lease()
             coordinator_epoch = self.transactions.coordinator_epoch()
