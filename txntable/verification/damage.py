@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from txntable.format.layout import TOPICS_FOLDER
+from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT
 
 Progress = Callable[[str], None]
 """Takes what is being done, in words for people; who shows it decides how often."""
@@ -20,6 +20,7 @@ Progress = Callable[[str], None]
 class DamageKind(Enum):
     """A kind of damage; its value is its name for people and programs."""
 
+    IDENTITY = "identity of another warehouse"
     LOG_MISSING = "log missing"
     LOG_BEGINNING = "beginning of a log missing"
     ENTRY_MISSING = "entry missing"
@@ -91,7 +92,26 @@ _RESTORE_FILE = (
     " topics delete-records` moves the log start there for all, and deletes every record below, which can be read: copy"
     " those first"
 )
+_RESTORE_END = (
+    "stop every writer now: what they write takes the place of what is lost. Restore the newest entries of this log,"
+    " and nothing else, from a backup, and verify again. "
+)
+_NO_MORE = "where others have written in their place since, do not put the lost ones back: readers would stop there"
+_RESTORE_END_OF_OFFSETS = (
+    f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup, the groups named stand where they stood before, and"
+    " would process again what the transactions have committed: set their offsets with `txntable groups reset-offsets`"
+    " before their consumers go on"
+)
+_OF_ONE_LOG: Mapping[tuple[DamageKind, str], str] = {
+    (DamageKind.LOG_END, TRANSACTION_LOG_ROOT): f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup: copy the"
+    " records that were committed since the newest backup from the public tables, restore the whole warehouse from the"
+    " newest backup that verifies, and run `txntable warehouse fence-all --execute` before anybody writes",
+    (DamageKind.LOG_END, OFFSET_LOG_ROOT): _RESTORE_END_OF_OFFSETS,
+    (DamageKind.INCOMPLETE, OFFSET_LOG_ROOT): _RESTORE_END_OF_OFFSETS,
+}
 REMEDIES: Mapping[DamageKind, str] = {
+    DamageKind.IDENTITY: "restore this object alone, from any backup or an older version of it: it never changes. Where"
+    " all of them say the same as this one, the two logs are another warehouse's: restore those",
     DamageKind.LOG_MISSING: _RESTORE_LOG,
     DamageKind.LOG_BEGINNING: _RESTORE_LOG,
     DamageKind.ENTRY_MISSING: _RESTORE_LOG,
@@ -125,13 +145,17 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.MARKER_MISSING: _RESTORE_ALL,
     DamageKind.CARRIED: _RESTORE_ALL,
     DamageKind.INCOMPLETE: _RESTORE_ALL,
-    DamageKind.HANGING: "where another row names this topic, repair that first. Else see it with `txntable transactions"
-    " find-hanging --max-transaction-timeout 0`, and end it with the command that `txntable status` shows",
+    DamageKind.HANGING: "where another row names this topic, or the transaction log, repair that first. Else see it"
+    " with `txntable transactions find-hanging --max-transaction-timeout 0`, and end it with the command that `txntable"
+    " status` shows",
     DamageKind.PUBLICATION: "no record is lost. Restore the newest entries of this log from a backup; or run `txntable"
     " transactions run --once`, which publishes again, and let streams over the table begin anew",
     DamageKind.PROJECTION: "restore the log of the public table; or " + _MAKE_AGAIN,
-    DamageKind.PROJECTION_OR_LOG: "the log that the public table is made from is damaged: repair that first, and verify"
-    " again. Do not delete the public table: it may be the one that is right",
+    DamageKind.PROJECTION_OR_LOG: "delete nothing of the public table: it may be the one that is right, and the last"
+    " that names committed records. Repair what is said of the topic's `_segments` first, and verify again. Where"
+    " nothing is said of it, or nothing has what it lost, compare the records: copy those that only the public table"
+    " shows to a new topic, with any Delta reader. Not before that may the public table's `_delta_log` be deleted, to"
+    " be made again",
     DamageKind.COMMITTED_OFFSET: "set the group's offsets with `txntable groups reset-offsets`",
     DamageKind.PENDING_OFFSET: "set the group's offsets with `txntable groups reset-offsets`: that takes away what is"
     " pending",
@@ -176,6 +200,8 @@ class Damage:
         """What to do about it."""
         if self.read_on_from is not None:
             return _BELOW_CHECKPOINT.format(version=self.read_on_from)
+        if (remedy := _OF_ONE_LOG.get((self.kind, self.path))) is not None:
+            return remedy
         is_made_again = self.kind in _OF_AN_ENTRY and _IN_PUBLIC_LOG.match(self.path)
         return _RESTORE_PUBLIC if is_made_again else REMEDIES[self.kind]
 

@@ -1,6 +1,7 @@
 """What the entries of both keyed tables must keep, and those of O (PROTOCOL.md §3.3, §8).
 
-Owns the shape of constant rows, the tables' metadata, and that a row of O stands at the version that wrote it.  Pure.
+Owns the shape of constant rows, that the tables' metadata can be read, and that a row of O stands at the version that
+wrote it.  Pure.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from txntable.coordinator.group_offsets import OffsetRow
-from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
+from txntable.format.layout import OFFSET_LOG_ROOT
 from txntable.format.warehouse_settings import settings_from
 from txntable.log.actions import Add, Commit, Metadata
 from txntable.log.constant_file import CONSTANT_FILE, CONSTANT_STATS
@@ -18,20 +19,21 @@ from txntable.offsets.offset_rows import row_of
 from txntable.verification.damage import Damage, DamageKind
 from txntable.verification.decision_record import DecisionRecord
 from txntable.verification.log_replay import Problem
-
-_ID_ENDS = {TRANSACTION_LOG_ROOT: "0", OFFSET_LOG_ROOT: "1"}
-_WAREHOUSE_ID = "txntable.warehouse.id"
+from txntable.verification.lost_ends import PendingOf
 
 
-def check_metadata(commit: Commit, root: str, warehouse_id: str) -> Iterator[Problem]:
-    """Judge an entry's metadata of T or O."""
+def metadata_of(commit: Commit) -> Iterator[tuple[int, Metadata]]:
+    """Yield an entry's metadata of T or O, with the version of the entry.
+
+    Raises
+    ------
+    DamagedDataError
+        Its settings cannot be read.
+    """
     for action in commit.actions:
         if isinstance(action, Metadata):
             settings_from(action.configuration)
-            if action.configuration.get(_WAREHOUSE_ID) != warehouse_id:
-                yield DamageKind.GUARD, f"the table is not of the warehouse {warehouse_id}"
-            if action.table_id != warehouse_id[:31] + _ID_ENDS[root]:
-                yield DamageKind.GUARD, f"the table's id is {action.table_id}"
+            yield commit.version, action
 
 
 def check_constant_rows(adds: Iterable[Add]) -> Iterator[Problem]:
@@ -42,24 +44,31 @@ def check_constant_rows(adds: Iterable[Add]) -> Iterator[Problem]:
 
 
 class OffsetRules:
-    """The rules of O.
+    """The rules of O, which also record what its entries show.
 
-    Parameters
+    Attributes
     ----------
-    warehouse_id : str
-        As ``_warehouse.json`` says.
+    metadata : list of (int, Metadata)
+        All that was there, each with the version that showed it.
+    pending : set
+        What has waited for a decision at any time.
     """
 
-    def __init__(self, warehouse_id: str) -> None:
-        self._warehouse_id = warehouse_id
+    def __init__(self) -> None:
+        self.metadata: list[tuple[int, Metadata]] = []
+        self.pending: set[PendingOf] = set()
 
     def begin(self, table: TableState, fold: OffsetLogFold) -> Iterable[Problem]:
-        """Ask nothing: the fold reads each row of the checkpoint."""
+        """Take what the entries begin with; the fold reads each row of the checkpoint."""
+        if table.version is not None and table.metadata is not None:
+            self.metadata.append((table.version, table.metadata))
+        for row in fold.pending.values():
+            self._record(row)
         return ()
 
     def observe(self, commit: Commit, table: TableState, fold: OffsetLogFold) -> Iterable[Problem]:
         """Judge the rows of an entry."""
-        yield from check_metadata(commit, OFFSET_LOG_ROOT, self._warehouse_id)
+        self.metadata += metadata_of(commit)
         adds = [one for one in commit.actions if isinstance(one, Add)]
         yield from check_constant_rows(adds)
         for add in adds:
@@ -67,6 +76,7 @@ class OffsetRules:
             if row.position != commit.version:
                 yield DamageKind.ROW, f"{add.path} says that version {row.position} wrote it"
             if isinstance(row, OffsetRow):
+                self._record(row)
                 requests = [one.request for one in (row.committed, *row.pending) if one is not None]
                 if max(requests, default=0) > commit.version:
                     yield DamageKind.ROW, f"{add.path} has an offset that a later version asked for"
@@ -74,6 +84,9 @@ class OffsetRules:
     def stand(self, table: TableState, fold: OffsetLogFold) -> Iterable[Problem]:
         """Ask nothing: what rests on T is asked once T is read (:func:`offsets_against_decisions`)."""
         return ()
+
+    def _record(self, row: OffsetRow) -> None:
+        self.pending |= {(one.producer_id, one.epoch, row.group) for one in row.pending}
 
 
 def offsets_against_decisions(

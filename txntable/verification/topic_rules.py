@@ -61,15 +61,18 @@ def public_against_segments(
         match action:
             case Add():
                 wanted[action.path] = action
-            case Txn() if public.number(action.app_id) != action.version:
-                problem = f"{action.app_id} is {public.number(action.app_id)}, and S has {action.version}"
-                yield Damage(DamageKind.PROJECTION, path, problem)
+            case Txn() if (shown := public.number(action.app_id)) != action.version:
+                problem = f"{action.app_id} is {shown}, and S has {action.version}"
+                # No number falls: where S has not come so far, it may have lost what came after.
+                is_ahead = shown > action.version
+                yield Damage(DamageKind.PROJECTION_OR_LOG if is_ahead else DamageKind.PROJECTION, path, problem)
             case Metadata() if action != public.metadata:
                 yield Damage(DamageKind.PROJECTION, path, "its metadata is not the one that S makes")
     for add in public.files:
         should = wanted.pop(add.path, None)
         if should is None:
-            yield Damage(DamageKind.PROJECTION, f"{root}/{add.path}", "it shows a segment that S does not show")
+            problem = "it shows a segment that S does not show"
+            yield Damage(DamageKind.PROJECTION_OR_LOG, f"{root}/{add.path}", problem)
         elif _told(should) != _told(add):
             yield Damage(DamageKind.PROJECTION, f"{root}/{add.path}", "its row is not the one that S makes")
     for missing in sorted(wanted):
@@ -98,7 +101,10 @@ def live_segments_in_order(name: str, logs: PartitionLogs, table: TableState) ->
 def markers_against_decisions(
     name: str, markers: Mapping[tuple[str, int, int], Marker], decisions: DecisionRecord, head: int | None
 ) -> Iterator[Damage]:
-    """Judge whether somebody decided what the markers of a topic say; `head` is T's version, read after S."""
+    """Judge whether somebody decided what the markers of a topic say; `head` is T's version, read after S.
+
+    What lies beyond it is judged of all topics at once (:mod:`txntable.verification.lost_ends`).
+    """
     for (topic_id, producer_id, epoch), marker in sorted(markers.items(), key=lambda each: each[1].position):
         path = f"{segments_root(name)}/{marker.path}"
         taken = decisions.of_epoch(producer_id, epoch)
@@ -108,8 +114,6 @@ def markers_against_decisions(
             )
             yield Damage(DamageKind.MARKER, path, problem)
             continue
-        if head is not None and marker.position > head:
-            yield Damage(DamageKind.MARKER, path, f"its decision at {marker.position} is beyond the transaction log")
         if not decisions.knows(marker.position, head):
             continue
         found = [one for one in decisions.by_position.get(marker.position, ()) if one.producer_id == producer_id]

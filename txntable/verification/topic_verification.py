@@ -7,7 +7,7 @@ rows of one topic.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from txntable.format.layout import public_root, segments_root
@@ -75,7 +75,7 @@ class TopicVerification:
     bytes: int = 0
     public: LogReplay[PublicTable] = field(init=False)
     segments: LogReplay[PartitionLogs] = field(init=False)
-    _projection: list[Damage] | None = field(init=False, default=None)
+    _projection: list[Damage] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         name, guard_ms = self.name, self.guard_ms
@@ -122,7 +122,7 @@ class TopicVerification:
             seen = (self.rules.markers, self.rules.complete_above)
             self.damages += decisions_against_markers(self.name, table, logs, seen, self.decisions)
             self.damages += self._owed(complete)
-        self._judge_projection()
+        self.damages += self._projection
         if logs.settings is not None and not logs.settings.deleted:
             self._read_files(logs.settings, progress)
 
@@ -131,14 +131,6 @@ class TopicVerification:
         public = self.public.table
         if self.public.is_whole and public.version is not None and public.number(REFLECTS) == table.version:
             self._projection = list(public_against_segments(self.name, logs, table, public))
-
-    def _judge_projection(self) -> None:
-        """Take over how P differs from S; which of the two is to be repaired depends on whether S is to be believed."""
-        is_source_damaged = bool(self.segments.damages) or any(one.path == self.segments.root for one in self.damages)
-        self.damages += self._projection or ()
-        if is_source_damaged:
-            for found in (self.public.damages, self.damages):
-                found[:] = [doubted(one) for one in found]
 
     def _owed(self, complete: list[RecordedDecision]) -> Iterator[Damage]:
         settings = self.segments.fold.settings
@@ -190,12 +182,6 @@ class TopicVerification:
                 if path not in named:
                     named[path] = NamedSegment(_below(planned, path), stats.get(path), None)
         return [named[path] for path in sorted(named)]
-
-
-def doubted(one: Damage) -> Damage:
-    """Return a damage once its topic's S is not to be believed: the public table may be the one that is right."""
-    is_projection = one.kind is DamageKind.PROJECTION
-    return replace(one, kind=DamageKind.PROJECTION_OR_LOG) if is_projection else one
 
 
 def _planned(batch: Batch, size: int) -> PlannedSegment:

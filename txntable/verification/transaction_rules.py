@@ -14,8 +14,7 @@ from txntable.coordinator.decision import Outcome
 from txntable.coordinator.lease import LeaseRow
 from txntable.coordinator.transaction import TransactionMetadata
 from txntable.coordinator.transaction_state import VALID_TRANSITIONS, Operation, TransactionState, next_state
-from txntable.format.layout import TRANSACTION_LOG_ROOT
-from txntable.log.actions import Add, Commit, Remove, Txn
+from txntable.log.actions import Add, Commit, Metadata, Remove, Txn
 from txntable.log.keyed_table import KIND
 from txntable.log.table_state import TableState
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLogFold
@@ -29,7 +28,7 @@ from txntable.transactions.transaction_rows import (
 )
 from txntable.verification.damage import DamageKind
 from txntable.verification.decision_record import DecisionRecord, RecordedDecision
-from txntable.verification.keyed_rules import check_constant_rows, check_metadata
+from txntable.verification.keyed_rules import check_constant_rows, metadata_of
 from txntable.verification.log_replay import Problem
 
 
@@ -55,26 +54,25 @@ _READINGS: Mapping[str, Callable[[Add], TransactionMetadata | BatchRow | LeaseRo
 class TransactionRules:
     """The rules of T, which also record what it decides.
 
-    Parameters
-    ----------
-    warehouse_id : str
-        As ``_warehouse.json`` says.
-
     Attributes
     ----------
     decisions : DecisionRecord
         All that the entries show.
+    metadata : list of (int, Metadata)
+        All that was there, each with the version that showed it.
     """
 
-    def __init__(self, warehouse_id: str) -> None:
+    def __init__(self) -> None:
         self.decisions = DecisionRecord()
-        self._warehouse_id = warehouse_id
+        self.metadata: list[tuple[int, Metadata]] = []
         # Producer id -> the transactional id that has it.
         self._owners: dict[int, str] = {}
 
     def begin(self, table: TableState, fold: TransactionLogFold) -> Iterable[Problem]:
         """Take the rows of the checkpoint that the entries begin with."""
         self.decisions.began_at = table.version
+        if table.version is not None and table.metadata is not None:
+            self.metadata.append((table.version, table.metadata))
         for add in table.files:
             yield from self._row(add, table.version)
             if add.partition_values.get(KIND) == ID_KIND:
@@ -84,7 +82,7 @@ class TransactionRules:
 
     def observe(self, commit: Commit, table: TableState, fold: TransactionLogFold) -> Iterable[Problem]:
         """Judge the rows of an entry."""
-        yield from check_metadata(commit, TRANSACTION_LOG_ROOT, self._warehouse_id)
+        self.metadata += metadata_of(commit)
         numbers = [one.version for one in commit.actions if isinstance(one, Txn) and one.app_id == NEXT_PRODUCER_ID]
         free = max([table.number(NEXT_PRODUCER_ID), *numbers])
         adds = [one for one in commit.actions if isinstance(one, Add)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 from txntable.coordinator.offset_upkeep import topic_ids
 from txntable.coordinator.transaction import TransactionMetadata
@@ -17,17 +16,22 @@ from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_L
 from txntable.log.keyed_table import KIND
 from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLogFold
 from txntable.partition.append import unknown_topic
+from txntable.partition.offsets import DECIDED_THROUGH as OF_TOPIC
+from txntable.partition.offsets import per_topic
 from txntable.storage.object_store import ObjectStore
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLogFold
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
 from txntable.verification.constant_files import damages_of_constant_files
 from txntable.verification.damage import Damage, DamageKind, Progress, Verification
 from txntable.verification.decision_record import DecisionRecord, RecordedDecision
+from txntable.verification.doubted_projections import doubted
 from txntable.verification.keyed_rules import OffsetRules, offsets_against_decisions
 from txntable.verification.log_replay import LogReplay
+from txntable.verification.lost_ends import Witness, lost_end_of_offsets, lost_end_of_transactions, lost_settlements
 from txntable.verification.topic_rules import markers_against_decisions, open_against_rows
-from txntable.verification.topic_verification import TopicVerification, doubted
+from txntable.verification.topic_verification import TopicVerification
 from txntable.verification.transaction_rules import TransactionRules
+from txntable.verification.warehouse_identity import damages_of_identity
 
 
 class WarehouseVerification:
@@ -45,10 +49,9 @@ class WarehouseVerification:
 
     def __init__(self, store: ObjectStore, warehouse_id: str, guard_ms: int) -> None:
         self._store, self._guard_ms = store, guard_ms
-        make_rules = partial(TransactionRules, warehouse_id)
-        self._transactions = LogReplay(store, TRANSACTION_LOG_ROOT, TransactionLogFold, make_rules, guard_ms)
-        make_offset_rules = partial(OffsetRules, warehouse_id)
-        self._offsets = LogReplay(store, OFFSET_LOG_ROOT, OffsetLogFold, make_offset_rules, guard_ms)
+        self._warehouse_id = warehouse_id
+        self._transactions = LogReplay(store, TRANSACTION_LOG_ROOT, TransactionLogFold, TransactionRules, guard_ms)
+        self._offsets = LogReplay(store, OFFSET_LOG_ROOT, OffsetLogFold, OffsetRules, guard_ms)
         self._topics: list[TopicVerification] = []
         self._not_allowed: dict[str, Damage] = {}
         # T's entries below it were read before any topic: what they name, its log has.
@@ -75,7 +78,8 @@ class WarehouseVerification:
             The warehouse's own two logs may not be read.  A topic that may not be read is told among the damages.
         """
         self._transactions.advance(progress)
-        complete, self._read_before = self._complete(), self._transactions.table.next_version
+        complete, under_way = self._by_completeness()
+        self._read_before = self._transactions.table.next_version
         names = topic_names(self._store.folders(TOPICS_FOLDER))
         for name in names if topics is None else topics:
             with self._if_allowed(name):
@@ -87,7 +91,8 @@ class WarehouseVerification:
         self._offsets.advance(progress)
         self._transactions.advance(progress)
         self._damages += self._of_lost_topics(topics, progress)
-        self._damages += self._of_keyed_logs(complete, bool(names), progress)
+        self._damages += self._of_keyed_logs(bool(names), progress)
+        self._damages += self._of_offsets(complete, under_way)
         self._damages += self._of_topics()
         return self._told()
 
@@ -101,19 +106,31 @@ class WarehouseVerification:
 
     @property
     def _decisions(self) -> DecisionRecord:
+        return self._transaction_rules.decisions
+
+    @property
+    def _transaction_rules(self) -> TransactionRules:
         assert isinstance(self._transactions.rules, TransactionRules)
-        return self._transactions.rules.decisions
+        return self._transactions.rules
+
+    @property
+    def _offset_rules(self) -> OffsetRules:
+        assert isinstance(self._offsets.rules, OffsetRules)
+        return self._offsets.rules
 
     def _rows(self) -> list[TransactionMetadata]:
         adds = self._transactions.table.files
         return [id_row_of(add) for add in adds if add.partition_values.get(KIND) == ID_KIND]
 
-    def _complete(self) -> list[RecordedDecision]:
-        """Return the decisions of which T says that nothing is owed: all but those in PREPARE_*."""
+    def _by_completeness(self) -> tuple[list[RecordedDecision], list[RecordedDecision]]:
+        """Return the decisions of which T says that nothing is owed, and those in PREPARE_*."""
         if not self._transactions.is_whole:
-            return []
-        under_way = {(row.producer_id, row.producer_epoch - 1) for row in self._rows() if row.state.is_decided}
-        return [one for one in self._decisions if (one.producer_id, one.epoch) not in under_way]
+            return [], []
+        owing = {(row.producer_id, row.producer_epoch - 1) for row in self._rows() if row.state.is_decided}
+        split: tuple[list[RecordedDecision], list[RecordedDecision]] = ([], [])
+        for one in self._decisions:
+            split[(one.producer_id, one.epoch) in owing].append(one)
+        return split
 
     def _named(self) -> dict[str, str]:
         """Return the topics that T and O name as far as they were read, each with who does."""
@@ -143,21 +160,27 @@ class WarehouseVerification:
                 root = read[name].segments.root
                 yield Damage(DamageKind.LOG_MISSING, root, f"{who} names the topic, and its segment log is not there")
 
-    def _of_keyed_logs(
-        self, complete: Iterable[RecordedDecision], has_topics: bool, progress: Progress
-    ) -> Iterator[Damage]:
+    def _of_keyed_logs(self, has_topics: bool, progress: Progress) -> Iterator[Damage]:
         for log in (self._transactions, self._offsets):
             if not log.exists and not log.damages and has_topics:
                 yield Damage(DamageKind.LOG_MISSING, log.root, "the warehouse has topics and has lost this log")
             yield from damages_of_constant_files(self._store, log.root, sorted(log.table.files.paths()), progress)
+        shown = {
+            TRANSACTION_LOG_ROOT: self._transaction_rules.metadata,
+            OFFSET_LOG_ROOT: self._offset_rules.metadata,
+        }
+        yield from damages_of_identity(self._warehouse_id, shown)
+
+    def _of_offsets(
+        self, complete: Iterable[RecordedDecision], under_way: Iterable[RecordedDecision]
+    ) -> Iterator[Damage]:
+        """Hold O against T; what is complete, or under way, T said before O was read."""
         offsets, transactions = self._offsets, self._transactions
         if not (offsets.is_whole and transactions.is_whole and offsets.exists):
             return
         settled = offsets.table.number(DECIDED_THROUGH)
-        for one in complete:
-            if one.groups and one.position > settled:
-                problem = f"{one.transactional_id} is complete at {one.position}, and offsets are settled to {settled}"
-                yield Damage(DamageKind.INCOMPLETE, OFFSET_LOG_ROOT, problem)
+        yield from lost_settlements(settled, complete)
+        yield from lost_end_of_offsets(settled, self._offset_rules.pending, under_way)
         head = transactions.table.version
         yield from offsets_against_decisions(offsets.table, offsets.fold, self._decisions, head)
 
@@ -167,12 +190,22 @@ class WarehouseVerification:
             return
         rows = {row.producer_id: row for row in self._rows()}
         head, free = transactions.table.version, transactions.table.number(NEXT_PRODUCER_ID)
+        yield from lost_end_of_transactions(transactions.table.next_version - 1, self._witnesses())
         for topic in self._topics:
             yield from self._covered(topic)
             if topic.segments.exists:
                 yield from markers_against_decisions(topic.name, topic.rules.markers, self._decisions, head)
             if topic.segments.is_whole:
                 yield from open_against_rows(topic.name, topic.segments.fold, rows, free)
+
+    def _witnesses(self) -> list[Witness]:
+        """Return what S and O show of T: both were read before T was read to its end."""
+        found = [Witness("the offset log", self._offsets.table.number(DECIDED_THROUGH))]
+        for topic in self._topics:
+            numbers, prefix = topic.segments.table.numbers, per_topic(OF_TOPIC, "")
+            through = max((number for name, number in numbers.items() if name.startswith(prefix)), default=0)
+            found.append(Witness(f"topic {topic.name}", through, topic.rules.markers.values()))
+        return found
 
     def _covered(self, topic: TopicVerification) -> Iterator[Damage]:
         """Look for a topic whose folder was lost before another one of the name was created."""
@@ -198,11 +231,7 @@ class WarehouseVerification:
         topics = self._topics
         logs = [self._transactions, self._offsets, *(log for one in topics for log in (one.public, one.segments))]
         damages = {each for log in logs for each in log.damages} | {each for one in topics for each in one.damages}
-        for topic in topics:
-            if any(f"{one.path}/".startswith(f"{topic.segments.root}/") for one in self._damages):
-                of_topic = f"{public_root(topic.name)}/"
-                damages = {doubted(one) if f"{one.path}/".startswith(of_topic) else one for one in damages}
-        damages |= {*self._damages, *self._not_allowed.values()}
+        damages = doubted(damages | {*self._damages, *self._not_allowed.values()})
         return Verification(
             sum(log.exists for log in logs),
             sum(log.entries for log in logs),

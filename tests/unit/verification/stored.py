@@ -36,6 +36,15 @@ def delete_all(site: Site, folder: str) -> None:
         site.objects.delete(meta.path)
 
 
+def delete_newest(site: Site, root: str, count: int) -> list[tuple[str, bytes]]:
+    """Lose the newest entries of a log, and return them."""
+    entries = {meta.path for meta in site.objects.below(f"{root}/_delta_log") if meta.path.endswith(".json")}
+    lost = [(path, site.objects.snapshot()[path].data) for path in sorted(entries)[-count:]]
+    for path, _ in lost:
+        site.objects.delete(path)
+    return lost
+
+
 def damages(site: Site) -> list[Damage]:
     return list(verified(site).damages)
 

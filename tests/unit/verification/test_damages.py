@@ -242,7 +242,7 @@ def test_marker_of_a_decision_that_the_transaction_log_has_lost_is_found(
     warehouse.store.put(f"{U}/{path}", CONSTANT_FILE)
     write(u, marker(u, 10**6))
 
-    assert only(site) == (DamageKind.MARKER, f"{U}/{path}")
+    assert only(site) == (DamageKind.LOG_END, TRANSACTION_LOG_ROOT)
 
 
 def test_decision_that_will_never_get_its_marker_is_found(site: Site, warehouse: Warehouse, u: TopicLog) -> None:
