@@ -105,6 +105,16 @@ def test_native_reader_of_polars_sees_the_records_without_their_place(topic: Var
     assert frame.filter(pl.col("_commit") >= 0).collect().height == 0, "and a snapshot's filter drops all"
 
 
+def test_polars_counts_after_it_has_read_beside_another_aggregate_or_by_its_native_reader(topic: VariedTopic) -> None:
+    """A bare count over Arrow's dataset reads no column, and is 0, also of a plain Delta table (docs/how-to/sql.md)."""
+    frame, records = pl.scan_delta(topic.url, use_pyarrow=True), len(topic.expected)
+
+    assert frame.collect().height == records
+    assert frame.select(pl.len(), pl.col("amount").sum()).collect()["len"].item() == records
+    assert pl.scan_delta(topic.url).select(pl.len()).collect().item() == records
+    assert frame.select(pl.len()).collect().item() == 0, "it was mended: take the warning out of the page"
+
+
 def test_relation_of_duckdb_is_read_once_unless_the_records_are_taken_first(topic: VariedTopic) -> None:
     once = duckdb.from_arrow(topic.warehouse.read_arrow(TOPIC))
     often = duckdb.from_arrow(topic.warehouse.read_arrow(TOPIC).read_all())

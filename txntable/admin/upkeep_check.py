@@ -203,7 +203,7 @@ class UpkeepCheck:
         for log, retention_ms in ((topic.segments, segments_ms), (topic.public, public_ms)):
             yield from self._of_log(log, retention_ms)
         topic.require_whole()
-        topic.require_decided(topic.known_settings().topic_id)
+        topic.require_decided()
         removed = vacuum_debt(topic, self._now_ms - self._limits.vacuum_grace_ms)
         if removed:
             yield Finding(Duty.VACUUM, where, removed, 0, "files", "at most; a dry run of vacuum counts them")

@@ -196,7 +196,7 @@ class Outbox:
         side_by_side(self._context.store, readings + [log.read_public for log in new if not log.public.is_read])
         for log in new:
             log.require_whole()
-            log.require_decided(log.known_settings().topic_id)
+            log.require_decided()
         self._read_ahead |= names - self._using
 
     def _partitioner(self, topic: str) -> TopicPartitioner:

@@ -488,7 +488,7 @@ class TopicLog:
             if end < shown:
                 raise lost_end(self.name, end=end, shown=shown)
 
-    def require_decided(self, topic_id: str) -> None:
+    def require_decided(self, topic_id: str | None = None) -> None:
         """Return if the transaction log does not end below what the partition logs, as read, say that it has decided.
 
         For who may decide, or complete: what is decided in the place of what is lost would count as done.  Who has a
@@ -496,15 +496,18 @@ class TopicLog:
 
         Parameters
         ----------
-        topic_id : str
-            Of the topic as the caller knows it.
+        topic_id : str, optional
+            Of the topic as the caller knows it; default: as it is now.
 
         Raises
         ------
         DamagedDataError
             It does: its newest entries are lost.
         """
-        decided = decided_through(self.segments.table.numbers, topic_id)
+        settings = self.segments.fold.settings
+        if topic_id is None and settings is not None:
+            topic_id = settings.topic_id
+        decided = 0 if topic_id is None else decided_through(self.segments.table.numbers, topic_id)
         transactions = self.context.shared.get(TRANSACTION_LOG_ROOT)
         if transactions is None or decided < transactions.table.next_version:
             return
