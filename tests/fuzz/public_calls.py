@@ -359,19 +359,22 @@ VALUES: Mapping[type, Mapping[str, Argument]] = {
         ),
         Argument(always(90 * 86_400_000), st.one_of(numbers, anything)),
     ),
-    CoordinatorConfig: dict.fromkeys(
-        (
-            "completion_interval_ms",
-            "publication_interval_ms",
-            "member_expulsion_interval_ms",
-            "transactional_id_expiration_interval_ms",
-            "producer_id_expiration_interval_ms",
-            "offset_expiration_interval_ms",
-            "log_cleanup_interval_ms",
-            "decision_age_ms",
+    CoordinatorConfig: {
+        **dict.fromkeys(
+            (
+                "completion_interval_ms",
+                "publication_interval_ms",
+                "member_expulsion_interval_ms",
+                "transactional_id_expiration_interval_ms",
+                "producer_id_expiration_interval_ms",
+                "offset_expiration_interval_ms",
+                "log_cleanup_interval_ms",
+                "decision_age_ms",
+            ),
+            Argument(always(1000), st.one_of(numbers, anything)),
         ),
-        Argument(always(1000), st.one_of(numbers, anything)),
-    ),
+        "given_up_topics": Argument(always((), ("gone",)), st.one_of(texts, anything)),
+    },
 }
 """Classes that users make themselves, which look at what they are given."""
 

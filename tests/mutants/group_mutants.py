@@ -112,9 +112,8 @@ GROUP_MUTANTS = (
         (
             Edit(
                 "txntable/consumer/offset_commits.py",
-                "        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=reader)\n",
-                "        frozen_reader = _DistantReader(reader.losses())\n"
-                "        return replace(frozen, auto_commits=self._config.enable_auto_commit, reader=frozen_reader)\n",
+                "topic_ids=self._topics_read(), reader=reader\n",
+                "topic_ids=self._topics_read(), reader=_DistantReader(reader.losses())\n",
             ),
         ),
         Killer("migrants", 46),

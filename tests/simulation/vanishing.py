@@ -1,7 +1,6 @@
 """A small world of a store that is not what it was: under processes that live on.
 
-*vanishing*: a warehouse that is wiped, created again, restored from an older copy or away, or a log that has lost its
-newest entries, under its writers.
+*vanishing*: a warehouse that is wiped, created again, restored from an older copy or away, under its writers.
 
 Whoever is told "committed" finds it in the end, unless it was there when the store was taken away; what processes of
 before leave behind harms nobody, and a reader that folds every entry sees what we see (PROTOCOL.md §4.2 rule 13, §4.6).
@@ -12,7 +11,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,10 +49,6 @@ class Lost(Told):
     taken: list[Objects] = field(default_factory=list)
     away: Objects | None = None
     """What is away for a while."""
-    ends: Objects | None = None
-    """The newest entries of a log, which are lost."""
-    whole: Objects | None = None
-    """Everything, when they were lost."""
     is_unsound: bool = False
     """Away: whoever looks may find damage."""
 
@@ -126,7 +120,7 @@ class Operator(Onlooker):
         self.process.rest(self.random.choice([60, 150, 300]), 0)
         backup = self.site.objects.snapshot()
         self.process.rest(self.random.choice([20, 100, 300]), 0)
-        kind = self.random.choice(["create_again", "restore", "restore", "restore", "away", "lose_end", "lose_end"])
+        kind = self.random.choice(["create_again", "restore", "restore", "restore", "away"])
         self.process.doing(kind)
         getattr(self, kind)(backup)
 
@@ -153,18 +147,6 @@ class Operator(Onlooker):
         self.site.objects.restore({**(meanwhile if self.random.random() < 0.5 else _uploads(meanwhile)), **before})
         self.told.is_unsound, self.told.away = False, None
 
-    def lose_end(self, _: Objects) -> None:
-        """Lose the newest entries of one log for a while, and put them back as the runbook says."""
-        whole, root = self.site.objects.snapshot(), self.random.choice(_LOGS)
-        entries = sorted(path for path in whole if path.startswith(f"{root}/_delta_log/0") and path.endswith(".json"))
-        lost = entries[1:][-self.random.choice([1, 1, 2, 3]) :]
-        self.told.is_unsound, self.told.whole = True, whole
-        self.told.ends = {path: whole[path] for path in lost}
-        for path in lost:
-            self.site.objects.delete(path)
-        self.process.rest(self.random.choice([5, 40, 150]), 0)
-        _put_back(self.site, self.told)
-
     def take(self, *, keeps: bool) -> Objects:
         """Take everything away."""
         before = self.site.objects.snapshot()
@@ -175,20 +157,6 @@ class Operator(Onlooker):
             self.told.taken.append(before)
         self.site.objects.restore({})
         return before
-
-
-def _put_back(site: ManySite, told: Lost) -> None:
-    """Put lost entries back where nobody went on in their place; else restore what there was before they were lost."""
-    now = site.objects.snapshot()
-    assert told.ends is not None
-    assert told.whole is not None
-    if told.ends.keys() & now.keys():
-        told.taken.append({**told.ends, **now})
-        site.objects.restore({**_uploads(now), **told.whole})
-        _fence_all(site)
-    else:
-        site.objects.restore({**now, **told.ends})
-    told.ends, told.whole, told.is_unsound = None, None, False
 
 
 def _uploads(objects: Objects) -> Objects:
@@ -223,8 +191,6 @@ def _program(kind: type[Living] | type[Operator], told: Lost):
 def _mend(site: ManySite, told: Lost) -> None:
     if told.away is not None:
         site.objects.restore({**site.objects.snapshot(), **told.away})
-    if told.ends is not None:
-        _put_back(site, told)
     if not site.objects.snapshot().keys() & {"_warehouse.json"}:
         site.objects.restore({**site.objects.snapshot(), **_another().objects.snapshot()})
     _fence_all(site)
@@ -247,7 +213,7 @@ def _check(site: ManySite, told: Lost) -> None:
     assert warehouse.coordinator().run_once().failures == 0
     seen = _values(warehouse)
     assert all(seen[f"more{number}"] == 1 for number in range(_MORE)), "the warehouse does not go on"
-    taken = [_values_of(site, objects) for objects in told.taken]
+    taken = [_values(_as_it_was(site, objects)) for objects in told.taken]
     for value, records in told.committed.items():
         there = seen[value] == records or any(before[value] == records for before in taken)
         assert there, f"told committed, and not there: {value}"
@@ -256,21 +222,18 @@ def _check(site: ManySite, told: Lost) -> None:
         _check_whoever_folds_all(site, warehouse, root)
 
 
-def _values_of(site: ManySite, objects: Objects) -> Counter[str]:
-    """What there was when the warehouse was taken away, once it is completed: what was decided then was committed."""
+def _as_it_was(site: ManySite, objects: Objects) -> Warehouse:
+    """The warehouse when it was taken away, completed: what was decided then was committed."""
     then = Site(started=site.started + 1_000)
     then.time.advance_ms(site.time.instant().boot_ms)
     then.objects.restore(objects)
-    with suppress(DamagedDataError):
-        return _values(then.open())
-    # Others went on below an entry that was put above a lost one.
-    return _values(open_on(then.store(), then.environment(), recovering=True))
+    warehouse = then.open()
+    warehouse.complete()
+    return warehouse
 
 
 def _values(warehouse: Warehouse) -> Counter[str]:
-    # Where the end of a log is lost, what is published stays.
-    with suppress(DamagedDataError):
-        warehouse.complete()
+    warehouse.complete()
     return Counter(row["value"].decode() for topic in TOPICS for row in published(warehouse, topic))
 
 

@@ -177,10 +177,12 @@ def _numbers(
         numbers[per_partition(LAST_STABLE, topic_id, partition)] = last_stable_offset(
             logs, segments, topic_id, partition
         )
-    changed = {name: number for name, number in numbers.items() if public.numbers.get(name) != number}
-    changed[per_topic(DECIDED_THROUGH, topic_id)] = decided_through(segments.numbers, topic_id)
-    changed[per_topic(MERGED_THROUGH, topic_id)] = merged_through(segments.numbers, topic_id)
-    for name, number in changed.items():
+    told = {
+        per_topic(DECIDED_THROUGH, topic_id): decided_through(segments.numbers, topic_id),
+        per_topic(MERGED_THROUGH, topic_id): merged_through(segments.numbers, topic_id),
+        **{name: number for name, number in numbers.items() if public.numbers.get(name) != number},
+    }
+    for name, number in told.items():
         if number < public.number(name):
             raise lost_end(logs.settings.name, number=name, lost=number, shown=public.number(name))
-    return {REFLECTS: segments.next_version - 1, **changed}
+    return {REFLECTS: segments.next_version - 1, **told}
