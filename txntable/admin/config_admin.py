@@ -81,6 +81,7 @@ def alter_configs(
 
 def changed(log: TopicLog, operation: str, decide: Callable[[TableState], Sequence[Action]]) -> TopicSettings:
     """Change a topic by one commit of its segment log; return its settings then."""
+    log.prove_whole()
     known(log.segments.commit(operation, decide), log.name)
     log.catch_up()
     return log.settings()

@@ -156,6 +156,7 @@ class TopicAdmin:
             deleted[:] = [live_settings(topic.segments.fold).topic_id]
             return actions
 
+        topic.prove_whole()
         known(topic.segments.commit("DELETE TOPIC", decide), name)
         topic.catch_up()
         while forget_topic_part(self._offsets, name, deleted[0]).something:

@@ -178,7 +178,10 @@ class OffsetCommits:
         settings = self._partitions.settings_of({partition.topic for partition in wanted})
         topic_ids = {partition: settings[partition.topic].topic_id for partition in wanted}
         found = self._groups.committed(group, topic_ids, timeout_ms=timeout_ms)
-        self._partitions.is_follow_due |= None in found.values()
+        # With a topic that is deleted, what was committed of it goes, too.
+        self._partitions.is_follow_due |= any(
+            one is None and self._committed_at.get(each) is not None for each, one in found.items()
+        )
         self._note_committed({each: one.offset for each, one in found.items() if one is not None})
         return found
 

@@ -193,6 +193,11 @@ class LogView(OfOneProcess, Generic[F]):
             return self.table
 
     @property
+    def opening(self) -> int:
+        """Which of its openings the view stands on: another number once it was opened anew."""
+        return self._opened_at
+
+    @property
     def is_read(self) -> bool:
         """Whether the view can be trusted as it is, so that its tail is all that :meth:`refresh` reads."""
         return not self._is_stale()

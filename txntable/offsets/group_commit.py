@@ -151,7 +151,8 @@ def new_offsets(
     topics : Mapping of str to TopicSettings
         Their topics, by name.
     read : Mapping of (str, int) to str, optional
-        The ids of the topics that were read, where that is known: a topic of the name may have been created since.
+        The ids of the topics that were read, where that is known: what was read of one whose name another has by now
+        is left out.
 
     Raises
     ------
@@ -166,12 +167,12 @@ def new_offsets(
         check_number(one.offset, "an offset to commit")
         check_text(one.metadata, "the metadata beside an offset")
         topic = topics[partition[0]]
-        topic_id = (read or {}).get((partition[0], partition[1]), topic.topic_id)
-        # One that was created since may have fewer.
-        most = topic.partitions if topic_id == topic.topic_id else partition[1] + 1
-        if type(partition[1]) is not int or not 0 <= partition[1] < most:
+        if (read or {}).get((partition[0], partition[1]), topic.topic_id) != topic.topic_id:
+            # Nothing of it is the new one's, nor takes away what is committed there.
+            continue
+        if type(partition[1]) is not int or not 0 <= partition[1] < topic.partitions:
             raise UnknownTopicOrPartitionError(
                 "the topic has no such partition", topic=topic.name, partition=shown(partition[1])
             )
-        found[topic.name, partition[1]] = NewOffset(one.offset, topic_id, one.metadata)
+        found[topic.name, partition[1]] = NewOffset(one.offset, topic.topic_id, one.metadata)
     return found

@@ -191,12 +191,12 @@ class Outbox:
             return
         names, asked = topics if self._using else topics | self._used, next(moments)
         logs = [self.topic_log(name) for name in sorted(names)]
-        new = [log for log in logs if not log.segments.is_read]
+        new = [log for log in logs if not log.is_proved_whole]
         readings = [partial(log.segments.read_since, asked) for log in logs]
-        side_by_side(self._context.store, readings + [log.read_public for log in new if not log.public.is_read])
+        side_by_side(self._context.store, readings + [log.read_public for log in new])
         for log in new:
-            log.require_whole()
             log.require_decided()
+            log.prove_whole()
         self._read_ahead |= names - self._using
 
     def _partitioner(self, topic: str) -> TopicPartitioner:

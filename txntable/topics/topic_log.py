@@ -77,6 +77,8 @@ class TopicLog:
         self._fairness = Fairness(context.environment)
         # The entry of the partition logs that was seen to be their end, and when that was asked.
         self._end_seen: tuple[int, Instant] | None = None
+        # The opening of the partition logs of which their end was seen to be there.
+        self._whole: int | None = None
 
     def settings(self) -> TopicSettings:
         """Return the settings of the topic as it is now.
@@ -209,6 +211,7 @@ class TopicLog:
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
+        self.prove_whole()
         if len(decided) > 1:
             # Others are at it too, and may have written these markers since this view was read.
             self.segments.refresh()
@@ -269,6 +272,7 @@ class TopicLog:
             actions = decide_abort_marker(self.segments.fold, table, topic_id, hanging, (decided, known_through))
             return self._with_constant_files(table, actions)
 
+        self.prove_whole()
         known(self.segments.commit("ABORT HANGING", decide), self.segments.root)
 
     def fence(self) -> None:
@@ -316,6 +320,7 @@ class TopicLog:
             adds = decide_expiry(self.segments.fold, table, expired, now_ms)
             return self._with_constant_files(table, adds)
 
+        self.prove_whole()
         # The commit of nothing reads the tail: so this is one request where no producer is idle.
         if isinstance(known(self.segments.commit("EXPIRE PRODUCERS", decide), self.segments.root), Committed):
             self.project()
@@ -463,10 +468,28 @@ class TopicLog:
                 return False
             return True
 
+    @property
+    def is_proved_whole(self) -> bool:
+        """Whether :meth:`prove_whole` has nothing to look for."""
+        return self.segments.is_read and self._whole == self.segments.opening
+
     def read_public(self) -> None:
-        """Read the public table, where that is allowed."""
-        with suppress(StorePermissionError):
-            self.public.refresh()
+        """Read the public table, where that is allowed and its view cannot be trusted."""
+        if not self.public.is_read:
+            with suppress(StorePermissionError):
+                self.public.refresh()
+
+    def prove_whole(self) -> None:
+        """Look, once for each opening of the partition logs, whether their end is there.
+
+        For who is about to write to them; raises as :meth:`require_whole`, again and again.
+        """
+        with self.segments.lock:
+            self.segments.ensure_fresh()
+            if not self.is_proved_whole:
+                self.read_public()
+                self.require_whole()
+                self._whole = self.segments.opening
 
     def require_whole(self) -> None:
         """Return if the partition logs do not end below the version that the public table shows of them, both read.

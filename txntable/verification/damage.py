@@ -78,8 +78,8 @@ _OF_AN_ENTRY = (
 )
 _RESTORE_ALL = (
     "compare this object with the newest backup that has it. Where it differs, restore it alone, and verify again."
-    " Where it is the same, stop every writer and restore the whole warehouse from the newest backup that verifies;"
-    " then run `txntable warehouse fence-all --execute`"
+    " Where it is the same, stop every writer, copy from the public tables what was committed since the newest backup"
+    " that verifies, and restore the whole warehouse from that; then run `txntable warehouse fence-all --execute`"
 )
 _BELOW_CHECKPOINT = (
     "nobody needs to stop: readers and writers begin at the checkpoint of version {version}, which was read, and lose"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.consumer.consuming import FIRST, poll_all, send, values
-from tests.unit.consumer.members import BEAT_MS, copier, member
+from tests.unit.consumer.members import BEAT_MS, copier, member, offset_of
 from txntable.consumer.consumer import Consumer
 from txntable.errors import IllegalStateError, UnknownTopicOrPartitionError
 from txntable.producer.producer import Producer
@@ -63,6 +63,23 @@ def test_positions_and_metadata_of_before_are_those_of_the_topic_that_was_read(s
     consumer.close()
 
     assert poll_all(member(site)) == NEW
+
+
+def test_positions_of_the_topic_before_take_nothing_away_that_is_committed_in_the_new_one(site: Site) -> None:
+    send(site.open().producer(), "old0", "old1")
+    late, producer = member(site, subscribed=False), copier(site)
+    late.assign([FIRST])
+    poll_all(late)
+    make_anew(site)
+    other = member(site, subscribed=False)
+    other.assign([FIRST])
+    poll_all(other)
+    other.commit()
+
+    with producer.transaction():
+        producer.send_offsets_to_transaction(late.positions(), late.group_metadata())
+
+    assert offset_of(other, FIRST) == len(NEW)
 
 
 def seek_to_committed(consumer: Consumer) -> None:
