@@ -320,7 +320,10 @@ class TopicLog:
             adds = decide_expiry(self.segments.fold, table, expired, now_ms)
             return self._with_constant_files(table, adds)
 
-        self.prove_whole()
+        with self.segments.lock:
+            self.segments.ensure_fresh()
+            if idle_producers(self.segments.fold, now_ms, expiration_ms):
+                self.prove_whole()
         # The commit of nothing reads the tail: so this is one request where no producer is idle.
         if isinstance(known(self.segments.commit("EXPIRE PRODUCERS", decide), self.segments.root), Committed):
             self.project()

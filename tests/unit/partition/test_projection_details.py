@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from txntable.errors import DamagedDataError
 from txntable.format.layout import commit_path
 from txntable.log.actions import (
     LARGEST_FIRST_LINE_BYTES,
@@ -18,6 +19,7 @@ from txntable.log.actions import (
     CommitInfo,
     OperationDetails,
     Remove,
+    Txn,
     decode_commit,
 )
 from txntable.log.entry_encoding import encode_commit
@@ -195,3 +197,14 @@ def test_details_are_read_back_as_they_were_written() -> None:
     info = CommitInfo("a" * 32, "b" * 32, 1, "PROJECT", "c" * 32, "d" * 64, details=details)
 
     assert decode_commit(1, encode_commit(Commit(1, info, ()), "x"), "path").info.details == details
+
+
+def test_projection_that_would_tell_a_lower_offset_is_refused(warehouse: Warehouse) -> None:
+    with warehouse.producer() as producer:
+        producer.send("t", row={"account": "ann", "amount": 1}, partition=0)
+    topic = warehouse.topic_log("t")
+    name = next(one for one, offset in topic.segments.refresh().numbers.items() if offset and "next_offset" in one)
+    topic.segments.commit("TEST", lambda table: [Txn(name, 0)])
+
+    with pytest.raises(DamagedDataError, match="has lost its newest entries"):
+        topic.project()
