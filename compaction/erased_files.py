@@ -34,7 +34,7 @@ from txntable.segments.segment import SegmentPlan
 from txntable.segments.segment_columns import PlannedSegment
 from txntable.segments.segment_rewriting import RewritePlan, rewrite_segments
 from txntable.storage.object_store import ObjectMeta
-from txntable.topics.topic_log import TopicLog, known
+from txntable.topics.topic_log import TopicLog
 from txntable.warehouse.warehouse import Warehouse
 
 # Rewritten before what was done is registered.
@@ -217,7 +217,7 @@ class ErasedFiles:
             def decide(table: TableState, part: Sequence[str] = part) -> Sequence[Action]:
                 return decide_tombstoning(table, part, self._topic.context.clock.now_ms())
 
-            known(self._topic.segments.commit("TOMBSTONE", decide), self._topic.segments.root)
+            self._topic.commit_segments("TOMBSTONE", decide)
             self._topic.project()
             segments, public = self._topic.segments.table, self._topic.public.table
             going = [

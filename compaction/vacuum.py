@@ -40,7 +40,7 @@ from txntable.log.table_state import TableState
 from txntable.offsets.offset_log import OffsetLog
 from txntable.partition.tombstoning import LARGEST_TOMBSTONING, decide_tombstoning
 from txntable.storage.object_store import ObjectMeta
-from txntable.topics.topic_log import TopicLog, known
+from txntable.topics.topic_log import TopicLog
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLog
 from txntable.warehouse.warehouse import Warehouse
 
@@ -183,7 +183,7 @@ class _Vacuum:
             return decide_tombstoning(table, names, self._context.clock.now_ms())
 
         if names:
-            known(topic.segments.commit("TOMBSTONE", decide), topic.segments.root)
+            topic.commit_segments("TOMBSTONE", decide)
             topic.project()
 
     def _still_going(self, topic: TopicLog, part: Sequence[_Candidate], tally: Tally) -> list[_Candidate]:

@@ -20,6 +20,7 @@ from tests.unit.reading import (
 )
 from tests.unit.upkeep.coordinating import HOUR_MS, decide_only, run_once
 from txntable.admin.admin import Admin
+from txntable.admin.restoration import Restoration
 from txntable.admin.upkeep import Duty
 from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError
@@ -29,7 +30,7 @@ from txntable.log.actions import Action, Remove, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET
 from txntable.storage.object_store import StoredObject
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 LOST_TEXT = "the partition log has lost its newest entries"
 LOST_DECISIONS = f"the transaction log has lost its newest entries.* topic={TOPIC} "
@@ -150,6 +151,18 @@ def test_nothing_is_changed_in_place_of_what_is_lost(site: Site, change: Callabl
         change(site.open().admin())
 
     assert entries_of(site) == left
+
+
+def test_nothing_is_fenced_where_the_end_of_a_log_is_lost(site: Site) -> None:
+    """Bug: the fences of the other logs, and of this one, were there when it was refused."""
+    lose(site, 1)
+    before = site.objects.snapshot().keys()
+    warehouse = open_on(site.store(), site.environment(), recovering=True)
+
+    with pytest.raises(DamagedDataError, match=LOST):
+        Restoration(warehouse.completer, warehouse.admin()).fence_all()
+
+    assert not [path for path in site.objects.snapshot().keys() - before if "/_delta_log/" in path]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -18,7 +18,7 @@ from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.log.actions import Action
 from txntable.log.table_state import TableState
 from txntable.topics.topic_evolution import decide_new_configs
-from txntable.topics.topic_log import TopicLog, known
+from txntable.topics.topic_log import TopicLog
 
 
 class ConfigSource(Enum):
@@ -81,8 +81,7 @@ def alter_configs(
 
 def changed(log: TopicLog, operation: str, decide: Callable[[TableState], Sequence[Action]]) -> TopicSettings:
     """Change a topic by one commit of its segment log; return its settings then."""
-    log.prove_whole()
-    known(log.segments.commit(operation, decide), log.name)
+    log.commit_segments(operation, decide)
     log.catch_up()
     return log.settings()
 

@@ -36,7 +36,7 @@ from txntable.partition.offsets import decided_through, log_start
 from txntable.partition.stable_offset import high_watermark, last_stable_offset
 from txntable.topics.topic_creation import decide_creation, decide_deletion, differences
 from txntable.topics.topic_evolution import decide_more_partitions, decide_new_columns
-from txntable.topics.topic_log import TopicLog, known
+from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.named_topics import require_unnamed
 from txntable.upkeep.offset_expiration import forget_topic_part
@@ -107,7 +107,7 @@ class TopicAdmin:
                 decide(topic.segments.refresh())
             return wanted
         try:
-            known(topic.segments.commit("CREATE TOPIC", decide), name)
+            topic.commit_segments("CREATE TOPIC", decide)
         except TopicAlreadyExistsError:
             topic.catch_up()
             raise
@@ -156,8 +156,7 @@ class TopicAdmin:
             deleted[:] = [live_settings(topic.segments.fold).topic_id]
             return actions
 
-        topic.prove_whole()
-        known(topic.segments.commit("DELETE TOPIC", decide), name)
+        topic.commit_segments("DELETE TOPIC", decide)
         topic.catch_up()
         while forget_topic_part(self._offsets, name, deleted[0]).something:
             pass

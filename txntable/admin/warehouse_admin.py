@@ -99,7 +99,7 @@ class WarehouseAdmin:
 
         # Unknown: deleted meanwhile.
         with suppress(UnknownTopicOrPartitionError):
-            known(topic.segments.commit("ALTER SETTINGS", decide), topic.name)
+            topic.commit_segments("ALTER SETTINGS", decide)
             topic.catch_up()
 
 

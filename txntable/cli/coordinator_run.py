@@ -19,6 +19,7 @@ from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.metrics import Metrics, write_metrics
 from txntable.cli.output import note, tell
 from txntable.errors import TransactionCoordinatorFencedError
+from txntable.transactions.named_topics import named_topics
 from txntable.upkeep.coordinator_round import CoordinatorReport
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 from txntable.warehouse.warehouse import Warehouse
@@ -79,6 +80,8 @@ def _require_lost(warehouse: Warehouse, topics: Collection[str]) -> None:
     for name in topics:
         if warehouse.topic_log(name).segments.refresh().version is not None:
             raise typer.BadParameter(f"the topic has its log, nothing of it is lost: {name}", param_hint=_GIVE_UP)
+        if name not in named_topics(warehouse.transactions, warehouse.completer.offsets):
+            raise typer.BadParameter(f"nothing names such a topic: {name}", param_hint=_GIVE_UP)
 
 
 def _measure_and_tell(warehouse: Warehouse, metrics: Metrics, report: CoordinatorReport) -> None:

@@ -23,7 +23,7 @@ from txntable.format.layout import (
 from txntable.format.topic import TopicSettings
 from txntable.log.actions import Action, Add, OperationDetails
 from txntable.log.constant_file import CONSTANT_FILE
-from txntable.log.delta_log import DeltaLog
+from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.fairness import Fairness
 from txntable.log.log_view import LogContext, moments
 from txntable.log.looking_beside import refresh_beside
@@ -171,7 +171,7 @@ class TopicLog:
             offsets = decision.base_offsets
             return decision.actions
 
-        known(self.segments.commit("APPEND", decide), self.segments.root)
+        self.commit_segments("APPEND", decide)
         return offsets
 
     def prepare_marker(self, topic_id: str, producer: ProducerEpoch) -> None:
@@ -211,7 +211,6 @@ class TopicLog:
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
-        self.prove_whole()
         if len(decided) > 1:
             # Others are at it too, and may have written these markers since this view was read.
             self.segments.refresh()
@@ -222,9 +221,9 @@ class TopicLog:
 
         # Who decides what carries segments has put the marker's file beside them.
         there = frozenset(marker_path(topic_id, one.producer_id, one.ends) for one in decided if one.segments)
-        outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
+        outcome = self.commit_segments("MARKERS", decide)
         while isinstance(outcome, Committed) and self._is_owed(topic_id, decided):
-            outcome = known(self.segments.commit("MARKERS", decide), self.segments.root)
+            outcome = self.commit_segments("MARKERS", decide)
         if not isinstance(outcome, Committed):
             # Who wrote them projects them, too: the projection that follows here is to see that one.
             self.public.refresh()
@@ -272,8 +271,7 @@ class TopicLog:
             actions = decide_abort_marker(self.segments.fold, table, topic_id, hanging, (decided, known_through))
             return self._with_constant_files(table, actions)
 
-        self.prove_whole()
-        known(self.segments.commit("ABORT HANGING", decide), self.segments.root)
+        self.commit_segments("ABORT HANGING", decide)
 
     def fence(self) -> None:
         """Begin a new incarnation of both logs, where they are there (PROTOCOL.md §6.7).
@@ -348,7 +346,7 @@ class TopicLog:
         def decided(table: TableState) -> Sequence[Action]:
             return self._with_constant_files(table, decide(table, self.public.ensure_fresh()))
 
-        if isinstance(known(self.segments.commit(operation, decided), self.segments.root), Committed):
+        if isinstance(self.commit_segments(operation, decided), Committed):
             self.project()
 
     def rewrite(self, request: RewriteRequest) -> tuple[Rewrite, ...]:
@@ -471,6 +469,26 @@ class TopicLog:
                 return False
             return True
 
+    def commit_segments(self, operation: str, decide: Decide) -> CommitOutcome:
+        """Write to S, whose end is there; P does not follow.
+
+        Parameters
+        ----------
+        operation : str
+            What ``commitInfo`` says.
+        decide : callable
+            As that of :meth:`txntable.log.delta_log.DeltaLog.commit`.
+
+        Raises
+        ------
+        DamagedDataError
+            See :meth:`require_whole`; nothing was written.
+        CommitStateUnknownError, StoreUnavailableError
+            Call again.
+        """
+        self.prove_whole()
+        return known(self.segments.commit(operation, decide), self.segments.root)
+
     @property
     def is_proved_whole(self) -> bool:
         """Whether :meth:`prove_whole` has nothing to look for."""
@@ -489,7 +507,7 @@ class TopicLog:
         """
         with self.segments.lock:
             self.segments.ensure_fresh()
-            if not self.is_proved_whole:
+            if self.has_log and not self.is_proved_whole:
                 self.read_public()
                 self.require_whole()
                 self._whole = self.segments.opening
@@ -556,7 +574,7 @@ def lost_log(name: str, **facts: object) -> DamagedDataError:
         "the topic has lost its partition log, which stays also of one that was deleted: restore its folder from a"
         " backup, and create nothing over it; or, where nothing of it is wanted any more, delete what is left of it,"
         " then what names it: groups' offsets by `txntable groups delete-offsets`, transactions by `txntable"
-        " transactions run --once --give-up`",
+        " transactions run --once --give-up TOPIC`",
         topic=name,
         log=segments_root(name),
         **facts,

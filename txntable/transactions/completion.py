@@ -128,13 +128,20 @@ class Completer:
 
         Raises
         ------
+        DamagedDataError
+            The end of a log is lost; nothing was written.
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
+        topics = [self._topic_log(name) for name in topic_names(self._context.store.folders(TOPICS_FOLDER))]
+        for topic in topics:
+            # Before the first of them: a fence would take the place of what is lost.
+            topic.prove_whole()
+            topic.require_decided()
         for log in (self.transactions.log, self.offsets.log):
             known(log.fence(), log.root)
-        for name in topic_names(self._context.store.folders(TOPICS_FOLDER)):
-            self._topic_log(name).fence()
+        for topic in topics:
+            topic.fence()
 
     def complete_all(self) -> int:
         """Complete all that is decided, publish all that is appended; return how many transactions that were."""

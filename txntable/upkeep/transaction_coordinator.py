@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from txntable.coordinator.error_kinds import shown
 from txntable.coordinator.row_json import LARGEST_NUMBER
-from txntable.errors import InvalidConfigError, RetriableError, TransactionCoordinatorFencedError
+from txntable.errors import IllegalStateError, InvalidConfigError, RetriableError, TransactionCoordinatorFencedError
 from txntable.format.layout import check_topic_name
 from txntable.format.warehouse_settings import WarehouseSettings
 from txntable.offsets.offset_log import OffsetLog
@@ -185,11 +185,15 @@ class TransactionCoordinator(OfOneProcess):
 
         Raises
         ------
+        IllegalStateError
+            The config gives topics up, which is for one round: a topic may be lost again.
         TransactionCoordinatorFencedError
             Another job that runs all the time took the lease over.
         DamagedDataError, UnsupportedFormatError, StorePermissionError
             The transaction log cannot be read or written.
         """
+        if self._config.given_up_topics:
+            raise IllegalStateError("what is given up is given up in one round: call run_once()")
         self._runs_once = False
         done_at: dict[Task, Instant] = {}
         while not stop():

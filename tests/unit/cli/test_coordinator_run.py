@@ -81,6 +81,7 @@ def test_once_completes_without_a_topic_that_is_given_up(
     [
         (("--give-up", "orders"), "give --once with it"),
         (("--once", "--give-up", "orders"), "the topic has its log, nothing of it is lost: orders"),
+        (("--once", "--give-up", "ordres"), "nothing names such a topic: ordres"),
         (("--once", "--give-up", "a/b"), "INVALID_TOPIC"),
     ],
 )

@@ -7,8 +7,9 @@ import logging
 import pytest
 
 from tests.simulation.site import Site
-from txntable.errors import TransactionCoordinatorFencedError
+from txntable.errors import IllegalStateError, TransactionCoordinatorFencedError
 from txntable.upkeep.coordinator_round import CoordinatorReport
+from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 
 
 def test_job_that_runs_on_claims_the_lease_again_that_a_job_of_one_round_took(site: Site) -> None:
@@ -58,3 +59,10 @@ def test_job_that_runs_on_stops_where_a_newer_one_came_after_a_job_of_one_round(
 
     assert epochs == [1, 3]
     assert newer.run_once().coordinator_epoch == 3
+
+
+def test_job_that_runs_on_gives_no_topic_up(site: Site) -> None:
+    coordinator = site.open().coordinator(CoordinatorConfig(given_up_topics=("t",)))
+
+    with pytest.raises(IllegalStateError, match=r"call run_once\(\)"):
+        coordinator.run(lambda: True, lambda report: None)
