@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from unittest import mock
 
 import pytest
 
@@ -23,13 +24,14 @@ from txntable.admin.admin import Admin
 from txntable.admin.restoration import Restoration
 from txntable.admin.upkeep import Duty
 from txntable.compaction.compactor import compact
-from txntable.errors import DamagedDataError
+from txntable.errors import DamagedDataError, WarehouseReplacedError
 from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
 from txntable.format.records import TopicPartition
 from txntable.log.actions import Action, Remove, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET
 from txntable.storage.object_store import StoredObject
+from txntable.topics.topic_log import TopicLog
 from txntable.warehouse.warehouse import Warehouse, open_on
 
 LOST_TEXT = "the partition log has lost its newest entries"
@@ -153,13 +155,40 @@ def test_nothing_is_changed_in_place_of_what_is_lost(site: Site, change: Callabl
     assert entries_of(site) == left
 
 
-def test_nothing_is_fenced_where_the_end_of_a_log_is_lost(site: Site) -> None:
-    """Bug: the fences of the other logs, and of this one, were there when it was refused."""
+def test_idle_producers_are_not_forgotten_in_place_of_what_is_lost(site: Site) -> None:
     lose(site, 1)
+    left = entries_of(site)
+    site.advance_ms(2 * HOUR_MS)
+
+    with pytest.raises(DamagedDataError, match=LOST):
+        site.open().topic_log(TOPIC).expire_producers(HOUR_MS)
+
+    assert entries_of(site) == left
+
+
+def test_public_table_of_before_a_restore_is_no_witness(site: Site) -> None:
+    older = site.objects.snapshot()
+    plain(site.open(), "eve")
+    topic = site.open().topic_log(TOPIC)
+    topic.public.refresh()
+    site.objects.restore(older)
+
+    with pytest.raises(WarehouseReplacedError):
+        topic.prove_whole()
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"), [(lambda site: lose(site, 1), LOST), (lambda site: lose_decisions(site, 2), LOST_DECISIONS)]
+)
+def test_nothing_is_fenced_where_the_end_of_a_log_is_lost(
+    site: Site, loss: Callable[[Site], object], told: str
+) -> None:
+    """Bug: the fences of the other logs, and of this one, were there when it was refused."""
+    loss(site)
     before = site.objects.snapshot().keys()
     warehouse = open_on(site.store(), site.environment(), recovering=True)
 
-    with pytest.raises(DamagedDataError, match=LOST):
+    with pytest.raises(DamagedDataError, match=told):
         Restoration(warehouse.completer, warehouse.admin()).fence_all()
 
     assert not [path for path in site.objects.snapshot().keys() - before if "/_delta_log/" in path]
@@ -240,24 +269,61 @@ def lose_decisions(site: Site, count: int) -> None:
             site.objects.delete(path)
 
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [1, 2])
 def test_nothing_is_committed_by_who_starts_where_decisions_are_lost(site: Site, count: int) -> None:
     lose_decisions(site, count)
-    left = entries_of(site)
+    left = [entries_of(site), entries_of(site, TRANSACTION_LOG_ROOT)]
 
     with pytest.raises(DamagedDataError, match=LOST_DECISIONS):
         send_in_transaction(site.open())
 
-    assert entries_of(site) == left
+    assert [entries_of(site), entries_of(site, TRANSACTION_LOG_ROOT)] == left
     assert shown(site) == SENT
 
 
-def test_what_is_committed_after_the_last_decision_was_lost_is_seen(site: Site) -> None:
-    lose_decisions(site, 1)
+def test_nothing_is_completed_by_a_process_that_has_not_read_a_topic_where_decisions_are_lost(site: Site) -> None:
+    """Bug: the topic says how far it has come only once it was read."""
+    producer = transactional(site.open(), "busy")
+    for number in range(10):
+        commit(producer, f"more{number}")
+    lose_decisions(site, 10)
+    warehouse = site.open()
+    with mock.patch.object(TopicLog, "require_decided"):
+        decide_only(warehouse, leave_open(warehouse, "eve", transactional_id="open"))
+    left = entries_of(site)
 
-    send_in_transaction(site.open())
+    report = run_once(site)
 
-    assert shown(site) == [*SENT, "eve"]
+    assert report.failures
+    assert entries_of(site) == left
+
+
+def test_nothing_is_completed_by_a_reader_where_decisions_are_lost(site: Site) -> None:
+    """Bug: what the topic shows was taken for that of the decision that stands in the place of a lost one."""
+    producer = transactional(site.open(), "busy")
+    for number in range(10):
+        commit(producer, f"more{number}")
+    lose_decisions(site, 10)
+    warehouse = site.open()
+    with mock.patch.object(TopicLog, "require_decided"):
+        decide_only(warehouse, leave_open(warehouse, "eve", transactional_id="open"))
+    left, reader = entries_of(site), site.open()
+
+    with pytest.raises(DamagedDataError, match=LOST_DECISIONS):
+        reader.completer.bring_through(reader.topic_log(TOPIC), reader.topic_log(TOPIC).settings().topic_id)
+
+    assert entries_of(site) == left
+
+
+@pytest.mark.parametrize("transactional_id", ["etl", "new"])
+def test_nothing_is_committed_by_an_id_without_a_decision_where_all_are_lost(site: Site, transactional_id: str) -> None:
+    lose_decisions(site, 3)
+    left = entries_of(site)
+
+    with pytest.raises(DamagedDataError, match=LOST_DECISIONS):
+        leave_open(site.open(), "eve", transactional_id=transactional_id)
+
+    assert entries_of(site) == left
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -179,11 +179,12 @@ class OffsetCommits:
         topic_ids = {partition: settings[partition.topic].topic_id for partition in wanted}
         found = self._groups.committed(group, topic_ids, timeout_ms=timeout_ms)
         # With a topic that is deleted, what was committed of it goes, too.
-        self._partitions.is_follow_due |= any(
-            one is None and self._committed_at.get(each) is not None for each, one in found.items()
-        )
+        self._partitions.is_follow_due |= any(one is None and self._had_committed(each) for each, one in found.items())
         self._note_committed({each: one.offset for each, one in found.items() if one is not None})
         return found
+
+    def _had_committed(self, partition: TopicPartition) -> bool:
+        return self._committed_at.get(partition) is not None or self._rewinds.has_committed(partition)
 
     def seek_to_committed(self, partitions: Sequence[TopicPartition]) -> None:
         """Let partitions begin where the group has committed, again."""

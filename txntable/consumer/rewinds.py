@@ -63,6 +63,10 @@ class Rewinds:
         """Take note of where the group stands in a partition that is assigned; any thread may tell."""
         self._committed[partition] = offset
 
+    def has_committed(self, partition: TopicPartition) -> bool:
+        """Return whether something is known to be committed of a partition that is assigned."""
+        return partition in self._committed
+
     def is_back(self, partition: TopicPartition, offset: int, stands_at: int | None) -> bool:
         """Return whether all that was handed out and is not committed lies at this offset or behind it."""
         handed = self._uncommitted(partition)

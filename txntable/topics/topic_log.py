@@ -533,7 +533,7 @@ class TopicLog:
                 raise lost_end(self.name, end=end, shown=shown)
 
     def require_decided(self, topic_id: str | None = None) -> None:
-        """Return if the transaction log does not end below what the partition logs, as read, say that it has decided.
+        """Return if the transaction log does not end below what S or P, as far as they were read, say that it decided.
 
         For who may decide, or complete: what is decided in the place of what is lost would count as done.  Who has a
         lock has that of the transaction log.
@@ -551,12 +551,14 @@ class TopicLog:
         settings = self.segments.fold.settings
         if topic_id is None and settings is not None:
             topic_id = settings.topic_id
-        decided = 0 if topic_id is None else decided_through(self.segments.table.numbers, topic_id)
+        numbers = (self.segments.table.numbers, self.public.table.numbers)
+        decided = 0 if topic_id is None else max(decided_through(each, topic_id) for each in numbers)
         transactions = self.context.shared.get(TRANSACTION_LOG_ROOT)
         if transactions is None or decided < transactions.table.next_version:
             return
         # As above; and the topic may have been read after it.
         self.segments.prove_since(next(moments))
+        self.public.prove_since(next(moments))
         end = transactions.refresh().next_version - 1
         if end < decided:
             raise DamagedDataError(

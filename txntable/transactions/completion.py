@@ -185,6 +185,8 @@ class Completer:
         if has_groups:
             logs.append(self.offsets.log)
         side_by_side(self._context.store, [partial(_refresh_readable, log) for log in logs])
+        for topic_id, topic in topics.items():
+            topic.require_decided(topic_id)
         shown = {topic_id: decided_through(topic.public.table.numbers, topic_id) for topic_id, topic in topics.items()}
         settled = self.offsets.log.table.number(DECIDED_THROUGH) if has_groups else 0
         # P takes its number over from S: so this shows what S owed, and that P shows it.
@@ -256,6 +258,8 @@ class Completer:
         def shown() -> int:
             return decided_through(topic.public.table.numbers, topic_id)
 
+        # What it shows of positions that are given out again is of other decisions.
+        topic.require_decided(topic_id)
         with topic.completing:
             if shown() >= position:
                 return shown()
@@ -289,6 +293,8 @@ class Completer:
             The coordinator job lost its lease: nothing was written.
         """
         owed, known_through = self._owed_to(topic, topic_id)
+        # With what both logs are: none of it stands where one of them has lost its end.
+        topic.require_decided(topic_id)
         if not topic.has_log and topic.name not in self._given_up and topic.segments.refresh().version is None:
             raise lost_log(topic.name)
         with self._context.store.series():
@@ -332,6 +338,7 @@ class Completer:
             Call again.
         """
         owed, known_through = self._owed_to(topic, topic_id)
+        topic.require_decided(topic_id)
         topic.write_abort_marker(topic_id, hanging, owed, known_through)
         topic.project(owed)
 
@@ -340,8 +347,6 @@ class Completer:
         log = self.transactions.log
         # All from the same view: "known to h" and "these are all that is decided up to h" are one fact.
         with log.lock:
-            log.ensure_fresh()
-            topic.require_decided(topic_id)
             known_through = log.ensure_fresh().version
             self.transactions.check_lease()
             coordinator_epoch = self.transactions.coordinator_epoch()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.site import Site
 from tests.unit.consumer.consuming import FIRST, poll_all, send, values
-from tests.unit.consumer.members import BEAT_MS, copier, member, offset_of
+from tests.unit.consumer.members import BEAT_MS, RAW, copier, member, offset_of
 from txntable.consumer.consumer import Consumer
 from txntable.errors import IllegalStateError, UnknownTopicOrPartitionError
 from txntable.producer.producer import Producer
@@ -65,7 +65,10 @@ def test_positions_and_metadata_of_before_are_those_of_the_topic_that_was_read(s
     assert poll_all(member(site)) == NEW
 
 
-def test_positions_of_the_topic_before_take_nothing_away_that_is_committed_in_the_new_one(site: Site) -> None:
+@pytest.mark.parametrize("reads_on", [True, False])
+def test_positions_of_the_topic_before_take_nothing_away_that_is_committed_in_the_new_one(
+    site: Site, reads_on: bool
+) -> None:
     send(site.open().producer(), "old0", "old1")
     late, producer = member(site, subscribed=False), copier(site)
     late.assign([FIRST])
@@ -75,9 +78,12 @@ def test_positions_of_the_topic_before_take_nothing_away_that_is_committed_in_th
     other.assign([FIRST])
     poll_all(other)
     other.commit()
+    positions = late.positions()
+    if not reads_on:
+        late.unsubscribe()
 
     with producer.transaction():
-        producer.send_offsets_to_transaction(late.positions(), late.group_metadata())
+        producer.send_offsets_to_transaction(positions, late.group_metadata())
 
     assert offset_of(other, FIRST) == len(NEW)
 
@@ -119,10 +125,33 @@ def test_rewind_after_an_abort_does_not_read_again_what_was_committed_of_the_top
     site.advance_ms(rested_ms)
 
     go_back(consumer)
-    found = []
+    # At once, and when its time has come to look for what is new anyway.
+    found = values(consumer.poll())
     for _ in range(12):
         site.advance_ms(BEAT_MS)
         found += values(consumer.poll())
+
+    assert found == NEW
+
+
+def test_partition_that_a_member_gains_is_not_read_of_the_topic_before(site: Site) -> None:
+    send(site.open().producer(), "old0", "old1")
+    first, second = member(site, heartbeat_interval_ms=100), member(site, heartbeat_interval_ms=100)
+    assert len(poll_all(first)) == 2
+    first.commit()
+    for _ in range(8):
+        site.advance_ms(100)
+        first.poll()
+        second.poll()
+    assert second.assignment() == {RAW[1]}
+    first.close()
+    second.poll()
+    make_anew(site)
+
+    found = []
+    for _ in range(80):
+        site.advance_ms(100)
+        found += values(second.poll())
 
     assert found == NEW
 
