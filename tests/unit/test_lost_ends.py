@@ -1,23 +1,32 @@
-"""Logs that have lost their newest entries: what topics show stays, and everybody is told."""
+"""Partition logs that have lost their newest entries: what topics show stays, and everybody is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from unittest import mock
 
 import pytest
 
-from tests.simulation.site import Site, published
+from tests.simulation.site import Site
+from tests.unit.lost_ends import (
+    LOST,
+    LOST_DECISIONS,
+    LOST_TEXT,
+    SENT,
+    entries_of,
+    lose,
+    lose_decisions,
+    send_in_transaction,
+    send_plain,
+    shown,
+    site_with_records,
+)
 from tests.unit.reading import (
     TOPIC,
     accounts_in,
-    commit,
     leave_open,
     plain,
     read_only,
-    site_with_topic,
-    transactional,
 )
 from tests.unit.upkeep.coordinating import HOUR_MS, decide_only, run_once
 from txntable.admin.admin import Admin
@@ -25,57 +34,16 @@ from txntable.admin.restoration import Restoration
 from txntable.admin.upkeep import Duty
 from txntable.compaction.compactor import compact
 from txntable.errors import DamagedDataError, WarehouseReplacedError
-from txntable.format.layout import TRANSACTION_LOG_ROOT, commit_path
 from txntable.format.records import TopicPartition
 from txntable.log.actions import Action, Remove, Txn
 from txntable.log.table_state import TableState
 from txntable.partition.offsets import DECIDED_THROUGH, NEXT_OFFSET
-from txntable.storage.object_store import StoredObject
-from txntable.topics.topic_log import TopicLog
 from txntable.warehouse.warehouse import Warehouse, open_on
-
-LOST_TEXT = "the partition log has lost its newest entries"
-LOST_DECISIONS = f"the transaction log has lost its newest entries.* topic={TOPIC} "
-LOST = f"{LOST_TEXT}.* topic={TOPIC} "
-SENT = ["ann", "bob", "cid", "dan"]
 
 
 @pytest.fixture
 def site() -> Site:
-    """A topic whose newest entries are of a transaction and of a plain append, all published."""
-    made, warehouse = site_with_topic(partitions=1)
-    producer = transactional(warehouse)
-    for account in SENT[:3]:
-        commit(producer, account)
-    plain(warehouse, SENT[3])
-    return made
-
-
-def entries_of(site: Site, root: str = f"topics/{TOPIC}/_segments") -> list[str]:
-    folder = f"{root}/_delta_log/"
-    return sorted(path for path in site.objects.snapshot() if path.startswith(folder) and path.endswith(".json"))
-
-
-def lose(site: Site, count: int) -> dict[str, StoredObject]:
-    """Delete the newest entries; return what they were."""
-    before = site.objects.snapshot()
-    lost = entries_of(site)[-count:]
-    for path in lost:
-        site.objects.delete(path)
-    return {path: before[path] for path in lost}
-
-
-def shown(site: Site) -> list[str]:
-    """What the public table shows as it stands, without bringing it up."""
-    return [row["account"] for row in published(site.open(), TOPIC)]
-
-
-def send_plain(warehouse: Warehouse) -> None:
-    plain(warehouse, "eve")
-
-
-def send_in_transaction(warehouse: Warehouse) -> None:
-    commit(transactional(warehouse), "eve")
+    return site_with_records()
 
 
 @pytest.mark.parametrize("call", [send_plain, send_in_transaction, lambda warehouse: leave_open(warehouse, "eve")])
@@ -257,75 +225,6 @@ def test_view_that_is_older_than_the_public_table_is_no_damage(site: Site) -> No
     assert shown(site) == [*SENT, "eve"]
 
 
-# -- the transaction log --------------------------------------------------------------------
-
-
-def lose_decisions(site: Site, count: int) -> None:
-    """Delete the entries of the transaction log from one of its last decisions on."""
-    decisions = [one.position for one in site.open().transactions.rows()]
-    first = max(decisions) - count + 1
-    for path in entries_of(site, TRANSACTION_LOG_ROOT):
-        if path >= commit_path(TRANSACTION_LOG_ROOT, first):
-            site.objects.delete(path)
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_nothing_is_committed_by_who_starts_where_decisions_are_lost(site: Site, count: int) -> None:
-    lose_decisions(site, count)
-    left = [entries_of(site), entries_of(site, TRANSACTION_LOG_ROOT)]
-
-    with pytest.raises(DamagedDataError, match=LOST_DECISIONS):
-        send_in_transaction(site.open())
-
-    assert [entries_of(site), entries_of(site, TRANSACTION_LOG_ROOT)] == left
-    assert shown(site) == SENT
-
-
-def test_nothing_is_completed_by_a_process_that_has_not_read_a_topic_where_decisions_are_lost(site: Site) -> None:
-    """Bug: the topic says how far it has come only once it was read."""
-    producer = transactional(site.open(), "busy")
-    for number in range(10):
-        commit(producer, f"more{number}")
-    lose_decisions(site, 10)
-    warehouse = site.open()
-    with mock.patch.object(TopicLog, "require_decided"):
-        decide_only(warehouse, leave_open(warehouse, "eve", transactional_id="open"))
-    left = entries_of(site)
-
-    report = run_once(site)
-
-    assert report.failures
-    assert entries_of(site) == left
-
-
-def test_nothing_is_completed_by_a_reader_where_decisions_are_lost(site: Site) -> None:
-    """Bug: what the topic shows was taken for that of the decision that stands in the place of a lost one."""
-    producer = transactional(site.open(), "busy")
-    for number in range(10):
-        commit(producer, f"more{number}")
-    lose_decisions(site, 10)
-    warehouse = site.open()
-    with mock.patch.object(TopicLog, "require_decided"):
-        decide_only(warehouse, leave_open(warehouse, "eve", transactional_id="open"))
-    left, reader = entries_of(site), site.open()
-
-    with pytest.raises(DamagedDataError, match=LOST_DECISIONS):
-        reader.completer.bring_through(reader.topic_log(TOPIC), reader.topic_log(TOPIC).settings().topic_id)
-
-    assert entries_of(site) == left
-
-
-@pytest.mark.parametrize("transactional_id", ["etl", "new"])
-def test_nothing_is_committed_by_an_id_without_a_decision_where_all_are_lost(site: Site, transactional_id: str) -> None:
-    lose_decisions(site, 3)
-    left = entries_of(site)
-
-    with pytest.raises(DamagedDataError, match=LOST_DECISIONS):
-        leave_open(site.open(), "eve", transactional_id=transactional_id)
-
-    assert entries_of(site) == left
-
-
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_check_tells_of_the_lost_end(site: Site, count: int) -> None:
     assert [one for one in site.open().admin().check_upkeep() if one.duty is Duty.READ] == []
@@ -337,3 +236,13 @@ def test_check_tells_of_the_lost_end(site: Site, count: int) -> None:
     for damaged, told in ((of_topic, LOST_TEXT), (of_decisions, "the transaction log has lost its newest entries")):
         findings = damaged.open().admin().check_upkeep()
         assert [told in one.note for one in findings if one.duty is Duty.READ] == [True]
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"), [(lambda site: lose(site, 1), LOST), (lambda site: lose_decisions(site, 3), LOST_DECISIONS)]
+)
+def test_all_is_not_well_where_the_end_of_a_log_is_lost(site: Site, loss: Callable[[Site], object], told: str) -> None:
+    loss(site)
+
+    with pytest.raises(DamagedDataError, match=told):
+        site.open().admin().find_blocking_transactions()

@@ -175,9 +175,14 @@ class BlockingTransactions:
         by_transaction: dict[tuple[int, int, OpenEpochStatus], list[_Found]] = {}
         for name in names:
             with suppress(UnknownTopicOrPartitionError), self._within(topic_place(name)):
-                for one in self._in_topic(self._topic_log(name)):
+                topic = self._topic_log(name)
+                for one in self._in_topic(topic):
                     key = (one.open.producer_id, one.open.producer_epoch, one.status)
                     by_transaction.setdefault(key, []).append(one)
+                # What has lost its end does not show what is open there.
+                topic.read_public()
+                topic.require_whole()
+                topic.require_decided()
         pending = self._pending(set(names))
         now_ms = self._transactions.context.clock.shown_ms() if by_transaction or pending else 0
         told = []

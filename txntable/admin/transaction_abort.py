@@ -177,6 +177,10 @@ class TransactionAborter:
             decided = terminate(row, position)
             return Transition(decided.row, decided.answer)
 
+        row = self._transactions.row(transactional_id)
+        if row is not None and not validate_only:
+            # The decision would take the place of a lost one, which the topics have already.
+            self._completer.look_at([row])
         self._transactions.request("TERMINATE", transactional_id, request)
         if not validate_only:
             self._completer.complete(transactional_id)
@@ -210,6 +214,7 @@ class TransactionAborter:
             if (found.producer_id, found.producer_epoch) not in named:
                 return
             self._transactions.refresh()
+            topic.require_decided(settings.topic_id)
             status, row = self._shown.status(settings.topic_id, found)
             if row is None or status is OpenEpochStatus.PAST:
                 self._require_not_committed(topic, found)

@@ -59,6 +59,7 @@ from txntable.producer.appender import Staged, VerifyFor
 from txntable.storage.retries import ending_within
 from txntable.topics.topic_log import TopicLog, Verify
 from txntable.transactions.completion import Completer
+from txntable.transactions.decided_end import require_settled
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, Request
 
 logger = logging.getLogger(__name__)
@@ -127,6 +128,8 @@ class CoordinatorClient:
         ------
         ConcurrentTransactionsError
             Others kept it busy all the time; call again.
+        DamagedDataError
+            The transaction log has lost its newest entries: nothing was written.
         """
 
         def request(row: TransactionMetadata | None, position: int) -> Transition[ProducerIdentity | Decision]:
@@ -135,6 +138,7 @@ class CoordinatorClient:
             asked = InitRequest(transactional_id, next_id, timeout, position, self._max_timeout_ms, keep_prepared)
             return init_producer(row, asked)
 
+        require_settled(self._transactions, self._offsets)
         for _ in range(_COMPLETION_ROUNDS):
             try:
                 answer = self._transactions.request("INIT", transactional_id, request)
@@ -155,6 +159,7 @@ class CoordinatorClient:
     def new_producer_id(self) -> int:
         """Return a producer id for a producer without a transactional id."""
         if not self._producer_ids:
+            require_settled(self._transactions, self._offsets)
             self._producer_ids = self._transactions.allocate_producer_ids()
         taken, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
         return taken

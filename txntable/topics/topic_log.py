@@ -40,6 +40,7 @@ from txntable.partition.projection import PublicTable, lost_end, project
 from txntable.partition.projection_details import projection_details
 from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
 from txntable.runtime.environment import Instant
+from txntable.segments.topic_metadata import settings_of
 from txntable.storage.side_by_side import side_by_side
 
 Verify = Callable[[DeltaLog[PartitionLogs]], None]
@@ -548,9 +549,9 @@ class TopicLog:
         DamagedDataError
             It does: its newest entries are lost.
         """
-        settings = self.segments.fold.settings
-        if topic_id is None and settings is not None:
-            topic_id = settings.topic_id
+        metadata = self.segments.table.metadata or self.public.table.metadata
+        if topic_id is None and metadata is not None:
+            topic_id = settings_of(self.name, metadata).topic_id
         numbers = (self.segments.table.numbers, self.public.table.numbers)
         decided = 0 if topic_id is None else max(decided_through(each, topic_id) for each in numbers)
         transactions = self.context.shared.get(TRANSACTION_LOG_ROOT)
@@ -561,13 +562,7 @@ class TopicLog:
         self.public.prove_since(next(moments))
         end = transactions.refresh().next_version - 1
         if end < decided:
-            raise DamagedDataError(
-                "the transaction log has lost its newest entries, whose decisions a topic has: stop every writer, run"
-                " `txntable warehouse verify`, and do what it says",
-                topic=self.name,
-                end=end,
-                decided=decided,
-            )
+            raise lost_decisions("a topic has", topic=self.name, end=end, decided=decided)
 
 
 def lost_log(name: str, **facts: object) -> DamagedDataError:
@@ -579,6 +574,15 @@ def lost_log(name: str, **facts: object) -> DamagedDataError:
         " transactions run --once --give-up TOPIC`",
         topic=name,
         log=segments_root(name),
+        **facts,
+    )
+
+
+def lost_decisions(who_has: str, **facts: object) -> DamagedDataError:
+    """Return the error about a transaction log that ends below what another log says that it has decided."""
+    return DamagedDataError(
+        f"the transaction log has lost its newest entries, whose decisions {who_has}: stop every writer, run"
+        " `txntable warehouse verify`, and do what it says",
         **facts,
     )
 

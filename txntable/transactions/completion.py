@@ -34,6 +34,7 @@ from txntable.partition.open_transactions import HangingEpoch, open_in_topic
 from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog, known, lost_log
 from txntable.transactions.completion_linger import CompletionLinger
+from txntable.transactions.decided_end import require_settled
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.transactions.transaction_rows import id_columns
 
@@ -187,6 +188,8 @@ class Completer:
         side_by_side(self._context.store, [partial(_refresh_readable, log) for log in logs])
         for topic_id, topic in topics.items():
             topic.require_decided(topic_id)
+        if has_groups:
+            require_settled(self.transactions, self.offsets)
         shown = {topic_id: decided_through(topic.public.table.numbers, topic_id) for topic_id, topic in topics.items()}
         settled = self.offsets.log.table.number(DECIDED_THROUGH) if has_groups else 0
         # P takes its number over from S: so this shows what S owed, and that P shows it.
@@ -258,8 +261,6 @@ class Completer:
         def shown() -> int:
             return decided_through(topic.public.table.numbers, topic_id)
 
-        # What it shows of positions that are given out again is of other decisions.
-        topic.require_decided(topic_id)
         with topic.completing:
             if shown() >= position:
                 return shown()

@@ -20,6 +20,7 @@ from txntable.offsets.offset_log import OffsetLog
 from txntable.runtime.environment import Instant
 from txntable.runtime.one_process import OfOneProcess
 from txntable.topics.topic_log import TopicLog
+from txntable.transactions.decided_end import require_whole
 from txntable.transactions.transaction_log import TransactionLog
 from txntable.upkeep.coordinator_round import CompletionPlan, CoordinatorReport, CoordinatorRound, Task
 
@@ -138,9 +139,12 @@ class TransactionCoordinator(OfOneProcess):
         ------
         TransactionCoordinatorFencedError
             It was lost to a job of one round, and by now one that runs all the time has it: stop.
+        DamagedDataError
+            The transaction log has lost its newest entries: nothing was written.
         CommitStateUnknownError, StoreUnavailableError
             Call again.
         """
+        require_whole(self._claims, self._offsets, self._topic_log)
         lease = self._claims.claim_lease(self._owner, runs_once=self._runs_once, again=self._claims_again)
         self._coordinator_epoch, self._claims_again = lease.coordinator_epoch, False
         logger.info("lease claimed owner=%s coordinator_epoch=%d", self._owner, self._coordinator_epoch)
