@@ -52,3 +52,12 @@ def test_schema_of_literals_and_built_arrays_is_nullable_at_every_level(spark: A
 def test_column_that_no_topic_can_have_is_refused_with_the_nearest_type(spark: Any) -> None:
     with pytest.raises(SchemaMismatchError, match="nearest"):
         topic_schema(spark.sql("SELECT INTERVAL '1' DAY AS gap"))
+
+
+def test_schema_of_a_stream_is_that_of_its_columns(spark: Any, tmp_path: Path) -> None:
+    """Bug: Spark refused to read a stream that no query reads."""
+    columns = "id bigint, parts array<struct<a: int>>"
+    stream = spark.readStream.schema(columns).json(str(tmp_path))
+
+    assert stream.isStreaming
+    assert topic_schema(stream) == topic_schema(spark.createDataFrame([], columns))

@@ -122,7 +122,8 @@ def describe(  # noqa: PLR0913  the interface of a command
             rows = [row for one in found for row in _offsets(warehouse, one, part)]
             empty = "none of its topics can be read" if part.unreadable else empty
     shown = [row[: len(headers)] for row in rows]
-    connection.output.rows(Rows(headers, shown, counts=("lag",), empty=empty))
+    elsewhere = {} if chosen else {"consumer_id": "--members"}
+    connection.output.rows(Rows(headers, shown, counts=("lag",), empty=empty, elsewhere=elsewhere))
     fail_if_unreadable(part.unreadable)
 
 

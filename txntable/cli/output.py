@@ -17,7 +17,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 
@@ -64,6 +64,8 @@ class Rows:
         Names of columns that only JSON has: with them a table for people would be wider than a terminal.
     names : collection of str
         Names of columns that list names: people read them parted by commas.
+    elsewhere : Mapping[str, str]
+        Name of a column -> what shows it, too: a table that is too wide for a terminal is shown without these.
     """
 
     headers: Mapping[str, str]
@@ -74,6 +76,7 @@ class Rows:
     empty: str = ""
     for_programs: Collection[str] = ()
     names: Collection[str] = ()
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def documents(self) -> list[dict[str, object]]:
         """Return the rows as JSON objects."""
@@ -126,7 +129,7 @@ class TableOutput(Output):
         """Print a table.
 
         Where it is too wide, headers break between their words; then what is the same in every row is said once above
-        it; then each row is a block of lines.
+        it; then it is without what is shown elsewhere; then each row is a block of lines.
         """
         if rows.empty and not rows.rows:
             self._title(rows)
@@ -137,15 +140,19 @@ class TableOutput(Output):
         if not self._console.is_terminal:
             self._write_plain(_table(rows, headers, for_terminal=False))
             return
-        folded = [_BETWEEN_WORDS.sub("\n", header) for header in headers]
-        if self._fits(rows, headers) or self._fits(rows, folded):
+        if self._fits(rows, headers) or self._fits_folded(rows):
             return
-        alike, others = _parted(rows)
-        if others.rows and self._fits(
-            others, [folded[list(rows.headers).index(name)] for name in others.headers], alike
-        ):
+        kept = [index for index, name in enumerate(rows.headers) if name not in rows.elsewhere]
+        if rows.elsewhere and self._fits_folded(_only(rows, kept)):
+            for name, where in rows.elsewhere.items():
+                note(f"{rows.headers[name]} is left out, for want of room: {where} shows it")
             return
         self._blocks(rows, headers)
+
+    def _fits_folded(self, rows: Rows) -> bool:
+        """Print a table whose headers are broken, if need be below what is the same in all its rows, if it fits so."""
+        alike, others = _parted(rows)
+        return self._fits(rows, _folded(rows)) or (bool(others.rows) and self._fits(others, _folded(others), alike))
 
     def _fits(self, rows: Rows, headers: Sequence[str], above: Mapping[str, str] | None = None) -> bool:
         """Print a table, below what is the same in all its rows; return False where it is too wide for that."""
@@ -221,6 +228,10 @@ def _table(rows: Rows, headers: Sequence[str], *, for_terminal: bool) -> Table:
     for row in rows.rows:
         table.add_row(*map(Text, _cells(rows, row)))
     return table
+
+
+def _folded(rows: Rows) -> list[str]:
+    return [_BETWEEN_WORDS.sub("\n", escaped(header)) for header in rows.headers.values()]
 
 
 def _for_people(rows: Rows) -> Rows:

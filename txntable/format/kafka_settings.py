@@ -107,7 +107,8 @@ def together(wrong: Sequence[WrongSetting]) -> InvalidCallError:
         return wrong[0][1]
     return InvalidConfigError(
         f"{len(wrong)} settings are wrong: "
-        + "; ".join(f"({number}) {error}" for number, (_, error) in enumerate(wrong, 1)),
+        + "; ".join(f"({number}) {error}" for number, (_, error) in enumerate(wrong, 1))
+        + "; in all",
         setting=",".join(name for name, _ in wrong),
     )
 

@@ -130,7 +130,8 @@ class RecordMetadata:
         self._parts: list[tuple[BatchDelivery, int, int]] = []
 
     def __repr__(self) -> str:
-        return f"RecordMetadata(topic={self.topic!r}, ranges={tuple(self._known())!r}, error={self.error!r})"
+        where = f"ranges={tuple(self._known())!r}" if self.is_delivered else "not known yet where"
+        return f"RecordMetadata(topic={self.topic!r}, records={self._records}, {where}, error={self.error!r})"
 
     def expect(self, records: int) -> None:
         """Take how many records there are (the producer calls it)."""

@@ -30,4 +30,6 @@ def topic_schema(dataframe: DataFrame) -> pa.Schema:
     SchemaMismatchError
         A name or a type cannot be stored: rename the column, or cast it to what the message names.
     """
-    return all_nullable(check_topic_schema(dataframe.limit(0).toArrow().schema))
+    # A stream is not read but by a query.
+    empty = dataframe.sparkSession.createDataFrame([], dataframe.schema)
+    return all_nullable(check_topic_schema(empty.toArrow().schema))

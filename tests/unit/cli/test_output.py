@@ -102,6 +102,23 @@ def test_what_is_the_same_in_every_row_is_said_once_above_a_table_that_is_too_wi
     assert "".join(lines).count(LONG) == 1
 
 
+def test_column_that_is_shown_elsewhere_is_left_out_before_a_row_becomes_a_block() -> None:
+    headers = {"group": "GROUP", "partition": "PARTITION", "owner": "CONSUMER-ID"}
+    rows = Rows(headers, [("g", number, f"{LONG}{number}") for number in range(3)], elsewhere={"owner": "--members"})
+
+    lines = on_terminal(rows)
+
+    assert [line.split() for line in lines if line.strip()][-3:] == [["g", str(n)] for n in range(3)]
+    assert LONG not in "".join(lines)
+    assert LONG in "".join(on_terminal(rows, width=400))
+
+
+def test_row_is_a_block_with_what_is_shown_elsewhere_when_nothing_else_fits() -> None:
+    rows = Rows({"a": "A", "b": "B"}, [(LONG, 1), (LONG + "x", 2)], elsewhere={"b": "--members"})
+
+    assert on_terminal(rows) == [f"A  {LONG}", "B  1", "", f"A  {LONG}x", "B  2", ""]
+
+
 def test_headers_of_dashes_break_at_a_dash_when_the_table_is_too_wide() -> None:
     lines = on_terminal(Rows({"a": "CURRENT-OFFSET", "b": "B"}, [(1, "x" * 66), (2, "y" * 66)]))
 

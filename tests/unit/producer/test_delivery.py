@@ -48,6 +48,16 @@ def test_metadata_tells_the_time_of_the_first_record(site: Site) -> None:
     assert now.timestamp_ms == site.open().context.clock.now_ms()
 
 
+def test_metadata_does_not_look_empty_before_its_records_are_somewhere(site: Site) -> None:
+    producer = site.open().producer()
+
+    metadata = producer.send("u", rows=pa.Table.from_pylist([row("a"), row("b")], TWO_COLUMNS))
+
+    assert "records=2, not known yet where" in repr(metadata)
+    producer.flush()
+    assert "records=2, ranges=(OffsetRange(partition=0, base_offset=0, last_offset=1),)" in repr(metadata)
+
+
 def test_metadata_tells_the_time_of_the_upload_when_the_topic_goes_by_it(site: Site) -> None:
     site.open().admin().create_topic("log", schema=TWO_COLUMNS, config={"message.timestamp.type": "LogAppendTime"})
     with site.open().producer() as producer:
