@@ -105,11 +105,9 @@ def state_waits_for(state: TransactionState, left_ms: int | None) -> str:
 
 def when_to_end(one: BlockingTransaction) -> str:
     """Return when the command that ends a transaction may be run."""
-    return (
-        "if its database rolled back; if it committed, start its program"
-        if one.state is TransactionState.PREPARED
-        else "now"
-    )
+    if one.state is TransactionState.PREPARED:
+        return "if its database rolled back; if it committed, start its program"
+    return "now" if one.state is not None or one.has_timed_out else "once that finds nothing else"
 
 
 def ending_words(one: BlockingTransaction) -> tuple[str, ...] | None:

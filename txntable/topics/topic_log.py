@@ -569,8 +569,9 @@ def lost_log(name: str, **facts: object) -> DamagedDataError:
     """Return the error about a topic of which there is something, and no partition log."""
     return DamagedDataError(
         "the topic has lost its partition log, which stays also of one that was deleted: restore its folder from a"
-        " backup, and create nothing over it; or, where nothing of it is wanted any more, delete what is left of it,"
-        " then what names it: groups' offsets by `txntable groups delete-offsets`, transactions by `txntable"
+        " backup, and create nothing over it. Where nothing has the log, and its public table is there, copy the"
+        " committed records from that into a new topic. Where nothing of it is wanted any more, delete what is left of"
+        " it, then what names it: groups' offsets by `txntable groups delete-offsets`, transactions by `txntable"
         " transactions run --once --give-up TOPIC`",
         topic=name,
         log=segments_root(name),

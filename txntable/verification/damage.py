@@ -22,6 +22,7 @@ class DamageKind(Enum):
 
     IDENTITY = "identity of another warehouse"
     LOG_MISSING = "log missing"
+    LOG_COVERED = "log of an earlier topic missing"
     LOG_BEGINNING = "beginning of a log missing"
     ENTRY_MISSING = "entry missing"
     ENTRY_UNREADABLE = "entry unreadable"
@@ -71,7 +72,15 @@ _RESTORE_PUBLIC = (
     "restore this object from a backup. Without one no record is lost where nothing is said of the topic's `_segments`:"
     " then "
 ) + _MAKE_AGAIN
+_RESTORE_SEGMENT_LOG = (
+    "stop every writer, and restore this log, and nothing else, from an older version of it or the newest backup that"
+    " has it; then verify again, and do what that says. Delete nothing of the topic's public table: where that is"
+    " there, it still names the committed records. Only where nothing has the log: copy them from there into a new"
+    " topic with any Delta reader, and let producers and readers go on there. `txntable transactions run --once"
+    " --give-up TOPIC` completes transactions without the lost one"
+)
 _IN_PUBLIC_LOG = re.compile(rf"{TOPICS_FOLDER}/[^/]+/_delta_log/")
+_SEGMENT_LOG = re.compile(rf"{TOPICS_FOLDER}/[^/]+/_segments")
 _OF_AN_ENTRY = (
     *(DamageKind.LOG_BEGINNING, DamageKind.ENTRY_MISSING, DamageKind.ENTRY_UNREADABLE, DamageKind.CHAIN),
     *(DamageKind.GUARD, DamageKind.ROW, DamageKind.NUMBER),
@@ -100,7 +109,8 @@ _NO_MORE = "where others have written in their place since, do not put the lost 
 _RESTORE_END_OF_OFFSETS = (
     f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup, the groups named stand where they stood before, and"
     " would process again what the transactions have committed: set their offsets with `txntable groups reset-offsets`"
-    " before their consumers go on"
+    " before their consumers go on. Which these were stands nowhere else: see in the topics that the transactions wrote"
+    " to how far their sources were processed"
 )
 _OF_ONE_LOG: Mapping[tuple[DamageKind, str], str] = {
     (DamageKind.LOG_END, TRANSACTION_LOG_ROOT): f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup: copy the"
@@ -113,6 +123,10 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.IDENTITY: "restore this object alone, from any backup or an older version of it: it never changes. Where"
     " all of them say the same as this one, the two logs are another warehouse's: restore those",
     DamageKind.LOG_MISSING: _RESTORE_LOG,
+    DamageKind.LOG_COVERED: "where a backup has the earlier topic, and it is wanted: stop every writer, copy the"
+    " records that the topic has now into another one, and restore the earlier one in its place. Where the loss is"
+    " accepted, nothing is to be done: this stays until the id that decided has had another transaction, and the"
+    " transaction log's entries of then are cleaned up, after `vacuum_retention_ms`",
     DamageKind.LOG_BEGINNING: _RESTORE_LOG,
     DamageKind.ENTRY_MISSING: _RESTORE_LOG,
     DamageKind.ENTRY_UNREADABLE: _RESTORE_LOG,
@@ -202,6 +216,8 @@ class Damage:
             return _BELOW_CHECKPOINT.format(version=self.read_on_from)
         if (remedy := _OF_ONE_LOG.get((self.kind, self.path))) is not None:
             return remedy
+        if self.kind is DamageKind.LOG_MISSING and _SEGMENT_LOG.fullmatch(self.path):
+            return _RESTORE_SEGMENT_LOG
         is_made_again = self.kind in _OF_AN_ENTRY and _IN_PUBLIC_LOG.match(self.path)
         return _RESTORE_PUBLIC if is_made_again else REMEDIES[self.kind]
 

@@ -222,10 +222,7 @@ class WarehouseVerification:
         }
         for topic_id, position in lost.items():
             problem = f"the decision at {position} names an earlier topic of the name, {topic_id}, whose log was lost"
-            copied = "copy what the topic has now before you restore the earlier one"
-            yield Damage(
-                DamageKind.LOG_MISSING, log.root, f"{problem}, and the one that is there was made over it: {copied}"
-            )
+            yield Damage(DamageKind.LOG_COVERED, log.root, f"{problem}, and the one that is there was made over it")
 
     def _told(self) -> Verification:
         topics = self._topics

@@ -131,6 +131,7 @@ def test_a_hanging_transaction_is_ended_by_its_place(call: Call, orders: Warehou
 
     assert (found["transactional_id"], found["status"], found["transaction_timeout_ms"]) == (None, "PAST", None)
     assert found["command"].endswith("abort --topic orders --partition 0 --start-offset 0 --execute")
+    assert "to end it once that finds nothing else:" in call("status").stdout
     assert call(*shlex.split(found["command"])[1:]).exit_code == 0
     assert transactions(call) == []
 
