@@ -29,7 +29,7 @@ from txntable.log.checkpoint import interval
 from txntable.log.cleanup import SMALLEST_RETENTION_MS, LogFile, log_files, plan_cleanup, readable_entries
 from txntable.log.delta_log import DeltaLog
 from txntable.log.entry_time import written_by_ms
-from txntable.partition.stable_offset import last_stable_offset
+from txntable.partition.stable_offset import high_watermark, last_stable_offset
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
 from txntable.transactions.named_topics import named_topics, require_unnamed
@@ -87,7 +87,7 @@ class UpkeepCheck:
             {*topic_names(self._context.store.folders(TOPICS_FOLDER)), *named_topics(self._transactions, self._offsets)}
         ):
             found += self._unless_unreadable(topic_place(name), lambda name=name: self._of_topic(name))  # type: ignore[misc]
-        if self._limits.lag_records:
+        if not any(one.duty is Duty.READ and one.where == self._offsets.log.root for one in found):
             found += self._unless_unreadable(self._offsets.log.root, self._of_groups)
         return found
 
@@ -240,8 +240,13 @@ class UpkeepCheck:
                 settings = segments.fold.settings
                 if settings is None or committed is None or committed.topic_id not in ("", settings.topic_id):
                     continue
-                end = last_stable_offset(segments.fold, segments.table, settings.topic_id, partition)
-                lag = end - committed.offset
-                if lag > self._limits.lag_records:
-                    where = f"group {group}, partition {name}-{partition}"
+                where = f"group {group}, partition {name}-{partition}"
+                highest = high_watermark(segments.table, settings.topic_id, partition)
+                if committed.offset > highest:
+                    # The partition logs were read before.
+                    highest = high_watermark(segments.refresh(), settings.topic_id, partition)
+                if committed.offset > highest:
+                    yield Finding(Duty.STAND_WITHIN, where, committed.offset, highest, "offset")
+                lag = last_stable_offset(segments.fold, segments.table, settings.topic_id, partition) - committed.offset
+                if self._limits.lag_records and lag > self._limits.lag_records:
                     yield Finding(Duty.CONSUME, where, lag, self._limits.lag_records, "offsets")

@@ -181,7 +181,7 @@ def _progress(
     found = committed.get(each)
     if found is None:
         return None, ends[each], None
-    return found.offset, ends[each], max(0, ends[each] - found.offset)
+    return found.offset, ends[each], ends[each] - found.offset
 
 
 def _owner(member: MemberDescription | None) -> tuple[str | None, str | None, str | None]:

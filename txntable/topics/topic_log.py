@@ -21,7 +21,7 @@ from txntable.format.layout import (
     segments_root,
 )
 from txntable.format.topic import TopicSettings
-from txntable.log.actions import Action, Add, OperationDetails
+from txntable.log.actions import Action, Add, OperationDetails, Txn
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.fairness import Fairness
@@ -398,7 +398,9 @@ class TopicLog:
                 return
 
             def decide(public: TableState) -> Sequence[Action]:
-                return project(self.segments.fold, self.segments.table, public, self.context.clock.now_ms())
+                actions = project(self.segments.fold, self.segments.table, public, self.context.clock.now_ms())
+                # Any commit undoes what void entries are to other engines (PROTOCOL.md §4.6).
+                return actions or [Txn(REFLECTS, public.number(REFLECTS)) for _ in public.void[:1]]
 
             def describe(public: TableState, actions: Sequence[Action]) -> OperationDetails:
                 return projection_details(self.segments.table, public, actions, decided)
@@ -458,7 +460,7 @@ class TopicLog:
             if segments.version is None:
                 raise unknown_topic(self.name)
             public = self.public.refresh()
-            if public.version is not None and public.number(REFLECTS) >= segments.version:
+            if public.version is not None and public.number(REFLECTS) >= segments.version and not public.void:
                 self.require_whole()
                 return False
             try:

@@ -44,6 +44,7 @@ class DamageKind(Enum):
     INCOMPLETE = "complete, and work is owed"
     HANGING = "hanging transaction"
     PUBLICATION = "end of a public table missing"
+    FOREIGN_END = "entry of another log at the end of a public table"
     PROJECTION = "public table differs"
     PROJECTION_OR_LOG = "public table or its source differs"
     COMMITTED_OFFSET = "offset without decision"
@@ -155,7 +156,9 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.OFFSETS: _RESTORE_ALL,
     DamageKind.SEQUENCE: "records of this producer may be there twice, or be missing: compare them with their source; "
     + _RESTORE_ALL,
-    DamageKind.MARKER: _RESTORE_ALL,
+    DamageKind.MARKER: "where the transaction log has lost entries, and others have gone on in their place, this"
+    " stays of them as long as entries of then are kept: leave it so, the records are right, and look there before a"
+    " batch is done again. Else " + _RESTORE_ALL,
     DamageKind.MARKER_MISSING: _RESTORE_ALL,
     DamageKind.CARRIED: _RESTORE_ALL,
     DamageKind.INCOMPLETE: _RESTORE_ALL,
@@ -164,6 +167,9 @@ REMEDIES: Mapping[DamageKind, str] = {
     " status` shows",
     DamageKind.PUBLICATION: "no record is lost. Restore the newest entries of this log from a backup; or run `txntable"
     " transactions run --once`, which publishes again, and let streams over the table begin anew",
+    DamageKind.FOREIGN_END: "no record is lost, and our readers pass it over; but other engines show what it says,"
+    " or fail, until something is committed above it: run `txntable transactions run --once`, which does that, and see"
+    " that what put it there may no longer write here",
     DamageKind.PROJECTION: "restore the log of the public table; or " + _MAKE_AGAIN,
     DamageKind.PROJECTION_OR_LOG: "delete nothing of the public table: it may be the one that is right, and the last"
     " that names committed records. Repair what is said of the topic's `_segments` first, and verify again. Where"
@@ -202,16 +208,21 @@ class Damage:
         What is wrong with it.
     read_on_from : int or None
         Of an entry: the version of the checkpoint above it from which the log was read on; ``None``: it was not.
+    follows : str or None
+        The path of another damage that this one may come from; ``None``: of none.
     """
 
     kind: DamageKind
     path: str
     problem: str
     read_on_from: int | None = None
+    follows: str | None = None
 
     @property
     def remedy(self) -> str:
         """What to do about it."""
+        if self.follows is not None:
+            return f"nothing yet: it may come of what is said of `{self.follows}`; repair that first, and verify again"
         if self.read_on_from is not None:
             return _BELOW_CHECKPOINT.format(version=self.read_on_from)
         if (remedy := _OF_ONE_LOG.get((self.kind, self.path))) is not None:

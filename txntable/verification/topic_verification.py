@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from txntable.format.layout import public_root, segments_root
+from txntable.format.layout import commit_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
 from txntable.log.table_state import TableState
 from txntable.partition.batch import Batch, batch_of
@@ -105,6 +105,11 @@ class TopicVerification:
             Is told how far it is.
         """
         self.public.advance(progress)
+        if count := len(self.public.table.void):
+            path = commit_path(self.public.root, self.public.table.next_version - 1)
+            entries = "1 entry" if count == 1 else f"{count} entries, the newest"
+            problem = f"{entries} of another log, or of a process of before a restore"
+            self.damages.append(Damage(DamageKind.FOREIGN_END, path, problem))
         self.segments.advance(progress)
         logs, table = self.segments.fold, self.segments.table
         if not self.segments.exists:

@@ -21,6 +21,7 @@ from txntable.partition.offsets import per_topic
 from txntable.storage.object_store import ObjectStore
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLogFold
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
+from txntable.verification.causes import in_order
 from txntable.verification.constant_files import damages_of_constant_files
 from txntable.verification.damage import Damage, DamageKind, Progress, Verification
 from txntable.verification.decision_record import DecisionRecord, RecordedDecision
@@ -235,5 +236,5 @@ class WarehouseVerification:
             sum(log.checkpoints for log in logs),
             sum(one.files for one in topics),
             sum(one.bytes for one in topics),
-            tuple(sorted(damages, key=lambda one: (one.path, one.kind.value, one.problem))),
+            in_order(damages),
         )

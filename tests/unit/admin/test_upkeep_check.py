@@ -20,7 +20,6 @@ from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
 from txntable.errors import InvalidConfigError
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, commit_path
-from txntable.format.records import TopicPartition
 from txntable.runtime.environment import Instant
 from txntable.warehouse.warehouse import Warehouse, open_on
 
@@ -281,31 +280,6 @@ def test_compaction_by_key_is_found_late_again_only_when_enough_is_new(
     compact(site.open())
 
     assert watch.findings() == []
-
-
-def test_group_that_lags_is_found_when_lag_is_limited(site: Site, warehouse: Warehouse, watch: Watch) -> None:
-    send_many(warehouse, "u", 5)
-    warehouse.admin().alter_consumer_group_offsets("g", {TopicPartition("u", 0): 1})
-
-    assert watch.findings() == []
-    assert watch.findings(lag_records=4) == []
-    (found,) = watch.findings(lag_records=3)
-    assert (found.duty, found.where, found.found) == (Duty.CONSUME, "group g, partition u-0", 4)
-
-
-def test_group_that_an_open_transaction_holds_back_lags_by_what_it_could_have_read_as_its_description_says(
-    site: Site, warehouse: Warehouse, watch: Watch
-) -> None:
-    send_many(warehouse, "u", 5)
-    holding = started(warehouse, "holds")
-    holding.begin_transaction()
-    holding.send("u", row=row("open"), partition=0)
-    holding.flush()
-    send_many(warehouse, "u", 5)
-    warehouse.admin().alter_consumer_group_offsets("g", {TopicPartition("u", 0): 1})
-
-    assert [found.found for found in watch.findings(lag_records=3)] == [4]
-    assert [group.lag for group in warehouse.admin().list_lags().groups] == [4]
 
 
 def test_damage_in_one_topic_is_told_and_does_not_hide_what_is_late_in_another(

@@ -66,6 +66,14 @@ def test_describe_prints_kafkas_columns(call: Call, orders: Warehouse) -> None:
     assert ",".join(headers) == "GROUP,TOPIC,PARTITION,CURRENT-OFFSET,LOG-END-OFFSET,LAG,CONSUMER-ID,HOST,CLIENT-ID"
 
 
+def test_describe_shows_that_a_group_stands_beyond_the_end(call: Call, orders: Warehouse) -> None:
+    orders.admin().alter_consumer_group_offsets("g", {TopicPartition("orders", 0): 7})
+
+    row, _ = answer(call, "describe", "--group", "g")
+
+    assert (row["current_offset"], row["log_end_offset"], row["lag"]) == (7, 5, -2)
+
+
 def test_describe_counts_lag_to_where_committed_reading_ends(call: Call, orders: Warehouse) -> None:
     producer = orders.producer("open")
     producer.init_transactions()
