@@ -233,7 +233,7 @@ def ascending(items: Iterable[str], what: str) -> None:
 
 _T, _TP = "/[0-9a-f]{32}", "/[0-9a-f]{32}/(?:0|[1-9][0-9]{0,4})"
 NUMBERS = {
-    "T": re.compile("next_producer_id"),
+    "T": re.compile("next_producer_id|settled_through"),
     "O": re.compile("decided_through"),
     "S": re.compile(f"(?:next_offset|log_start){_TP}|(?:decided_through|merged_through){_T}"),
     "P": re.compile(f"(?:high_watermark|lso|log_start){_TP}|(?:decided_through|merged_through){_T}|reflects"),
@@ -2349,6 +2349,13 @@ class Warehouse:
             self._settle(t, owed)
         self.known.update({k: r["position"] for k, r in decided.items()})
 
+    def _settled(self, state: State, replaced: list[Json | None]) -> list[Action]:
+        """§6.4: who replaces a decision with groups says how far O is settled."""
+        decided = [row for row in replaced if row is not None and row["state"].startswith("PREPARE_")]
+        through = max((row["position"] for row in decided if row.get("groups")), default=0)
+        raises = through > state.numbers.get("settled_through", 0)
+        return [("txn", {"appId": "settled_through", "version": through})] if raises else []
+
     def complete(self) -> list[str]:
         """§6.4: all that is decided. The ids whose rows say so by this."""
         self.bring()
@@ -2357,12 +2364,14 @@ class Warehouse:
         def decide(state: State, now: int) -> list[Action] | None:
             done.clear()
             actions: list[Action] = []
+            replaced: list[Json | None] = []
             for key, position in self.known.items():
                 row = state.rows("id").get(key)
                 if row and row["position"] == position and row["state"].startswith("PREPARE_"):
                     actions.append(self._keyed(self.t, "id", completed_row(row, state.version + 1), now))
                     done.append(row["transactional_id"])
-            return actions or None
+                    replaced.append(row)
+            return [*actions, *self._settled(state, replaced)] or None
 
         if self.known:
             self.t.commit("COMPLETE", decide)
@@ -2456,6 +2465,7 @@ class Warehouse:
             if new is None:
                 return None
             actions = [self._keyed(self.t, "id", new, now)]
+            raised = self._settled(state, [state.rows("id").get((transactional_id,))])
             if row is None:
                 actions.append(("txn", {"appId": "next_producer_id", "version": new["producer_id"] + 1}))
             decision = new.get("decision", {})
@@ -2464,7 +2474,7 @@ class Warehouse:
                 batch = {"v": 1, "transactional_id": transactional_id, "batch_id": decision["batch_id"]}
                 batch |= {"producer_id": new["producer_id"], "epoch": decision["epoch"], "position": new["position"]}
                 actions.append(self._keyed(self.t, "batch", {**batch, "decided_at_ms": now}, now))
-            return actions
+            return [*actions, *raised]
 
         self.t.commit(operation, decide)
         return result[0]

@@ -22,6 +22,7 @@ from txntable.log.actions import Add, Commit, Metadata, Remove, Txn
 from txntable.log.fold import Fold
 from txntable.log.table_state import TableState
 from txntable.segments.topic_metadata import settings_of
+from txntable.transactions.transaction_log import NEXT_PRODUCER_ID
 
 # In-commit times run ahead of the store's where many commits fall into one moment.
 LEEWAY_MS = 5_000
@@ -83,7 +84,8 @@ class TransactionHistory:
 
     def _take(self, commit: Commit) -> None:
         free = self.next_producer_id
-        self.next_producer_id = max([free, *(each.version for each in commit.actions if isinstance(each, Txn))])
+        given = (each for each in commit.actions if isinstance(each, Txn) and each.app_id == NEXT_PRODUCER_ID)
+        self.next_producer_id = max([free, *(each.version for each in given)])
         for action in commit.actions:
             match action:
                 case Add(partition_values={"_kind": "id"}):

@@ -200,6 +200,7 @@ class BlockingTransactions:
         waiting: list[tuple[OffsetRow, PendingOffset]] = []
         with self._within(self._offsets.log.root):
             self._offsets.refresh()
+            self._offsets.require_whole()
             waiting = [(row, each) for row in self._offsets.pending() if row.topic in names for each in row.pending]
         if not waiting:
             return {}

@@ -90,6 +90,7 @@ class Restoration(OfOneProcess):
             Call again.
         """
         self._completer.fence_logs()
+        self._completer.offsets.take_as_it_is()
         self._leap()
         # A coordinator job of before stops at its next write.
         self._transactions.claim_lease(self._transactions.context.environment.new_id())

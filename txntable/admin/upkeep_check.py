@@ -234,6 +234,7 @@ class UpkeepCheck:
 
     def _of_groups(self) -> Iterator[Finding]:
         self._offsets.refresh()
+        self._offsets.require_whole()
         for group in self._offsets.names():
             for (name, partition), row in sorted(self._offsets.offsets(group).items()):
                 segments, committed = self._topic_log(name).segments, row.committed

@@ -296,6 +296,8 @@ class GroupClient(OfOneProcess):
         ------
         UnstableOffsetCommitError
             A transaction with offsets here is still open: again later.
+        DamagedDataError
+            The offset log has lost its newest entries: restore them.
         StoreUnavailableError
             Again.
         """
@@ -325,6 +327,7 @@ class GroupClient(OfOneProcess):
         self, group: str, topic_ids: Mapping[TopicPartition, str], *, require_stable: bool
     ) -> tuple[Committed, UnstableOffsetCommitError | None]:
         rows = self._offsets.look(lambda: self._offsets.offsets(group))
+        self._offsets.require_whole()
         found: Committed = {}
         unstable: UnstableOffsetCommitError | None = None
         for partition, topic_id in topic_ids.items():

@@ -17,18 +17,21 @@ from txntable.coordinator.group_offsets import OffsetRow
 from txntable.coordinator.group_request import OffsetLogTransition
 from txntable.coordinator.group_state import GroupState
 from txntable.coordinator.offset_upkeep import Decisions, settle
-from txntable.format.layout import OFFSET_LOG_ROOT
+from txntable.errors import DamagedDataError
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.log.action_fields import check_number_names
-from txntable.log.actions import Add, Commit, Remove, Txn
-from txntable.log.delta_log import DeltaLog
+from txntable.log.actions import Action, Add, Commit, Remove, Txn
+from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.keyed_log import KeyedLog
-from txntable.log.log_view import LogContext
+from txntable.log.log_view import LogContext, moments
 from txntable.log.overlay import Overlay
 from txntable.log.request_queue import AnswerT, RowChange
 from txntable.log.table_state import TableState
 from txntable.offsets.offset_rows import GROUP_KIND, OFFSET_KIND, columns_of, row_of
 
 DECIDED_THROUGH = "decided_through"
+SETTLED_THROUGH = "settled_through"
+"""Of the transaction log: O's `decided_through` is at least this (PROTOCOL.md §6.4)."""
 _NUMBERS = re.compile(DECIDED_THROUGH)
 GroupOffsets: TypeAlias = Mapping[NamedPartition, OffsetRow]
 Request: TypeAlias = Callable[[GroupRow | None, GroupOffsets, int], OffsetLogTransition[AnswerT]]
@@ -164,7 +167,56 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
         with self.log.lock:
             return sorted({*self.log.fold.groups, *self.log.fold.offsets})
 
+    def require_whole(self) -> None:
+        """Return if the log does not end below what the transaction log, as it was read, has seen of it.
+
+        For who is about to go on from what it says: what is lost would be processed again.
+
+        Raises
+        ------
+        DamagedDataError
+            It does: its newest entries are lost.
+        """
+        if self.log.table.number(DECIDED_THROUGH) < self._seen():
+            # Others may have settled since it was read.
+            self._check_end(self.log.refresh())
+
+    def _check_end(self, table: TableState) -> None:
+        settled, seen = table.number(DECIDED_THROUGH), self._seen()
+        if settled >= seen:
+            return
+        # What it has seen may be of a warehouse that was restored since.
+        self.context.shared[TRANSACTION_LOG_ROOT].prove_since(next(moments))
+        raise DamagedDataError(
+            "the offset log has lost its newest entries, and groups would process again what they have: stop every"
+            " consumer, run `txntable warehouse verify`, and do what it says",
+            settled=settled,
+            seen=seen,
+        )
+
+    def _seen(self) -> int:
+        transactions = self.context.shared.get(TRANSACTION_LOG_ROOT)
+        return 0 if transactions is None else transactions.table.number(SETTLED_THROUGH)
+
     # -- writing ----------------------------------------------------------------------------
+
+    def commit(self, operation: str, decide: Decide, **whose: str) -> None:
+        """Write to O at exactly the next slot, where its end is there; raises as :meth:`require_whole`, too."""
+
+        def decide_on_whole(table: TableState) -> Sequence[Action] | None:
+            self._check_end(table)
+            return decide(table)
+
+        super().commit(operation, decide_on_whole, **whose)
+
+    def take_as_it_is(self) -> None:
+        """Let what is there be all that there was, for who restores a warehouse (PROTOCOL.md §6.7)."""
+        seen = self._seen()
+
+        def decide(table: TableState) -> Sequence[Action]:
+            return [Txn(DECIDED_THROUGH, seen)] if table.number(DECIDED_THROUGH) < seen else []
+
+        super().commit("TAKE AS IT IS", decide)
 
     def request(self, operation: str, group: str, request: Request[AnswerT]) -> AnswerT:
         """Run one request of the state machine on a group's rows at the head, and make its transition durable.

@@ -34,6 +34,7 @@ from txntable.log.log_view import LogContext
 from txntable.log.overlay import Overlay
 from txntable.log.request_queue import AnswerT, RowChange
 from txntable.log.table_state import TableState
+from txntable.offsets.offset_log import SETTLED_THROUGH
 from txntable.transactions.transaction_rows import (
     BATCH_KIND,
     ID_KIND,
@@ -53,7 +54,7 @@ from txntable.transactions.transaction_rows import (
 )
 
 NEXT_PRODUCER_ID = "next_producer_id"
-_NUMBERS = re.compile(NEXT_PRODUCER_ID)
+_NUMBERS = re.compile(f"{NEXT_PRODUCER_ID}|{SETTLED_THROUGH}")
 _COLUMNS = frozenset(TRANSACTION_LOG_COLUMNS.names)
 _UNDER_WAY = [state.value for state in TransactionState if state.is_open or state.is_decided]
 
@@ -187,6 +188,17 @@ class TransactionLogFold:
     def decision_ms(self, transactional_id: str) -> int:
         """Return the in-commit time of the decision of an id that is in PREPARE_*."""
         return self._under_way[_path_of(transactional_id)].since_ms
+
+    def settled_by(self, paths: Iterable[str]) -> int:
+        """Return the highest decision with groups among rows that entries are about to replace; 0: there is none.
+
+        Parameters
+        ----------
+        paths : iterable of str
+            Of the rows.  Only what is known complete is replaced.
+        """
+        decided = (found.read() for path in paths if (found := self._decided.get(path)) is not None)
+        return max((row.position for row in decided if row.groups), default=0)
 
     # -- what is known complete ---------------------------------------------------------------
 
@@ -404,6 +416,13 @@ class TransactionLog(KeyedLog[TransactionLogFold]):
             return decide(table)
 
         super().commit(operation, decide_with_lease, **whose)
+
+    def _actions(self, table: TableState, change: RowChange[AnswerT]) -> list[Action]:
+        """Return what a change writes, and what it shows of the offset log: a later loss of its end is told by that."""
+        actions = super()._actions(table, change)
+        settled = self.log.fold.settled_by(add.path for add in actions if isinstance(add, Add))
+        raises = settled > table.number(SETTLED_THROUGH)
+        return [*actions, Txn(SETTLED_THROUGH, settled)] if raises else actions
 
     def request(self, operation: str, transactional_id: str, request: Request[AnswerT]) -> AnswerT:
         """Run one request of the state machine on the row at the head, and make its transition durable.

@@ -108,10 +108,11 @@ _RESTORE_END = (
 )
 _NO_MORE = "where others have written in their place since, do not put the lost ones back: readers would stop there"
 _RESTORE_END_OF_OFFSETS = (
-    f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup, the groups named stand where they stood before, and"
-    " would process again what the transactions have committed: set their offsets with `txntable groups reset-offsets`"
-    " before their consumers go on. Which these were stands nowhere else: see in the topics that the transactions wrote"
-    " to how far their sources were processed"
+    f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup, groups stand where they stood before, and would"
+    " process again what their transactions have committed: let `txntable warehouse fence-all --execute` take the log"
+    " as it is, and set the offsets of the groups named with `txntable groups reset-offsets` before any consumer goes"
+    " on. Which these were stands nowhere else: see in the topics that the transactions wrote to how far their sources"
+    " were processed"
 )
 _OF_ONE_LOG: Mapping[tuple[DamageKind, str], str] = {
     (DamageKind.LOG_END, TRANSACTION_LOG_ROOT): f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup: copy the"

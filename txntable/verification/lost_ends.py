@@ -94,5 +94,12 @@ def lost_end_of_offsets(settled: int, shown: Set[PendingOf], under_way: Iterable
             yield Damage(DamageKind.LOG_END, OFFSET_LOG_ROOT, problem)
 
 
+def unsettled(settled: int, seen: int) -> Iterator[Damage]:
+    """Judge whether O has settled what T, read before O, has seen of it: for where nothing says whose offsets."""
+    if seen > settled:
+        problem = f"offsets are settled to {settled}, and the transaction log has seen them settled to {seen}"
+        yield Damage(DamageKind.LOG_END, OFFSET_LOG_ROOT, problem)
+
+
 def _named(groups: Sequence[str]) -> str:
     return f"{'group' if len(groups) == 1 else 'groups'} {', '.join(groups)}"

@@ -14,7 +14,7 @@ from txntable.coordinator.transaction import TransactionMetadata
 from txntable.errors import StorePermissionError
 from txntable.format.layout import OFFSET_LOG_ROOT, TOPICS_FOLDER, TRANSACTION_LOG_ROOT, public_root, topic_names
 from txntable.log.keyed_table import KIND
-from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLogFold
+from txntable.offsets.offset_log import DECIDED_THROUGH, SETTLED_THROUGH, OffsetLogFold
 from txntable.partition.append import unknown_topic
 from txntable.partition.offsets import DECIDED_THROUGH as OF_TOPIC
 from txntable.partition.offsets import per_topic
@@ -28,7 +28,13 @@ from txntable.verification.decision_record import DecisionRecord, RecordedDecisi
 from txntable.verification.doubted_projections import doubted
 from txntable.verification.keyed_rules import OffsetRules, offsets_against_decisions
 from txntable.verification.log_replay import LogReplay
-from txntable.verification.lost_ends import Witness, lost_end_of_offsets, lost_end_of_transactions, lost_settlements
+from txntable.verification.lost_ends import (
+    Witness,
+    lost_end_of_offsets,
+    lost_end_of_transactions,
+    lost_settlements,
+    unsettled,
+)
 from txntable.verification.topic_rules import markers_against_decisions, open_against_rows
 from txntable.verification.topic_verification import TopicVerification
 from txntable.verification.transaction_rules import TransactionRules
@@ -56,7 +62,7 @@ class WarehouseVerification:
         self._topics: list[TopicVerification] = []
         self._not_allowed: dict[str, Damage] = {}
         # T's entries below it were read before any topic: what they name, its log has.
-        self._read_before = 0
+        self._read_before = self._seen_settled = 0
         self._damages: list[Damage] = []
 
     def run(self, topics: Sequence[str] | None, progress: Progress) -> Verification:
@@ -81,6 +87,7 @@ class WarehouseVerification:
         self._transactions.advance(progress)
         complete, under_way = self._by_completeness()
         self._read_before = self._transactions.table.next_version
+        self._seen_settled = self._transactions.table.number(SETTLED_THROUGH)
         names = topic_names(self._store.folders(TOPICS_FOLDER))
         for name in names if topics is None else topics:
             with self._if_allowed(name):
@@ -180,8 +187,11 @@ class WarehouseVerification:
         if not (offsets.is_whole and transactions.is_whole and offsets.exists):
             return
         settled = offsets.table.number(DECIDED_THROUGH)
-        yield from lost_settlements(settled, complete)
-        yield from lost_end_of_offsets(settled, self._offset_rules.pending, under_way)
+        named = [
+            *lost_settlements(settled, complete),
+            *lost_end_of_offsets(settled, self._offset_rules.pending, under_way),
+        ]
+        yield from named or unsettled(settled, self._seen_settled)
         head = transactions.table.version
         yield from offsets_against_decisions(offsets.table, offsets.fold, self._decisions, head)
 
