@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -27,14 +28,16 @@ from tests.unit.reading import (
     plain,
     transactional,
 )
-from tests.unit.upkeep.coordinating import decide_only, run_once
+from tests.unit.upkeep.coordinating import HOUR_MS, decide_only, run_once
+from txntable.admin.restoration import Restoration
 from txntable.admin.transaction_admin import open_now
 from txntable.errors import DamagedDataError, WarehouseReplacedError
 from txntable.format.layout import TRANSACTION_LOG_ROOT
 from txntable.format.records import TopicPartition
 from txntable.partition.open_transactions import HangingEpoch
+from txntable.segments.topic_metadata import TOPIC_PROPERTY
 from txntable.topics.topic_log import TopicLog
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 # Behind three records with a marker each, and one without.
 OPEN_AT = 7
@@ -204,6 +207,44 @@ def test_offsets_are_not_taken_for_settled_where_decisions_are_lost(site: Site) 
 
     with pytest.raises(DamagedDataError, match=LOST_SETTLED):
         site.open().complete()
+
+
+def test_reader_does_not_end_what_timed_out_where_decisions_are_lost(site: Site) -> None:
+    """Bug: the decision took the place of a lost one, of which the topic had the marker."""
+    leave_open(site.open(), "eve")
+    commit(transactional(site.open(), "fast"), "fay")
+    lose_decisions(site, 1)
+    left = [entries_of(site), entries_of(site, TRANSACTION_LOG_ROOT)]
+    site.advance_ms(HOUR_MS)
+
+    site.open().topic_reader(TOPIC).catch_up()
+
+    assert [entries_of(site), entries_of(site, TRANSACTION_LOG_ROOT)] == left
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_nothing_is_fenced_where_the_offset_log_has_decisions_that_are_lost(site: Site, count: int) -> None:
+    commits_offsets(site)
+    lose_decisions(site, count)
+    left = entries_of(site, TRANSACTION_LOG_ROOT)
+    warehouse = open_on(site.store(), site.environment(), recovering=True)
+
+    with pytest.raises(DamagedDataError, match=LOST_SETTLED):
+        Restoration(warehouse.completer, warehouse.admin()).fence_all()
+
+    assert entries_of(site, TRANSACTION_LOG_ROOT) == left
+
+
+def test_job_works_where_a_topic_is_of_a_newer_format(site: Site) -> None:
+    """Bug: a public table that was read to look for a lost end, and not understood, stopped the whole job."""
+    warehouse = site.open()
+    public = warehouse.topic_log(TOPIC).public
+    metadata = public.refresh().metadata
+    assert metadata is not None
+    newer = replace(metadata, configuration={**metadata.configuration, f"{TOPIC_PROPERTY}newer": "1"})
+    public.commit("ALTER", lambda table: [newer])
+
+    assert run_once(site).coordinator_epoch
 
 
 def test_hanging_transaction_is_not_aborted_where_decisions_are_lost(site: Site) -> None:

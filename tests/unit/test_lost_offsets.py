@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ from txntable.errors import DamagedDataError, WarehouseReplacedError
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.format.records import TopicPartition
 from txntable.log.cleanup import clean_up
+from txntable.log.delta_log import DeltaLog
+from txntable.log.table_state import TableState
 from txntable.producer.producer import Producer
 from txntable.verification.damage import DamageKind
 from txntable.warehouse.stored_warehouse import verify_stored
@@ -124,8 +127,9 @@ def test_job_does_not_settle_in_the_place_of_what_is_lost(site: Site) -> None:
     assert entries_of(site, OFFSET_LOG_ROOT) == left
 
 
-def test_who_restores_takes_it_as_it_is_and_sets_the_offsets(site: Site) -> None:
-    lose(site, 2)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_who_restores_takes_it_as_it_is_and_sets_the_offsets(site: Site, count: int) -> None:
+    lose(site, count)
     warehouse = open_on(site.store(), site.environment(), recovering=True)
 
     Restoration(warehouse.completer, warehouse.admin()).fence_all()
@@ -133,6 +137,84 @@ def test_who_restores_takes_it_as_it_is_and_sets_the_offsets(site: Site) -> None
     site.open().admin().alter_consumer_group_offsets("readers", {FIRST: 3})
     joined(site.open())
     assert stands_at(site) == 3
+    assert site.open().offsets.pending() == []
+    assert list(verify_stored(MemoryStore(site.objects)).damages) == []
+
+
+def restore(site: Site) -> None:
+    warehouse = open_on(site.store(), site.environment(), recovering=True)
+    Restoration(warehouse.completer, warehouse.admin()).fence_all()
+
+
+def test_offsets_that_wait_for_a_decision_which_is_known_count_when_the_log_is_taken_as_it_is(site: Site) -> None:
+    """Bug: they stayed pending for ever, and what had decided of them was forgotten."""
+    warehouse = site.open()
+    other = transactional(warehouse, "other")
+    other.begin_transaction()
+    other.send_offsets_to_transaction({FIRST: 7}, "others")
+    store_of(warehouse).plan = (on(Operation.PUT_IF_ABSENT, "offset_log", Fault.FAIL_BEFORE, occurrence=None),)
+    other.commit_transaction()
+    last = transactional(site.open(), "last")
+    send_offset(last, 4)
+    last.close()
+    lose(site, 1)
+
+    restore(site)
+
+    found = site.open().admin().list_consumer_group_offsets("others")[FIRST]
+    assert found is not None
+    assert found.offset == 7
+    assert stands_at(site) == 4
+    assert list(verify_stored(MemoryStore(site.objects)).damages) == []
+
+
+def test_offsets_of_a_prepared_transaction_wait_on_when_the_log_is_taken_as_it_is(site: Site) -> None:
+    warehouse = site.open()
+    prepared = transactional(warehouse, "prepared")
+    prepared.begin_transaction()
+    prepared.send_offsets_to_transaction({FIRST: 7}, "others")
+    prepared.prepare_transaction()
+    lost = transactional(site.open(), "last")
+    send_offset(lost, 4)
+    lost.close()
+    lose(site, 1)
+
+    restore(site)
+
+    assert [row.group for row in site.open().offsets.pending()] == ["others"]
+
+
+def test_settings_are_not_altered_in_the_place_of_what_is_lost(site: Site) -> None:
+    lose(site, 2)
+    left = [entries_of(site, root) for root in (OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT)]
+
+    with pytest.raises(DamagedDataError, match=LOST):
+        site.open().admin().alter_warehouse({"offsets_retention_ms": 8 * DAY_MS})
+
+    assert [entries_of(site, root) for root in (OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT)] == left
+
+
+def test_what_another_thread_learns_meanwhile_is_no_loss(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse, refresh = site.open(), DeltaLog.refresh
+    send_offset_and_close(site, 4)
+    warehouse.transactions.refresh()
+
+    def refresh_and_learn(log: DeltaLog[Any]) -> TableState:
+        found = refresh(log)
+        if log is warehouse.offsets.log:
+            send_offset_and_close(site, 5)
+            refresh(warehouse.transactions.log)
+        return found
+
+    monkeypatch.setattr(DeltaLog, "refresh", refresh_and_learn)
+
+    warehouse.offsets.require_whole()
+
+
+def send_offset_and_close(site: Site, offset: int) -> None:
+    producer = transactional(site.open(), "copier")
+    send_offset(producer, offset)
+    producer.close()
 
 
 @pytest.mark.parametrize("use", [USES[4], lambda warehouse: warehouse.offsets.require_whole()])

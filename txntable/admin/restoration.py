@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from txntable.admin.admin import Admin
+from txntable.admin.past_decision import past_decision
+from txntable.coordinator.decision import Decision, Outcome
 from txntable.coordinator.producer_ids import leap
 from txntable.coordinator.transaction_shard import expire
 from txntable.coordinator.transaction_state import TransactionState
@@ -90,7 +92,7 @@ class Restoration(OfOneProcess):
             Call again.
         """
         self._completer.fence_logs()
-        self._completer.offsets.take_as_it_is()
+        self._take_offsets()
         self._leap()
         # A coordinator job of before stops at its next write.
         self._transactions.claim_lease(self._transactions.context.environment.new_id())
@@ -109,6 +111,22 @@ class Restoration(OfOneProcess):
             sum(len(each) for each in members.values()),
             tuple(self._in_state(TransactionState.PREPARED)),
         )
+
+    def _take_offsets(self) -> None:
+        """Take an offset log that has lost its end as it is: what is pending counts as it was decided, or goes."""
+        offsets = self._completer.offsets
+        offsets.refresh()
+        if not offsets.has_lost_its_end:
+            return
+        decisions: dict[tuple[int, int], Decision] = {}
+        for producer_id, epoch in {(each.producer_id, each.epoch) for row in offsets.pending() for each in row.pending}:
+            row = self._transactions.row_of_producer(producer_id)
+            if row is not None and row.state.is_open and epoch in (row.producer_epoch, row.prepared_epoch):
+                continue
+            found = past_decision(self._transactions, producer_id, epoch)
+            outcome, position = (Outcome.ABORT, 0) if found is None else (found.outcome, found.position)
+            decisions[producer_id, epoch] = Decision(epoch, outcome, position)
+        offsets.take_as_it_is(decisions)
 
     def _leap(self) -> None:
         def decide(table: TableState) -> Sequence[Action]:

@@ -27,6 +27,7 @@ from txntable.partition.open_transactions import HangingEpoch, OpenInPartition
 from txntable.producer.coordinator_client import CoordinatorClient
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
+from txntable.transactions.decided_end import require_decided, require_settled
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID, TransactionLog
 
 # One for the decision, one for the marker; the others are lost to markers of later decisions.
@@ -180,7 +181,8 @@ class TransactionAborter:
         row = self._transactions.row(transactional_id)
         if row is not None and not validate_only:
             # The decision would take the place of a lost one, which the topics have already.
-            self._completer.look_at([row])
+            require_settled(self._transactions, self._completer.offsets)
+            require_decided(self._shown.topic_log(one.name) for one in row.topics.values())
         self._transactions.request("TERMINATE", transactional_id, request)
         if not validate_only:
             self._completer.complete(transactional_id)

@@ -19,8 +19,9 @@ from txntable.log.actions import Action, Metadata
 from txntable.log.table_state import TableState
 from txntable.segments.topic_metadata import guard_properties
 from txntable.topics.topic_evolution import decide_new_retention
-from txntable.topics.topic_log import TopicLog, known
+from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
+from txntable.transactions.decided_end import require_settled
 
 _EXPIRY = "takes effect at the coordinator job's next expiry: if shorter, "
 MEANINGS: Mapping[str, str] = {
@@ -70,15 +71,14 @@ class WarehouseAdmin:
             check_policy(topic.settings(), wanted)
         if validate_only:
             return wanted
+        self._offsets.refresh()
+        require_settled(self._transactions, self._offsets)
+        self._offsets.require_whole()
         self._transactions.commit(
             "ALTER SETTINGS", lambda table: _decide(table, lambda old: altered_settings(old, changes))
         )
         now = self.settings = _settings(self._transactions.log.table)
-        self._offsets.refresh()
-        known(
-            self._offsets.log.commit("ALTER SETTINGS", lambda table: _decide(table, lambda _: now)),
-            self._offsets.log.root,
-        )
+        self._offsets.commit("ALTER SETTINGS", lambda table: _decide(table, lambda _: now))
         for topic in topics:
             self._keep_removed(topic, now.vacuum_retention_ms)
         return now

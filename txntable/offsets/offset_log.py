@@ -177,16 +177,17 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
         DamagedDataError
             It does: its newest entries are lost.
         """
-        if self.log.table.number(DECIDED_THROUGH) < self._seen():
-            # Others may have settled since it was read.
-            self._check_end(self.log.refresh())
+        # Before the log is asked: others settle, and another thread may read of that.
+        seen = self._seen()
+        if self.log.table.number(DECIDED_THROUGH) < seen:
+            self._check_end(self.log.refresh(), seen)
 
-    def _check_end(self, table: TableState) -> None:
-        settled, seen = table.number(DECIDED_THROUGH), self._seen()
-        if settled >= seen:
+    def _check_end(self, table: TableState, seen: int) -> None:
+        settled, transactions = table.number(DECIDED_THROUGH), self.context.shared.get(TRANSACTION_LOG_ROOT)
+        if settled >= seen or transactions is None:
             return
         # What it has seen may be of a warehouse that was restored since.
-        self.context.shared[TRANSACTION_LOG_ROOT].prove_since(next(moments))
+        transactions.prove_since(next(moments))
         raise DamagedDataError(
             "the offset log has lost its newest entries, and groups would process again what they have: stop every"
             " consumer, run `txntable warehouse verify`, and do what it says",
@@ -202,19 +203,33 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
 
     def commit(self, operation: str, decide: Decide, **whose: str) -> None:
         """Write to O at exactly the next slot, where its end is there; raises as :meth:`require_whole`, too."""
+        seen = self._seen()
 
         def decide_on_whole(table: TableState) -> Sequence[Action] | None:
-            self._check_end(table)
+            self._check_end(table, seen)
             return decide(table)
 
         super().commit(operation, decide_on_whole, **whose)
 
-    def take_as_it_is(self) -> None:
-        """Let what is there be all that there was, for who restores a warehouse (PROTOCOL.md §6.7)."""
+    @property
+    def has_lost_its_end(self) -> bool:
+        """Whether it ends below what the transaction log has seen of it, both as they were read."""
+        return self.log.table.number(DECIDED_THROUGH) < self._seen()
+
+    def take_as_it_is(self, decisions: Decisions) -> None:
+        """Let what is there be all that there was, for who restores a warehouse (PROTOCOL.md §6.7).
+
+        Parameters
+        ----------
+        decisions : Mapping of (int, int) to Decision
+            As for :meth:`settle`: of all pending offsets but those of transactions that are open.
+        """
         seen = self._seen()
 
         def decide(table: TableState) -> Sequence[Action]:
-            return [Txn(DECIDED_THROUGH, seen)] if table.number(DECIDED_THROUGH) < seen else []
+            transition = settle(self.log.fold.pending_of(decisions), decisions, table.next_version)
+            raised = [Txn(DECIDED_THROUGH, seen)] if table.number(DECIDED_THROUGH) < seen else []
+            return self._actions(table, replace(_change([transition], None), numbers=raised))
 
         super().commit("TAKE AS IT IS", decide)
 

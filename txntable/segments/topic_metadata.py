@@ -110,6 +110,11 @@ def _names(columns: list[pa.Field]) -> tuple[str, ...]:
     return tuple(column.name for column in columns)
 
 
+def topic_id_of(metadata: Metadata) -> str | None:
+    """Return the topic id that metadata of S or P says, whatever else it says; ``None``: none."""
+    return metadata.configuration.get(f"{TOPIC_PROPERTY}id")
+
+
 def settings_of(name: str, metadata: Metadata) -> TopicSettings:
     """Return the topic's settings that metadata of S says.
 

@@ -40,7 +40,7 @@ from txntable.partition.projection import PublicTable, lost_end, project
 from txntable.partition.projection_details import projection_details
 from txntable.partition.rewriting import Rewrite, RewriteRequest, decide_rewrite
 from txntable.runtime.environment import Instant
-from txntable.segments.topic_metadata import settings_of
+from txntable.segments.topic_metadata import topic_id_of
 from txntable.storage.side_by_side import side_by_side
 
 Verify = Callable[[DeltaLog[PartitionLogs]], None]
@@ -553,7 +553,7 @@ class TopicLog:
         """
         metadata = self.segments.table.metadata or self.public.table.metadata
         if topic_id is None and metadata is not None:
-            topic_id = settings_of(self.name, metadata).topic_id
+            topic_id = topic_id_of(metadata)
         numbers = (self.segments.table.numbers, self.public.table.numbers)
         decided = 0 if topic_id is None else max(decided_through(each, topic_id) for each in numbers)
         transactions = self.context.shared.get(TRANSACTION_LOG_ROOT)

@@ -7,7 +7,7 @@ one of them.  Must not know what is written then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -52,10 +52,15 @@ def require_whole(transactions: TransactionLog, offsets: OffsetLog, topic_log: C
         Its newest entries are lost.
     """
     require_settled(transactions, offsets)
-    store = transactions.context.store
-    topics = [topic_log(name) for name in topic_names(store.folders(TOPICS_FOLDER))]
-    side_by_side(store, [partial(_read_public, topic) for topic in topics])
-    for topic in topics:
+    require_decided(topic_log(name) for name in topic_names(transactions.context.store.folders(TOPICS_FOLDER)))
+
+
+def require_decided(topics: Iterable[TopicLog]) -> None:
+    """Hold the end of the transaction log against the public tables of topics; as :func:`require_whole`."""
+    found = list(topics)
+    if found:
+        side_by_side(found[0].context.store, [partial(_read_public, topic) for topic in found])
+    for topic in found:
         topic.require_decided()
 
 

@@ -178,8 +178,8 @@ REMEDIES: Mapping[DamageKind, str] = {
     " shows to a new topic, with any Delta reader. Not before that may the public table's `_delta_log` be deleted, to"
     " be made again",
     DamageKind.COMMITTED_OFFSET: "set the group's offsets with `txntable groups reset-offsets`",
-    DamageKind.PENDING_OFFSET: "set the group's offsets with `txntable groups reset-offsets`: that takes away what is"
-    " pending",
+    DamageKind.PENDING_OFFSET: "delete the group's offsets of the topic with `txntable groups delete-offsets`, which"
+    " takes away what is pending, and set them with `txntable groups reset-offsets`",
     DamageKind.SEGMENT_MISSING: _RESTORE_FILE,
     DamageKind.SEGMENT_REPLACED: _RESTORE_FILE,
     DamageKind.SEGMENT_CONTENT: "the file is as it was written, and cannot be read: send its records again, and move"
