@@ -124,12 +124,15 @@ def commits_offsets(site: Site) -> None:
         lambda warehouse: plain(warehouse, "eve"),
         lambda warehouse: warehouse.admin().fence_producers(["copier"]),
         lambda warehouse: warehouse.coordinator().run_once(),
+        lambda warehouse: warehouse.admin().abort_transaction("open"),
+        lambda warehouse: warehouse.admin().alter_warehouse({"offsets_retention_ms": 8 * 24 * HOUR_MS}),
     ],
 )
 @pytest.mark.parametrize("count", [2, 3])
 def test_nothing_is_begun_where_the_offset_log_has_decisions_that_are_lost(
     site: Site, count: int, begin: Callable[[Warehouse], object]
 ) -> None:
+    leave_open(site.open(), "open")
     commits_offsets(site)
     lose_decisions(site, count)
     left = [entries_of(site), entries_of(site, TRANSACTION_LOG_ROOT)]

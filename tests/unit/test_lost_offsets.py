@@ -52,6 +52,11 @@ def lose(site: Site, count: int) -> None:
         site.objects.delete(path)
 
 
+def restore(site: Site) -> None:
+    warehouse = open_on(site.store(), site.environment(), recovering=True)
+    Restoration(warehouse.completer, warehouse.admin()).fence_all()
+
+
 def stands_at(site: Site) -> int | None:
     found = site.open().admin().list_consumer_group_offsets("readers")[FIRST]
     return None if found is None else found.offset
@@ -130,9 +135,8 @@ def test_job_does_not_settle_in_the_place_of_what_is_lost(site: Site) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_who_restores_takes_it_as_it_is_and_sets_the_offsets(site: Site, count: int) -> None:
     lose(site, count)
-    warehouse = open_on(site.store(), site.environment(), recovering=True)
 
-    Restoration(warehouse.completer, warehouse.admin()).fence_all()
+    restore(site)
 
     site.open().admin().alter_consumer_group_offsets("readers", {FIRST: 3})
     joined(site.open())
@@ -141,9 +145,11 @@ def test_who_restores_takes_it_as_it_is_and_sets_the_offsets(site: Site, count: 
     assert list(verify_stored(MemoryStore(site.objects)).damages) == []
 
 
-def restore(site: Site) -> None:
-    warehouse = open_on(site.store(), site.environment(), recovering=True)
-    Restoration(warehouse.completer, warehouse.admin()).fence_all()
+def test_log_that_has_lost_nothing_is_restored_as_ever(site: Site) -> None:
+    restore(site)
+
+    entries = [site.objects.snapshot()[path].data for path in entries_of(site, OFFSET_LOG_ROOT)]
+    assert [data for data in entries if b"TAKE AS IT IS" in data] == []
 
 
 def test_offsets_that_wait_for_a_decision_which_is_known_count_when_the_log_is_taken_as_it_is(site: Site) -> None:
