@@ -145,7 +145,19 @@ def test_who_restores_takes_it_as_it_is_and_sets_the_offsets(site: Site, count: 
     assert list(verify_stored(MemoryStore(site.objects)).damages) == []
 
 
+def commit_unsettled(site: Site) -> None:
+    """Commit an offset of another group, and leave it to others to settle it."""
+    warehouse = site.open()
+    other = transactional(warehouse, "other")
+    other.begin_transaction()
+    other.send_offsets_to_transaction({FIRST: 7}, "others")
+    store_of(warehouse).plan = (on(Operation.PUT_IF_ABSENT, "offset_log", Fault.FAIL_BEFORE, occurrence=None),)
+    other.commit_transaction()
+
+
 def test_log_that_has_lost_nothing_is_restored_as_ever(site: Site) -> None:
+    commit_unsettled(site)
+
     restore(site)
 
     entries = [site.objects.snapshot()[path].data for path in entries_of(site, OFFSET_LOG_ROOT)]
@@ -154,12 +166,7 @@ def test_log_that_has_lost_nothing_is_restored_as_ever(site: Site) -> None:
 
 def test_offsets_that_wait_for_a_decision_which_is_known_count_when_the_log_is_taken_as_it_is(site: Site) -> None:
     """Bug: they stayed pending for ever, and what had decided of them was forgotten."""
-    warehouse = site.open()
-    other = transactional(warehouse, "other")
-    other.begin_transaction()
-    other.send_offsets_to_transaction({FIRST: 7}, "others")
-    store_of(warehouse).plan = (on(Operation.PUT_IF_ABSENT, "offset_log", Fault.FAIL_BEFORE, occurrence=None),)
-    other.commit_transaction()
+    commit_unsettled(site)
     last = transactional(site.open(), "last")
     send_offset(last, 4)
     last.close()
