@@ -22,6 +22,7 @@ from tests.documents.shell import lines_of
 RUNBOOK = ROOT / "infra" / "RUNBOOK.md"
 _SECTION = re.compile(r"^## (?P<title>.+)\n(?P<text>(?:(?!^## ).*\n?)*)", re.MULTILINE)
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DRILLS = re.compile(r"tests/[\w/]+\.py(?:::\w+)?")
 _DEPLOYS = '*"txntable.infra.deploy"*) exec {python} -P -m tests.drills.deployed "$@" ;;'
 
@@ -45,6 +46,11 @@ class Section:
     def blocks(self) -> list[list[str]]:
         """The commands of each of its blocks."""
         return [lines_of(block) for block in _BLOCK.findall(self.text)]
+
+    @property
+    def programs(self) -> list[str]:
+        """Each of its blocks of Python."""
+        return _PROGRAM.findall(self.text)
 
     @property
     def drills(self) -> list[str]:

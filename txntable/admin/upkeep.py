@@ -55,8 +55,9 @@ REMEDIES: Mapping[Duty, str] = {
     Duty.COMPACT_BY_KEY: "run `txntable compact`, and find out why its scheduler does not",
     Duty.VACUUM: "run `txntable vacuum --execute`, and find out why its scheduler does not",
     Duty.CONSUME: "check whether the group's consumers run and keep up",
-    Duty.STAND_WITHIN: "stop its consumers, which would begin anew as `auto_offset_reset` says, and run `txntable"
-    " warehouse verify`: the topic may be an older copy. Else set its offsets with `txntable groups reset-offsets`",
+    Duty.STAND_WITHIN: "stop its consumers, which would begin anew as `auto_offset_reset` says, and the topic's"
+    " writers, and run `txntable warehouse verify`: the topic may be an older copy. Else set its offsets with"
+    " `txntable groups reset-offsets`",
     Duty.CORRECT_CLOCK: "compare this machine's clock with the store's; if the store's was ahead, transactions and"
     " members still end, but compaction, retention and expiry of what was written since wait until then",
 }

@@ -10,7 +10,7 @@ What cannot be read is a finding, and the rest is looked at all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -88,7 +88,8 @@ class UpkeepCheck:
         ):
             found += self._unless_unreadable(topic_place(name), lambda name=name: self._of_topic(name))  # type: ignore[misc]
         if not any(one.duty is Duty.READ and one.where == self._offsets.log.root for one in found):
-            found += self._unless_unreadable(self._offsets.log.root, self._of_groups)
+            told = {one.where for one in found if one.duty is Duty.READ}
+            found += self._unless_unreadable(self._offsets.log.root, lambda: self._of_groups(told))
         return found
 
     def _unless_unreadable(self, where: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
@@ -232,11 +233,13 @@ class UpkeepCheck:
 
     # -- groups -----------------------------------------------------------------------------
 
-    def _of_groups(self) -> Iterator[Finding]:
+    def _of_groups(self, told: Collection[str]) -> Iterator[Finding]:
         self._offsets.refresh()
         self._offsets.require_whole()
         for group in self._offsets.names():
             for (name, partition), row in sorted(self._offsets.offsets(group).items()):
+                if topic_place(name) in told:
+                    continue
                 segments, committed = self._topic_log(name).segments, row.committed
                 settings = segments.fold.settings
                 if settings is None or committed is None or committed.topic_id not in ("", settings.topic_id):

@@ -87,9 +87,11 @@ _OF_AN_ENTRY = (
     *(DamageKind.GUARD, DamageKind.ROW, DamageKind.NUMBER),
 )
 _RESTORE_ALL = (
-    "compare this object with the newest backup that has it. Where it differs, restore it alone, and verify again."
-    " Where it is the same, stop every writer, copy from the public tables what was committed since the newest backup"
-    " that verifies, and restore the whole warehouse from that; then run `txntable warehouse fence-all --execute`"
+    "compare this object with the newest backup that has it. Where it differs and was not written since the backup,"
+    " restore it alone, and verify again. A log entry that was written since must not be replaced: what stood in its"
+    " place is lost, and is to be written again, as far as the public table does not show it. Where it is the"
+    " same, stop every writer, copy from the public tables what was committed since the newest backup that verifies,"
+    " and restore the whole warehouse from that; then run `txntable warehouse fence-all --execute`"
 )
 _BELOW_CHECKPOINT = (
     "nobody needs to stop: readers and writers begin at the checkpoint of version {version}, which was read, and lose"
@@ -110,9 +112,9 @@ _NO_MORE = "where others have written in their place since, do not put the lost 
 _RESTORE_END_OF_OFFSETS = (
     f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup, groups stand where they stood before, and would"
     " process again what their transactions have committed: let `txntable warehouse fence-all --execute` take the log"
-    " as it is, and set the offsets of the groups named with `txntable groups reset-offsets` before any consumer goes"
-    " on. Which these were stands nowhere else: see in the topics that the transactions wrote to how far their sources"
-    " were processed"
+    " as it is (note these groups before: nothing names them any more), and set their offsets with `txntable groups"
+    " reset-offsets` before consumers go on. Which these were stands nowhere else: see in the"
+    " topics that the transactions wrote to how far their sources were processed"
 )
 _OF_ONE_LOG: Mapping[tuple[DamageKind, str], str] = {
     (DamageKind.LOG_END, TRANSACTION_LOG_ROOT): f"{_RESTORE_END}But {_NO_MORE}. Then, or without a backup: copy the"
@@ -160,7 +162,9 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.MARKER: "where the transaction log has lost entries, and others have gone on in their place, this"
     " stays of them as long as entries of then are kept: leave it so, the records are right, and look there before a"
     " batch is done again. Else " + _RESTORE_ALL,
-    DamageKind.MARKER_MISSING: _RESTORE_ALL,
+    DamageKind.MARKER_MISSING: "the partition log has lost the entries that had what was decided, or the topic is an"
+    " older copy. Where nobody has written to it since, restore its newest entries from a backup. Else replace nothing:"
+    " what was decided at this position is to be written again, as far as the public table does not show it",
     DamageKind.CARRIED: _RESTORE_ALL,
     DamageKind.INCOMPLETE: _RESTORE_ALL,
     DamageKind.HANGING: "where another row names this topic, or the transaction log, repair that first. Else see it"

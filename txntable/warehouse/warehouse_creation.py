@@ -200,8 +200,9 @@ def _require_unborn(log: DeltaLog[Any]) -> None:
     # Whoever makes a topic has opened the warehouse, hence made both logs before: the log is looked for once more.
     if log.context.store.folders(TOPICS_FOLDER) and log.refresh().version is None:
         raise DamagedDataError(
-            "the warehouse has topics but has lost this log; restore it from a backup, or, where it was deleted and "
-            "something was put since, delete what is left and create it anew",
+            "the warehouse has topics but has lost this log: restore the log from a backup. Only where the whole"
+            " warehouse was deleted on purpose, and something was put since, delete what is left of it and create"
+            " it anew",
             log=log.root,
         )
 
