@@ -9,6 +9,8 @@ from tests.simulation.site import Site
 from tests.simulation.test_crashes import committed_transfers, kills, prepared, recover, send, transfer
 from txntable.admin.restoration import Restoration
 from txntable.errors import InvalidTxnStateError
+from txntable.format.layout import OFFSET_LOG_ROOT
+from txntable.format.records import TopicPartition
 from txntable.log.delta_log import DeltaLog
 from txntable.transactions.transaction_log import NEXT_PRODUCER_ID
 from txntable.warehouse.warehouse import Warehouse
@@ -74,6 +76,36 @@ def test_fencing_all_killed_anywhere_is_finished_by_the_same_call() -> None:
         assert committed_transfers(crashed, where) == 1, where
         rows = crashed.open().admin().describe_transactions(["etl"])
         assert rows["etl"].producer_id > given + 2**39, where
+
+
+PARTITION = TopicPartition("debit", 0)
+
+
+def site_with_lost_offsets() -> Site:
+    """The newest entries of the offset log are lost; offsets of a transaction that was decided are pending there."""
+    site = prepared()
+    producer = site.open().producer("copier")
+    producer.init_transactions()
+    for offset in (1, 2):
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction({PARTITION: offset}, "readers")
+        producer.commit_transaction()
+    producer.close()
+    newest = max(path for path in site.objects.snapshot() if path.startswith(f"{OFFSET_LOG_ROOT}/_delta_log/0"))
+    site.objects.delete(newest)
+    return site
+
+
+def test_taking_an_offset_log_as_it_is_killed_anywhere_is_finished_by_the_same_call() -> None:
+    for crashed, where in kills(site_with_lost_offsets(), fence_all):
+        fence_all(crashed.open())
+
+        warehouse = crashed.open()
+        found = warehouse.admin().list_consumer_group_offsets("readers")[PARTITION]
+        assert found is not None, where
+        assert (found.offset, warehouse.offsets.pending()) == (2, []), where
+        transfer(crashed.open())
+        assert committed_transfers(crashed, where) == 1, where
 
 
 def alter_warehouse(warehouse: Warehouse) -> None:

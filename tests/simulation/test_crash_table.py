@@ -110,6 +110,7 @@ OPERATIONS: dict[str, tuple[Callable[[], Site], Callable[[Warehouse], object]]] 
     "abort by an admin": (lambda: operate.prepared(open_transaction=True), administer.abort_open),
     "fence by an admin": (lambda: operate.prepared(open_transaction=True), administer.fence),
     "fence all after a restore": (lambda: operate.prepared(open_transaction=True), administer.fence_all),
+    "fence all where the offset log has lost its end": (administer.site_with_lost_offsets, administer.fence_all),
     "abort a hanging transaction": (site_with_hanging_transaction, abort_hanging),
     "commit with offsets": (group.site_with_input, group.copy),
     "commit offsets": (operate.prepared, group.commit_plain),
@@ -182,6 +183,7 @@ def test_each_operation_has_the_points_that_make_it_what_it_is(found: dict[str, 
     ]
     assert {"T TIME_OUT", "S MARKERS", "P PROJECT"} <= found["end what holds a consumer back"]
     assert "T PREPARE" in found["commit in two phases"]
+    assert "O TAKE AS IT IS" in found["fence all where the offset log has lost its end"]
     assert {"O SEND OFFSETS", "T COMMIT", "O SETTLE", "T COMPLETE"} <= found["commit with offsets"]
     assert {"a heartbeat", "O JOIN"} <= found["join a group"]
     assert {"T ALTER SETTINGS", "O ALTER SETTINGS", "S ALTER SETTINGS", "P PROJECT"} <= found["alter a warehouse"]
