@@ -109,7 +109,7 @@ def describe(  # noqa: PLR0913  the interface of a command
     found = list(admin.describe_consumer_groups(names).values())
     for one in found:
         _note_members(one)
-    empty = "it has no offsets, and no members" if found else "there is no group"
+    empty = f"no offsets, and no members: {', '.join(one.group_id for one in found)}" if found else "there is no group"
     match chosen:
         case [Shown.MEMBERS]:
             empty = "there are no members" if found else empty

@@ -216,9 +216,10 @@ class GroupSession:
 
         As Kafka's consumer after UNKNOWN_TOPIC_ID, which asks what there is and goes on.
         """
-        names = sorted(self._subscription.topics)
-        logger.warning("a topic was created again, and is read as auto_offset_reset says topics=%s", ",".join(names))
-        self._subscribe_to(self._partitions.first_look(names))
+        found = self._partitions.first_look(sorted(self._subscription.topics))
+        others = [name for name, topic in found.items() if name in self._partitions.topics and not self._is_same(topic)]
+        logger.warning("a topic was created again, and is read as auto_offset_reset says topics=%s", ",".join(others))
+        self._subscribe_to(found)
 
     # -- the group --------------------------------------------------------------------------
 

@@ -134,6 +134,21 @@ def test_rewind_after_an_abort_does_not_read_again_what_was_committed_of_the_top
     assert found == NEW
 
 
+def test_warning_names_the_topic_that_was_made_anew_and_no_other(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """Bug: it named all topics of the subscription, as if each was read from its beginning."""
+    site.open().admin().create_topic("other", partitions=1)
+    send(site.open().producer(), "old0")
+    consumer = member(site, subscribed=False)
+    consumer.subscribe(["raw", "other"])
+    poll_all(consumer)
+    make_anew(site)
+
+    poll_all(consumer)
+
+    (said,) = [one.getMessage() for one in caplog.records if "created again" in one.getMessage()]
+    assert said.endswith(" topics=raw")
+
+
 def test_partition_that_a_member_gains_is_not_read_of_the_topic_before(site: Site) -> None:
     send(site.open().producer(), "old0", "old1")
     first, second = member(site, heartbeat_interval_ms=100), member(site, heartbeat_interval_ms=100)
