@@ -15,13 +15,20 @@ import pyarrow as pa
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.doubles.stepping_store import ProcessKilled
-from tests.simulation.rubbish import leave_junk, upload_and_die
+from tests.simulation import test_group_crashes as operate_groups
+from tests.simulation.rubbish import leave_junk, merge, upload_and_die
 from tests.simulation.site import TWO_COLUMNS, Site
+from tests.simulation.test_erasure_crashes import wait_with_all
+from tests.unit.admin.group_members import SESSION_MS
+from txntable.admin.restoration import Restoration
 from txntable.compaction.compactor import compact
+from txntable.compaction.erasure import erase
+from txntable.compaction.erasure_report import Extent
 from txntable.compaction.vacuum import vacuum
+from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.format.records import TopicPartition
 from txntable.producer.producer import Producer
-from txntable.warehouse.warehouse import Warehouse
+from txntable.warehouse.warehouse import Warehouse, open_on
 
 DAY_MS = 86_400_000
 FOR_EVER = {"retention.ms": -1}
@@ -76,6 +83,10 @@ def checkpoint(warehouse: Warehouse) -> None:
     for log in (warehouse.transactions.log, warehouse.offsets.log, *of_topics):
         log.refresh()
         log.write_checkpoint()
+
+
+def newest_entry(site: Site, root: str) -> str:
+    return max(path for path in site.objects.snapshot() if path.startswith(f"{root}/_delta_log/0"))
 
 
 def layers() -> Site:
@@ -245,7 +256,142 @@ def groups() -> Site:
     return site
 
 
+def settings() -> Site:
+    """The warehouse's and a topic's altered; records that a retention expired, and idle ids, offsets and groups."""
+    site = Site()
+    admin = site.create().admin()
+    for name in ("kept", "short"):
+        admin.create_topic(name, schema=TWO_COLUMNS, config=FOR_EVER)
+        commit(site, name, "abc", flush=True)
+        admin.alter_consumer_group_offsets("idle", {TopicPartition(name, 0): 1})
+    admin.alter_configs("short", {"retention.ms": DAY_MS, "segment.bytes": 2**20})
+    # A month at least is what its logs and files are kept for: so nothing of what is told here is cleaned up.
+    admin.alter_warehouse({"vacuum_retention_ms": 40 * DAY_MS})
+    site.advance_ms(8 * DAY_MS)
+    commit(site, "short", "d", flush=True)
+    site.open().coordinator().run_once()
+    compact(site.open())
+    # Whoever maintains it later would find that it is older than a day.
+    admin.alter_configs("short", FOR_EVER)
+    commit(site, "kept", "e")
+    return site
+
+
+def ended() -> Site:
+    """Transactions ended by their timeout, an admin and a newer producer; one that hung, and its id that moved on."""
+    site = Site()
+    site.create().admin().create_topic("t", partitions=2, schema=TWO_COLUMNS, config=FOR_EVER)
+    commit(site, "t", "ab", flush=True)
+    for name in ("late", "aborted", "fenced", "hanging"):
+        producer = producer_of(site.open(), name)
+        producer.begin_transaction()
+        if name != "hanging":
+            producer.send_offsets_to_transaction({TopicPartition("t", 0): 1}, name)
+        send(producer, "t", "x")
+        producer.flush()
+        match name:
+            case "late":
+                site.advance_ms(60_001)
+                site.open().coordinator().run_once()
+            case "aborted":
+                site.open().admin().abort_transaction("aborted")
+            case "fenced":
+                site.open().admin().fence_producers(["fenced"])
+    _abort_hanging(site)
+    commit(site, "t", "c")
+    return site
+
+
+def _abort_hanging(site: Site) -> None:
+    """Lose what the transaction log has of what is open, and end it by its place."""
+    site.objects.delete(newest_entry(site, TRANSACTION_LOG_ROOT))
+    topic = site.open().topic_log("t")
+    topic.settings()
+    (hanging,) = topic.segments.fold.open.values()
+    for partition, offset in hanging.first_offsets.items():
+        site.open().admin().abort_transaction(topic="t", partition=partition, start_offset=offset)
+
+
+def settled() -> Site:
+    """Offsets of transactions one after the other; a deleted group, deleted offsets, and those of a deleted topic."""
+    site = Site()
+    admin = site.create().admin()
+    for name in ("t", "gone"):
+        admin.create_topic(name, partitions=2, schema=TWO_COLUMNS, config=FOR_EVER)
+        commit(site, name, "abcd", flush=True)
+    producer = producer_of(site.open(), "copier")
+    for offset in (1, 2):
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction({TopicPartition("t", 0): offset, TopicPartition("gone", 0): 1}, "g")
+        producer.commit_transaction()
+    producer.close()
+    checkpoint(site.open())
+    producer = producer_of(site.open(), "copier")
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({TopicPartition("t", 0): 3}, "g")
+    producer.commit_transaction()
+    for group in ("deleted", "forgetful"):
+        admin.alter_consumer_group_offsets(group, {TopicPartition("t", 1): 1, TopicPartition("t", 0): 1})
+    admin.delete_consumer_groups(["deleted"])
+    admin.delete_consumer_group_offsets("forgetful", [TopicPartition("t", 1)])
+    admin.delete_topic("gone")
+    site.open().coordinator().run_once()
+    return site
+
+
+def members() -> Site:
+    """A group whose members gave partitions up, were expelled, and met a topic that was created again and grew."""
+    site = operate_groups.site_with_two_members()
+    admin = site.open().admin()
+    for name in ("debit", "credit"):
+        admin.alter_configs(name, FOR_EVER)
+        commit(site, name, "abc")
+    operate_groups.release(site.open())
+    operate_groups.leave(site.open())
+    site.advance_ms(SESSION_MS + 1)
+    operate_groups.join(site.open(), "c")
+    operate_groups.expel(site.open())
+    admin.create_partitions({"debit": 3})
+    operate_groups.refresh(site.open())
+    return site
+
+
+def restored() -> Site:
+    """Fenced as after a restore, where the offset log had lost its newest entry; and a transaction of after it."""
+    site = Site()
+    site.create().admin().create_topic("t", partitions=2, schema=TWO_COLUMNS, config=FOR_EVER)
+    commit(site, "t", "ab", flush=True)
+    producer = producer_of(site.open(), "copier")
+    for offset in (1, 2):
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction({TopicPartition("t", 0): offset}, "g")
+        producer.commit_transaction()
+    producer.close()
+    site.objects.delete(newest_entry(site, OFFSET_LOG_ROOT))
+    restoring = open_on(site.store(), site.environment(), recovering=True)
+    Restoration(restoring.completer, restoring.admin()).fence_all()
+    commit(site, "t", "cd", flush=True)
+    return site
+
+
+def erased() -> Site:
+    """A value purged from segments and manifests, and what came after."""
+    site = Site()
+    site.create().admin().create_topic("t", partitions=2, schema=TWO_COLUMNS, key=["account"], config=FOR_EVER)
+    commit(site, "t", "ab", flush=True)
+    commit(site, "t", "bc")
+    site.advance_ms(2 * 3_600_000)
+    merge(site.open(), "t")
+    erase(wait_with_all(site, site.open()), {"account": "b"}, extent=Extent.PURGE)
+    commit(site, "t", "d")
+    return site
+
+
 KINDS: dict[str, Callable[[], Site]] = {
-    found.__name__: found for found in (layers, statistics, maintained, transactions, topics, groups)
-}
+    found.__name__: found
+    for found in (
+        layers, statistics, maintained, transactions, topics, groups, settings, ended, settled, members, restored,
+        erased
+    )
+}  # fmt: skip
 """Written in memory, on clocks that stand still; what Spark writes is in :mod:`tests.golden.writing`."""

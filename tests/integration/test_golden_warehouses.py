@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from tests.golden.kinds import KINDS
 from tests.golden.warehouses import FOLDER, all_of, copy_of, expected, kinds, rows_of
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
+from txntable.infra.package import PROJECT
 from txntable.storage.local_folder import LocalFolder
 from txntable.storage.object_store import StoreSpec
 from txntable.verification.damage import Damage
@@ -21,6 +25,8 @@ from txntable.warehouse.warehouse import Warehouse
 
 LARGEST_BYTES = 300_000
 COMPACTED = "latest"
+CLEANED_UP = "erased"
+PROTOCOL = (PROJECT / "PROTOCOL.md").read_text(encoding="utf-8")
 CHECKPOINTS = ("*.checkpoint.parquet", "_last_checkpoint")
 
 
@@ -72,10 +78,54 @@ def test_every_kind_was_written_and_all_are_small() -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < LARGEST_BYTES
 
 
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Every entry of every golden warehouse: which log, and its actions."""
+    made = tmp_path_factory.mktemp("all")
+    return [found for name in kinds() for found in entries_below(copy_of(name, made / name))]
+
+
+def entries_below(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for path in folder.glob("**/_delta_log/*.json"):
+        root = path.parent.parent.relative_to(folder)
+        log = {"transaction_log": "T", "offset_log": "O", "_segments": "S"}.get(root.name, "P")
+        yield log, [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_operation_of_the_protocol_stands_in_a_golden_warehouse(
+    entries: list[tuple[str, list[dict[str, Any]]]],
+) -> None:
+    rows = re.findall(r"^\| ([TOSP] [^|]*) \|", PROTOCOL.partition("## 11. ")[2], re.MULTILINE)
+    told = {point for row in rows for point in row.split(", ")}
+
+    stands = {f"{log} {actions[0]['commitInfo']['operation']}" for log, actions in entries}
+
+    assert len(told) >= 50
+    assert told - stands == set()
+
+
+def test_every_named_number_of_the_protocol_stands_in_a_golden_warehouse(
+    entries: list[tuple[str, list[dict[str, Any]]]],
+) -> None:
+    table = PROTOCOL.partition("### 5.1 ")[2].partition("### 5.2 ")[0]
+    rows = re.findall(r"^\| ([TOSP, ]+) \| ([^|]*) \|", table, re.MULTILINE)
+    named = [
+        (log, name) for logs, names in rows for log in logs.split(", ") for name in re.findall(r"`([^`]+)`", names)
+    ]
+    told = {(log, name.split("/")[0]) for log, name in named}
+
+    numbers = [(log, line["txn"]["appId"]) for log, actions in entries for line in actions if "txn" in line]
+    stands = {(log, name.split("/")[0]) for log, name in numbers}
+
+    assert len(told) == 13
+    assert stands == told
+
+
 def test_all_that_was_read_when_it_was_written_is_read_today(kind: str, folder: Path) -> None:
     assert all_of(opened(folder)) == expected(kind)
 
 
+@pytest.mark.parametrize("kind", sorted({*kinds()} - {CLEANED_UP}))
 def test_the_same_is_read_without_checkpoints_when_no_entry_was_cleaned_up(kind: str, folder: Path) -> None:
     logs = {path.parent for path in folder.rglob("_last_checkpoint")}
     for log in logs:

@@ -22,7 +22,7 @@ from tests.golden.warehouses import copy_of
 from tests.golden.warehouses import expected as golden
 from txntable.infra.package import PROJECT
 
-FIRST = "d2416a32e1bf7ee1a833a79f1d73ee9df61c0625"
+FIRST = "5e06eb4006e8f05e9fb7d39e57f87ce0a2ae12a1"
 """The oldest commit whose clients share a warehouse with today's: format 1 as 0.1.0 has it."""
 PROGRAM = Path(__file__).parent / "version_steps.py"
 

@@ -48,6 +48,9 @@ class RestorationReport:
     prepared : tuple of str
         Transactional ids whose transaction is prepared: they stay.  End each with its token, or abort it; then fence
         once more.
+    lost_offsets : bool
+        The offset log has lost its newest entries, and is taken as it is: what groups committed in them is lost.  Set
+        the offsets of the groups that a verification names before, and no consumer goes on until then.
     """
 
     next_producer_id: int
@@ -55,6 +58,7 @@ class RestorationReport:
     forgotten_transactional_ids: int
     expelled_members: int
     prepared: tuple[str, ...]
+    lost_offsets: bool
 
 
 class Restoration(OfOneProcess):
@@ -81,6 +85,7 @@ class Restoration(OfOneProcess):
             len(rows) - len(prepared),
             sum(len(members) for members in self._members().values()),
             prepared,
+            self._has_lost_offsets(),
         )
 
     def fence_all(self) -> RestorationReport:
@@ -92,7 +97,9 @@ class Restoration(OfOneProcess):
             Call again.
         """
         self._completer.fence_logs()
-        self._take_offsets()
+        lost_offsets = self._has_lost_offsets()
+        if lost_offsets:
+            self._take_offsets()
         self._leap()
         # A coordinator job of before stops at its next write.
         self._transactions.claim_lease(self._transactions.context.environment.new_id())
@@ -110,14 +117,17 @@ class Restoration(OfOneProcess):
             forgotten,
             sum(len(each) for each in members.values()),
             tuple(self._in_state(TransactionState.PREPARED)),
+            lost_offsets,
         )
+
+    def _has_lost_offsets(self) -> bool:
+        offsets = self._completer.offsets
+        offsets.refresh()
+        return offsets.has_lost_its_end
 
     def _take_offsets(self) -> None:
         """Take an offset log that has lost its end as it is: what is pending counts as it was decided, or goes."""
         offsets = self._completer.offsets
-        offsets.refresh()
-        if not offsets.has_lost_its_end:
-            return
         decisions: dict[tuple[int, int], Decision] = {}
         for producer_id, epoch in {(each.producer_id, each.epoch) for row in offsets.pending() for each in row.pending}:
             row = self._transactions.row_of_producer(producer_id)

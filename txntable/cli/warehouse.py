@@ -22,6 +22,11 @@ from txntable.warehouse.warehouse import Warehouse
 
 ALTER_HEADERS = camel_headers("name value new_value executed")
 DAMAGE_HEADERS = camel_headers("damage path problem remedy")
+LOST_OFFSETS = (
+    "the offset log has lost its newest entries, and what groups committed in them: before any consumer goes on, set"
+    " the offsets of the groups (`txntable groups reset-offsets`) that `txntable warehouse verify` names before this is"
+    " executed, and not afterwards"
+)
 
 application = typer.Typer(
     add_completion=False,
@@ -113,6 +118,8 @@ def fence_all(
     note_dry_run(execute=execute)
     report = restoration.fence_all() if execute else restoration.plan()
     connection.output.facts({**asdict(report), "executed": execute})
+    if report.lost_offsets:
+        tell(LOST_OFFSETS)
     if report.prepared:
         raise typer.Exit(1)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.unit.cli.conftest import Call
 from txntable.errors import WarehouseReplacedError
+from txntable.format.layout import OFFSET_LOG_ROOT
+from txntable.format.records import TopicPartition
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -52,3 +55,31 @@ def test_prepared_transaction_is_left_and_told_by_the_exit_code(call: Call, ware
     assert json.loads(result.stdout)["prepared"] == ["etl"]
     call("transactions", "abort", "etl", "--execute")
     assert call("warehouse", "fence-all", "--execute").exit_code == 0
+
+
+@pytest.mark.parametrize("execute", [(), ("--execute",)])
+def test_offsets_that_are_lost_are_told_by_who_takes_them_as_lost(
+    call: Call, warehouse: Warehouse, execute: tuple[str, ...]
+) -> None:
+    begin(warehouse, prepare=False)
+    with warehouse.producer("copier") as producer:
+        producer.init_transactions()
+        for offset in (0, 1):
+            with producer.transaction():
+                producer.send_offsets_to_transaction({TopicPartition("orders", 0): offset}, "readers")
+    newest = max((Path(warehouse.url) / OFFSET_LOG_ROOT / "_delta_log").glob("*.json"))
+    newest.unlink()
+
+    result = call("warehouse", "fence-all", *execute, "--output", "json")
+
+    assert json.loads(result.stdout)["lost_offsets"]
+    assert "`txntable warehouse verify` names" in result.stderr
+
+
+def test_nothing_is_told_of_offsets_where_none_are_lost(call: Call, warehouse: Warehouse) -> None:
+    begin(warehouse, prepare=False)
+
+    result = call("warehouse", "fence-all", "--execute", "--output", "json")
+
+    assert not json.loads(result.stdout)["lost_offsets"]
+    assert "offset log" not in result.stderr
