@@ -21,7 +21,7 @@ from txntable.segments.topic_metadata import guard_properties
 from txntable.topics.topic_evolution import decide_new_retention
 from txntable.topics.topic_log import TopicLog
 from txntable.transactions.completion import Completer
-from txntable.transactions.decided_end import require_settled
+from txntable.transactions.decided_end import require_whole
 
 _EXPIRY = "takes effect at the coordinator job's next expiry: if shorter, "
 MEANINGS: Mapping[str, str] = {
@@ -72,7 +72,7 @@ class WarehouseAdmin:
         if validate_only:
             return wanted
         self._offsets.refresh()
-        require_settled(self._transactions, self._offsets)
+        require_whole(self._transactions, self._offsets, self._topic_log)
         self._offsets.require_whole()
         self._transactions.commit(
             "ALTER SETTINGS", lambda table: _decide(table, lambda old: altered_settings(old, changes))
