@@ -76,7 +76,7 @@ PARTITION_MUTANTS = (
                 "(one for one in decided if (one.producer_id, one.ends) not in logs.markers)",
             ),
         ),
-        Killer("compaction", 12),
+        Killer("compaction", 348),
     ),
     Mutant(
         "carried-segments-left-out",
