@@ -20,12 +20,29 @@ from tools.documentation.tables import table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "correctness.md"
 RESULTS = Path(__file__).parent / "results"
+DATES = RESULTS / "dates.json"
+MADE_BY: Mapping[str, str] = {
+    "simulation": "the simulation",
+    "exploration": "the exploration",
+    "model": "the model",
+    "mutants": "the mutants",
+    "chaos-local": "chaos, everyday, on a folder",
+    "chaos-s3": "chaos, everyday, on S3's API",
+    "chaos-scenarios": "chaos, the other scenarios",
+}
+"""Each result, and what the document calls what made it."""
 
 
 def result(name: str) -> dict[str, Any]:
     """Return what the last run of a command has written."""
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
     return found
+
+
+def dates() -> str:
+    """Return when each result was made."""
+    made = result(DATES.stem)
+    return table(("the figures of", "were made on"), [(words, made[name]) for name, words in MADE_BY.items()])
 
 
 def simulation_runs() -> str:
@@ -174,6 +191,7 @@ def scenarios() -> str:
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
+    "dates": dates,
     "simulation": simulation_runs,
     "worlds": worlds,
     "faults": faults,

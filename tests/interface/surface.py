@@ -98,7 +98,13 @@ def _settings() -> Iterator[str]:
     for title, _, kind, shown in DATACLASSES:
         for field in dataclasses.fields(kind):
             if shown is None or field.name in shown:
-                yield f"setting of {title[0].lower()}{title[1:]}: {field.name}"
+                yield f"setting of {title[0].lower()}{title[1:]}: {field.name}{_default(field)}"
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        return "" if callable(field.default) else f" = {field.default}"
+    return "" if field.default_factory is dataclasses.MISSING else f" = {field.default_factory()}"
 
 
 def _metrics() -> Iterator[str]:

@@ -36,7 +36,7 @@ def test_answers_have_the_members_that_were_promised_when_printed_as_json(tmp_pa
         "python txntable.Warehouse",
         "command txntable status --output|-o VALUE",
         "error ProducerFencedError PRODUCER_FENCED is FatalError fatal",
-        "setting of producer: transaction_timeout_ms",
+        "setting of consumer: max_poll_records = 500",
         "answer of status: .transactions[].command string",
     ],
 )

@@ -86,6 +86,12 @@ def test_version_is_written_once_and_installed_as_written() -> None:
     assert version("txntable") == PROJECT["project"]["version"]
 
 
+def test_wheel_that_the_deployment_names_has_the_version() -> None:
+    named_wheels = re.findall(r"txntable-([0-9][^-]*)-py3", (ROOT / "infra/README.md").read_text())
+
+    assert set(named_wheels) == {PROJECT["project"]["version"]}
+
+
 def test_changelog_has_a_section_for_the_version() -> None:
     assert f"## [{PROJECT['project']['version']}]" in (ROOT / "CHANGELOG.md").read_text()
 
