@@ -489,6 +489,26 @@ def _proving(start: Start | None) -> Asking[bool]:
     return start.is_still_there(found)
 
 
+def prove_now(*views: LogView[Any]) -> None:
+    """Make sure that logs are still those that were read, for who is about to say that one has lost its end.
+
+    While its end was looked for, everything may have been taken away, and have come back as it was before.
+
+    Parameters
+    ----------
+    *views : LogView
+        The log, and who witnesses against it.
+
+    Raises
+    ------
+    WarehouseReplacedError
+        It is another warehouse by now.
+    """
+    moment = next(moments)
+    for view in views:
+        view.prove_since(moment)
+
+
 def refresh_together(*views: LogView[Any], beside: Asking[Any] | None = None) -> Any:
     """Bring views of several logs to their tails, side by side.
 

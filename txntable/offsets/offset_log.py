@@ -23,7 +23,7 @@ from txntable.log.action_fields import check_number_names
 from txntable.log.actions import Action, Add, Commit, Remove, Txn
 from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.keyed_log import KeyedLog
-from txntable.log.log_view import LogContext, moments
+from txntable.log.log_view import LogContext, prove_now
 from txntable.log.overlay import Overlay
 from txntable.log.request_queue import AnswerT, RowChange
 from txntable.log.table_state import TableState
@@ -187,7 +187,7 @@ class OffsetLog(KeyedLog[OffsetLogFold]):
         if settled >= seen or transactions is None:
             return
         # What it has seen may be of a warehouse that was restored since.
-        transactions.prove_since(next(moments))
+        prove_now(transactions, self.log)
         raise DamagedDataError(
             "the offset log has lost its newest entries, and groups would process again what they have: stop every"
             " consumer, run `txntable warehouse verify`, and do what it says",

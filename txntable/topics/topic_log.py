@@ -25,7 +25,7 @@ from txntable.log.actions import Action, Add, OperationDetails, Txn
 from txntable.log.constant_file import CONSTANT_FILE
 from txntable.log.delta_log import Decide, DeltaLog
 from txntable.log.fairness import Fairness
-from txntable.log.log_view import LogContext, moments
+from txntable.log.log_view import LogContext, moments, prove_now
 from txntable.log.looking_beside import refresh_beside
 from txntable.log.outcome import CommitOutcome, Committed, Unknown, unknown_error
 from txntable.log.table_state import TableState
@@ -533,6 +533,7 @@ class TopicLog:
             self.public.prove_since(next(moments))
             end = self.segments.refresh().next_version - 1
             if end < shown:
+                prove_now(self.public, self.segments)
                 raise lost_end(self.name, end=end, shown=shown)
 
     def require_decided(self, topic_id: str | None = None) -> None:
@@ -564,6 +565,7 @@ class TopicLog:
         self.public.prove_since(next(moments))
         end = transactions.refresh().next_version - 1
         if end < decided:
+            prove_now(self.segments, self.public, transactions)
             raise lost_decisions("a topic has", topic=self.name, end=end, decided=decided)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from txntable.errors import TxnTableError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
-from txntable.log.log_view import moments
+from txntable.log.log_view import moments, prove_now
 from txntable.offsets.offset_log import DECIDED_THROUGH, OffsetLog
 from txntable.storage.side_by_side import side_by_side
 from txntable.topics.topic_log import TopicLog, lost_decisions
@@ -38,6 +38,7 @@ def require_settled(transactions: TransactionLog, offsets: OffsetLog) -> None:
     log.prove_since(next(moments))
     end = transactions.log.refresh().next_version - 1
     if end < decided:
+        prove_now(log, transactions.log)
         raise lost_decisions("the offset log has", end=end, decided=decided)
 
 
