@@ -157,7 +157,7 @@ GROUP_MUTANTS = (
                 "            loss.at < each.began and since < until and each.end < until\n",
             ),
         ),
-        Killer("migrants", 12),
+        Killer("migrants", 449),
     ),
     Mutant(
         "rewind-within-the-transaction",
@@ -170,7 +170,7 @@ GROUP_MUTANTS = (
                 "            loss.at < each.began and since < each.began and since < until\n",
             ),
         ),
-        Killer("migrants", 12),
+        Killer("migrants", 243),
     ),
     Mutant(
         "free-partition-not-given",
