@@ -157,7 +157,7 @@ GROUP_MUTANTS = (
                 "            loss.at < each.began and since < until and each.end < until\n",
             ),
         ),
-        Killer("migrants", 449),
+        Killer("migrants", 449, 900),
     ),
     Mutant(
         "rewind-within-the-transaction",
@@ -170,7 +170,7 @@ GROUP_MUTANTS = (
                 "            loss.at < each.began and since < each.began and since < until\n",
             ),
         ),
-        Killer("migrants", 243),
+        Killer("migrants", 243, 900),
     ),
     Mutant(
         "free-partition-not-given",

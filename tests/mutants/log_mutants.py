@@ -229,7 +229,7 @@ LOG_MUTANTS = (
                 _CLEANUP, "    horizon_ms = now_ms - retention_ms\n", "    horizon_ms = now_ms + 0 * retention_ms + 1\n"
             ),
         ),
-        Killer("office", 977),
+        Killer("office", 977, 2_000),
     ),
     Mutant(
         "put-before-it-is-folded",

@@ -76,7 +76,7 @@ PARTITION_MUTANTS = (
                 "(one for one in decided if (one.producer_id, one.ends) not in logs.markers)",
             ),
         ),
-        Killer("compaction", 348),
+        Killer("compaction", 348, 900),
     ),
     Mutant(
         "carried-segments-left-out",

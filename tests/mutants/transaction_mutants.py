@@ -194,7 +194,7 @@ TRANSACTION_MUTANTS = (
         "the row of a transaction with groups says COMPLETE though only records were brought up",
         "6.4",
         (Edit(_COMPLETION, "                and bool(other.groups) <= bool(row.groups)\n", ""),),
-        Killer("offsets", 212),
+        Killer("offsets", 212, 900),
     ),
     Mutant(
         "known-before-it-is-published",
