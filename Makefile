@@ -187,7 +187,7 @@ correctness: $(READY) ## Do all that docs/correctness.md tells of, and write its
 	$(BIN)/python -m tests.chaos --store s3 --seconds $(SECONDS) --results $(RESULTS)/chaos-s3.json
 	rm -f $(RESULTS)/chaos-scenarios.json
 	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS) --results $(RESULTS)/chaos-scenarios.json
-	$(BIN)/python -m tests.correctness $(foreach name,simulation exploration model mutants chaos-local chaos-s3 chaos-scenarios,--made $(name)) --on $$(date -u +%F)
+	$(BIN)/python -m tests.correctness --made-on $$(date -u +%F)
 
 format: $(READY) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix-only

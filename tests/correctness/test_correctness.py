@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def test_simulation_told_of_is_a_large_one_in_which_everything_went_wrong() -> N
     assert set(ran["worlds"]) == set(EVERY)
     assert set(ran["faults"]) == {fault.name for fault in ORDINARY}
     assert min(ran[name] for name in ("fair", "kills", "pauses", "jumps", "clocks", "bursts", "landed")) > 0
+
+
+def test_numbers_in_the_text_are_those_of_the_code() -> None:
+    vectors = (ROOT / "tests/conformance/vectors").glob("*.json")
+    cases = sum(len(json.loads(path.read_text(encoding="utf-8"))["cases"]) for path in vectors)
+    lines = len((ROOT / "tests/conformance/clean_room.py").read_text(encoding="utf-8").splitlines())
+
+    assert f"PROTOCOL.md as {cases:,} cases in JSON" in TEXT
+    assert f"a second implementation ({round(lines, -2):,} lines" in TEXT
 
 
 def test_every_test_that_the_document_names_exists() -> None:

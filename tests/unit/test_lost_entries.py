@@ -18,6 +18,7 @@ from tests.unit.reading import TOPIC, leave_open, plain, site_with_topic, transa
 from tests.unit.upkeep.coordinating import DAY_MS, run_once
 from txntable.compaction.compactor import compact
 from txntable.compaction.vacuum import vacuum
+from txntable.consumer.consumer import Consumer
 from txntable.errors import BatchAlreadyCommittedError, TopicAlreadyExistsError, TxnTableError
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT
 from txntable.format.records import TopicPartition
@@ -50,17 +51,9 @@ def site_with_entries(*, has_groups: bool) -> Site:
     return site
 
 
-def consume(warehouse: Warehouse) -> None:
+def consume(warehouse: Warehouse, begin: Callable[[Consumer], object]) -> None:
     consumer = warehouse.consumer(group_id=GROUP, background_heartbeat=False, auto_offset_reset="earliest")
-    consumer.subscribe([TOPIC])
-    consumer.poll()
-    consumer.commit()
-    consumer.close()
-
-
-def assign(warehouse: Warehouse) -> None:
-    consumer = warehouse.consumer(group_id=GROUP, background_heartbeat=False, auto_offset_reset="earliest")
-    consumer.assign([FIRST])
+    begin(consumer)
     consumer.poll()
     consumer.commit()
     consumer.close()
@@ -73,8 +66,8 @@ ACTORS: dict[str, Callable[[Site], object]] = {
     "the same id with offsets": lambda site: transfer(transactional(site.open()), offset=9),
     "another id": lambda site: transfer(transactional(site.open(), "another")),
     "a producer without an id": lambda site: plain(site.open(), "eve"),
-    "a member of the group": lambda site: consume(site.open()),
-    "an assigned consumer of the group": lambda site: assign(site.open()),
+    "a member of the group": lambda site: consume(site.open(), lambda it: it.subscribe([TOPIC])),
+    "an assigned consumer of the group": lambda site: consume(site.open(), lambda it: it.assign([FIRST])),
     "the job": run_once,
     "compaction": lambda site: compact(site.open()),
     "vacuum": lambda site: vacuum(site.open(), execute=True),

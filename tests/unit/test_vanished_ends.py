@@ -41,11 +41,7 @@ def settled(warehouse: Warehouse) -> None:
     ("judged", "lose_end", "look"),
     [
         (TRANSACTION_LOG_ROOT, lambda site: lose_decisions(site, 9), lambda it: it.topic_log(TOPIC).require_decided()),
-        (
-            TRANSACTION_LOG_ROOT,
-            lambda site: lose_decisions(site, 2),
-            lambda it: require_settled(it.transactions, it.offsets),
-        ),
+        (TRANSACTION_LOG_ROOT, lambda site: lose_decisions(site, 2), settled),
         (SEGMENT_LOG_ROOT, lambda site: lose(site, 1), lambda it: it.topic_log(TOPIC).require_whole()),
         (OFFSET_LOG_ROOT, lose_offsets, lambda it: it.offsets.require_whole()),
     ],

@@ -492,7 +492,7 @@ def _proving(start: Start | None) -> Asking[bool]:
 def prove_now(*views: LogView[Any]) -> None:
     """Make sure that logs are still those that were read, for who is about to say that one has lost its end.
 
-    While its end was looked for, everything may have been taken away, and have come back as it was before.
+    While its end was looked for everything may have been taken away, and there may be another warehouse by now.
 
     Parameters
     ----------
