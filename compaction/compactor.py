@@ -20,6 +20,7 @@ from txntable.coordinator.manifest import LONGEST_UPLOAD_MS
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.format.topic_policy import config_number
+from txntable.log.table_state import TableState
 from txntable.partition.log_start import decide_retention
 from txntable.partition.rewriting import Rewrite, RewriteRequest
 from txntable.segments.segment import SegmentPlan
@@ -162,20 +163,24 @@ class _TopicRun:
         now_ms = topic.context.clock.shown_ms()
         with topic.segments.lock, topic.public.lock:
             topic.settings()
-            table, public = topic.segments.table, topic.public.refresh()
-            expired = decide_retention(topic.segments.fold, table, public, now_ms)
-        self._counts["expired_segments"] = len(expired.segments)
-        spec, _ = self._plan(now_ms)
+            table, public = topic.segments.table.overlay(), topic.public.refresh()
+            # What expires is not there any more when the run looks what to rewrite.
+            while (expired := decide_retention(topic.segments.fold, table, public, now_ms)).actions:
+                self._counts["expired_segments"] += len(expired.segments)
+                table.take(expired.actions)
+            spec, _ = self._plan(now_ms, table)
         self._counts["merged_segments"] = sum(len(task.sources) for task in spec.tasks)
         self._counts["read_bytes"] = spec.size
         self._counts["aborted_segments"], self._counts["settled_segments"] = len(spec.aborted), len(spec.settled)
 
-    def _plan(self, now_ms: int) -> tuple[TopicSpec, TopicWork]:
+    def _plan(self, now_ms: int, then: TableState | None = None) -> tuple[TopicSpec, TopicWork]:
+        """Decide on S as it is, or as it will be `then`."""
         topic = self.topic
         rules = PlanRules(self._warehouse.settings().snapshot_retention_ms, self._options.memory_bytes)
         with topic.segments.lock, topic.public.lock:
             settings = topic.settings()
-            spec = plan_topic(topic.segments.fold, topic.segments.table, topic.public.ensure_fresh(), rules, now_ms)
+            table = topic.segments.table if then is None else then
+            spec = plan_topic(topic.segments.fold, table, topic.public.ensure_fresh(), rules, now_ms)
         self._counts["young_segments"] = spec.young
         segment_bytes = config_number("segment.bytes", settings.config)
         plan = SegmentPlan(topic.segments.root, settings, None, now_ms)

@@ -16,6 +16,7 @@ from tests.unit.admin.group_members import joined
 from txntable.format.layout import OFFSET_LOG_ROOT, TRANSACTION_LOG_ROOT, public_root, segments_root
 from txntable.format.records import TopicPartition
 from txntable.format.schema import DEEPEST_TYPE
+from txntable.verification.damage import DamageKind
 from txntable.warehouse.warehouse import Warehouse
 
 
@@ -233,3 +234,27 @@ def test_repair_by_deltalake_is_refused_when_a_segment_is_missing(warehouse: War
 
     with pytest.raises(DeltaError, match=r"txntable\.exclusiveWriter"):
         DeltaTable(str(root)).repair()
+
+
+@pytest.mark.parametrize("root", [public_root("t"), segments_root("t"), TRANSACTION_LOG_ROOT])
+def test_checkpoint_by_deltalake_stops_no_reader_nor_writer_and_is_told(
+    warehouse: Warehouse, tmp_path: Path, root: str
+) -> None:
+    """It says more of what was removed than ours do, and names no entry (PROTOCOL.md §4.4)."""
+    shutil.copytree(warehouse.store.spec.url, tmp_path / "wh")
+    url = str(tmp_path / "wh")
+    before = Warehouse.open(url, durability="page-cache")
+    before.admin().delete_records({TopicPartition("t", partition): None for partition in range(2)})
+    position = before.snapshot().position
+    then, now = (before.read_arrow("t", as_of=as_of).read_all().num_rows for as_of in (position, None))
+    DeltaTable(f"{url}/{root}").create_checkpoint()
+
+    opened = Warehouse.open(url, durability="page-cache")
+    with opened.producer("late") as producer:
+        producer.init_transactions()
+        with producer.transaction() as transaction:
+            transaction.send("t", row={"account": "after", "amount": 1})
+
+    assert opened.read_arrow("t", as_of=position).read_all().num_rows == then
+    assert opened.read_arrow("t").read_all().num_rows == now + 1
+    assert [one.kind for one in opened.verify().damages] == [DamageKind.FOREIGN_CHECKPOINT]

@@ -292,7 +292,7 @@ LOG_MUTANTS = (
         "what is known of one log decides what is written to another that was opened since, though the first is gone",
         "4.2 rule 13",
         (Edit(_LOG, "            self.prove_related()\n", ""),),
-        Killer("vanishing", 1),
+        Killer("vanishing", 366),
     ),
     Mutant(
         "foreign-entry-folded",

@@ -222,7 +222,7 @@ TRANSACTION_MUTANTS = (
             ),
             Edit(_COMPLETION, "for row in due()[:LARGEST_COMMIT_ROWS]", "for row in seen[:LARGEST_COMMIT_ROWS]"),
         ),
-        Killer("bank", 58),
+        Killer("bank", 180),
     ),
     Mutant(
         "markers-by-two-readings",

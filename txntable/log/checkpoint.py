@@ -251,6 +251,41 @@ def _remove_row(remove: Remove) -> dict[str, Any]:
     }
 
 
+def entry_of(data: bytes, path: str) -> str | None:
+    """Return the digest of the entry that a checkpoint says it is of; ``None``: of none, so other software wrote it.
+
+    Only of one that is of its version's entry are the rows looked at (PROTOCOL.md §4.4): what other software says in
+    its own is not for us to understand.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole object.
+    path : str
+        For error messages.
+
+    Raises
+    ------
+    DamagedDataError
+        It is no Parquet, or larger than any can be.
+    """
+    _check_length(data, path)
+    try:
+        found = pq.read_schema(pa.BufferReader(data)).metadata or {}
+    except (OSError, pa.ArrowInvalid) as error:
+        raise _no_parquet(path) from error
+    return found.get(_ENTRY.encode(), b"").decode(errors="replace") or None
+
+
+def _check_length(data: bytes, path: str) -> None:
+    if len(data) > LARGEST_WHOLE_BYTES:
+        raise DamagedDataError(f"a checkpoint is larger than any can be; {_REMEDY}", path=path, bytes=len(data))
+
+
+def _no_parquet(path: str) -> DamagedDataError:
+    return DamagedDataError(f"checkpoint cannot be read; {_REMEDY}", path=path)
+
+
 def decode_checkpoint(version: int, data: bytes, path: str, proved: pa.Table | None = None) -> TableState:
     """Return the state that a checkpoint holds; the commit id and time are not in it, but its entry's digest is.
 
@@ -274,8 +309,7 @@ def decode_checkpoint(version: int, data: bytes, path: str, proved: pa.Table | N
     UnsupportedFormatError
         It needs a newer version of this project.
     """
-    if len(data) > LARGEST_WHOLE_BYTES:
-        raise DamagedDataError(f"a checkpoint is larger than any can be; {_REMEDY}", path=path, bytes=len(data))
+    _check_length(data, path)
     with reading(path):
         groups = _Groups(proved)
         entry = groups.read(data, path)
@@ -332,7 +366,7 @@ class _Groups:
                 self._take(file.read_row_group(group, use_threads=threads))
         except (OSError, pa.ArrowInvalid) as error:
             # Arrow's own word for bytes that are no Parquet.
-            raise DamagedDataError(f"checkpoint cannot be read; {_REMEDY}", path=path) from error
+            raise _no_parquet(path) from error
         return (file.schema_arrow.metadata or {}).get(_ENTRY.encode(), b"").decode() or None
 
     def _take(self, group: pa.Table) -> None:

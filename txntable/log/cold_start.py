@@ -16,7 +16,7 @@ from txntable.errors import DamagedDataError
 from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
 from txntable.log.actions import decode_commit_info
 from txntable.log.asking import Asking, answer
-from txntable.log.checkpoint import decode_checkpoint, decode_hint
+from txntable.log.checkpoint import decode_checkpoint, decode_hint, entry_of
 from txntable.log.table_state import TableState
 from txntable.storage.object_store import ObjectStore, StoredObject
 
@@ -106,10 +106,11 @@ def _load_checkpoint(root: str, version: int, ahead: int) -> Asking[Loaded | Non
     checkpoint, entry, *above = yield [path, entry_path, *_slots(root, version + 1, ahead)]
     if checkpoint is None or entry is None:
         return None
-    table, info = decode_checkpoint(version, checkpoint.data, path), decode_commit_info(entry.data, entry_path)
-    if table.chain != info.digest:
-        # Of another log, which stood here before (PROTOCOL.md §4.6).
+    of_entry, info = entry_of(checkpoint.data, path), decode_commit_info(entry.data, entry_path)
+    if of_entry != info.digest:
+        # Of another log, which stood here before, or of other software (PROTOCOL.md §4.4).
         return None
+    table = decode_checkpoint(version, checkpoint.data, path)
     table.stand_on(version, info)
     return Loaded(table, Start(entry_path, entry), tuple(above))
 

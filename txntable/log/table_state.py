@@ -8,7 +8,7 @@ mean, nor do any I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from txntable.errors import DamagedDataError
-from txntable.log.actions import TAG, Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, stored_add
+from txntable.log.actions import TAG, Action, Add, Commit, CommitInfo, Metadata, Protocol, Remove, Txn, stored_add
 from txntable.log.overlay import Overlay
 from txntable.log.retention import deleted_files_retention_ms
 
@@ -320,7 +320,17 @@ class TableState:
             As :meth:`check_follows`, or the first entry lacks what makes it a table.
         """
         self.check_follows(commit)
-        for action in commit.actions:
+        self.take(commit.actions)
+        if self.protocol is None or self.metadata is None:
+            raise DamagedDataError(
+                "the first entry of a log lacks its protocol or metadata; restore the log from a backup",
+                version=commit.version,
+            )
+        self.stand_on(commit.version, commit.info)
+
+    def take(self, actions: Iterable[Action]) -> None:
+        """Fold actions alone: the state as it will be once they are committed, of the version that it is of."""
+        for action in actions:
             match action:
                 case Add():
                     self.files.put(action)
@@ -335,12 +345,6 @@ class TableState:
                     self.metadata = action
                 case Protocol():
                     self.protocol = action
-        if self.protocol is None or self.metadata is None:
-            raise DamagedDataError(
-                "the first entry of a log lacks its protocol or metadata; restore the log from a backup",
-                version=commit.version,
-            )
-        self.stand_on(commit.version, commit.info)
 
     def stand_on(self, version: int, info: CommitInfo) -> None:
         """Be the state at a version whose entry counts and begins with `info`."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from txntable.errors import OffsetOutOfRangeError
 from txntable.format.layout import checkpoint_path, commit_path, log_folder
 from txntable.log.actions import Commit, decode_commit, decode_commit_info, entry_digest
-from txntable.log.checkpoint import decode_checkpoint
+from txntable.log.checkpoint import decode_checkpoint, entry_of
 from txntable.log.damage import reading
 from txntable.log.stepping_over import is_void
 from txntable.log.table_state import TableState
@@ -63,8 +63,9 @@ def _start(store: ObjectStore, root: str, version: int) -> TableState:
         path, entry_path = checkpoint_path(root, start), commit_path(root, start)
         checkpoint, entry = store.get_many([path, entry_path])
         if checkpoint is not None and entry is not None:
-            table, info = decode_checkpoint(start, checkpoint.data, path), decode_commit_info(entry.data, entry_path)
-            if table.chain == info.digest:
+            of_entry, info = entry_of(checkpoint.data, path), decode_commit_info(entry.data, entry_path)
+            if of_entry == info.digest:
+                table = decode_checkpoint(start, checkpoint.data, path)
                 table.stand_on(start, info)
                 return table
     return TableState()

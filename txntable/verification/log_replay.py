@@ -17,7 +17,7 @@ from txntable.errors import DamagedDataError, StoreUnavailableError, TxnTableErr
 from txntable.format.layout import checkpoint_path, commit_path, last_checkpoint_path, log_folder
 from txntable.log.actions import Commit, Txn, decode_commit, decode_commit_info
 from txntable.log.actions import Protocol as Guard
-from txntable.log.checkpoint import decode_checkpoint, decode_hint
+from txntable.log.checkpoint import decode_checkpoint, decode_hint, entry_of
 from txntable.log.cleanup import log_files, log_files_of, readable_entries
 from txntable.log.damage import reading
 from txntable.log.fold import Fold, take
@@ -232,12 +232,13 @@ class LogReplay(Generic[F]):
         if found is None or entry is None:
             return False
         try:
-            table = decode_checkpoint(version, found.data, path)
+            of_entry = entry_of(found.data, path)
             info = decode_commit_info(entry.data, commit_path(self.root, version))
-            if table.chain is None:
+            if of_entry is None:
                 self._find(DamageKind.FOREIGN_CHECKPOINT, path, _FOREIGN)
-            if table.chain != info.digest:
+            if of_entry != info.digest:
                 return False
+            table = decode_checkpoint(version, found.data, path)
             with reading(path):
                 self.fold.restore(table)
         except _DAMAGED as error:
@@ -317,14 +318,20 @@ class LogReplay(Generic[F]):
         if found is None or self.table.void:
             return
         self.checkpoints += 1
+        is_foreign = False
         try:
+            is_foreign = entry_of(found.data, path) is None
             held = decode_checkpoint(version, found.data, path)
             with reading(path):
                 self._make_fold().restore(held)
         except _DAMAGED as error:
-            self._find(DamageKind.CHECKPOINT, path, _words(error))
+            # What other software says in its own is not for us to understand: no reader of ours begins with it.
+            problem = (
+                (DamageKind.FOREIGN_CHECKPOINT, _FOREIGN) if is_foreign else (DamageKind.CHECKPOINT, _words(error))
+            )
+            self._find(problem[0], path, problem[1])
             return
-        if held.chain is None:
+        if is_foreign:
             self._find(DamageKind.FOREIGN_CHECKPOINT, path, _FOREIGN)
         if differing := list(_differences(held, self.table, self.table.tombstones_since_ms(self._guard_ms))):
             self._find(DamageKind.CHECKPOINT, path, "; ".join(differing))

@@ -98,6 +98,32 @@ def test_dry_run_says_what_would_be_done_and_writes_nothing(site: Site) -> None:
     assert data_rows(site.open(), "one") == 7
 
 
+@pytest.mark.parametrize(("policy", "kept"), [("delete", 0), ("delete", 1), ("delete", 3), ("compact,delete", 0)])
+def test_dry_run_counts_what_expires_as_gone_before_the_rest_is_merged(site: Site, policy: str, kept: int) -> None:
+    site.advance_ms(48 * HOUR_MS)
+    admin = site.open().admin()
+    admin.create_topic("three", schema=TWO_COLUMNS, key=["account"], config={"min.cleanable.dirty.ratio": "0"})
+    producer = site.open().producer("late")
+    producer.init_transactions()
+    for age in (0, 1):
+        for number in range(kept if age else 2):
+            with producer.transaction() as transaction:
+                transaction.send("three", row={"account": str(number), "amount": age})
+        site.advance_ms(12 * HOUR_MS)
+    admin.alter_configs("three", {"cleanup.policy": policy, "retention.ms": str(20 * HOUR_MS)})
+
+    (told,) = compact(site.open(), ["three"], execute=False)
+    (done,) = compact(site.open(), ["three"])
+
+    assert told.expired_segments > 0
+    assert (told.expired_segments, told.merged_segments, told.read_bytes, told.aborted_segments) == (
+        done.expired_segments,
+        done.merged_segments,
+        done.read_bytes,
+        done.aborted_segments,
+    )
+
+
 def test_dry_run_needs_no_permission_to_write(site: Site) -> None:
     """By this machine's clock then, which the fixture has moved on with the store's."""
     warehouse = open_on(ReadOnlyStore(site.store()), site.environments[0])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.unit.log.test_state import picture
-from tests.unit.log.world import DAY_MS, ROOT, World, slot
+from tests.unit.log.world import DAY_MS, ROOT, World, of_other_software, slot
 from txntable.errors import OffsetOutOfRangeError, StoreUnavailableError
 from txntable.format.layout import checkpoint_path
 from txntable.log.actions import Action, Commit, Remove, Txn
@@ -55,6 +55,16 @@ def test_state_at_each_version_is_what_the_state_was_then(moves: list, checkpoin
 
     for version, then in enumerate(pictures):
         assert picture(load_version(reader, ROOT, version)) == then
+
+
+def test_state_at_a_version_is_read_past_a_checkpoint_of_other_software_that_says_more() -> None:
+    world, pictures = history([("add", 0), ("add", 1), ("remove", 0), ("count", 0)], {1, 3})
+    path = checkpoint_path(ROOT, 3)
+    ours = world.objects.get(path)
+    assert ours is not None
+    world.objects.put(path, of_other_software(ours.data))
+
+    assert picture(load_version(world.process().store, ROOT, 4)) == pictures[4]
 
 
 def test_state_at_a_version_starts_at_the_checkpoint_below_it() -> None:

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from tests.doubles.fault_plan import Rule
 from tests.doubles.manual_environment import ManualEnvironment, StoreTime
 from tests.doubles.memory_store import MemoryObjects, MemoryStore
@@ -39,6 +43,19 @@ class Nothing:
     def overlay(self) -> Nothing:
         """Return itself: it keeps nothing."""
         return self
+
+
+def of_other_software(checkpoint: bytes) -> bytes:
+    """Return a checkpoint as other software writes it: it names no entry, and says more of what was removed."""
+    found = pq.read_table(pa.BufferReader(checkpoint)).replace_schema_metadata(None)
+    removed = found["remove"].combine_chunks()
+    said = pa.array(["{}"] * len(removed), pa.string())
+    fields = [*removed.type, pa.field("stats", pa.string())]
+    more = pa.StructArray.from_arrays([*removed.flatten(), said], fields=fields, mask=pc.is_null(removed))
+    out = pa.BufferOutputStream()
+    pq.write_table(found.set_column(found.schema.get_field_index("remove"), "remove", more), out)
+    written: bytes = out.getvalue().to_pybytes()
+    return written
 
 
 @dataclass
