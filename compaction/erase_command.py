@@ -106,8 +106,11 @@ def told_of(report: ErasureReport, *, purge: bool) -> str:
     past = sum(one.files for one in report.topics), sum(one.telling for one in report.logs)
     tell_of_them = f"{counted(past[0], 'file')} and {counted(past[1], 'log object')} of the past tell of them"
     if report.extent is Extent.LOOK:
-        option = "--execute --purge" if purge else "--execute"
-        return f"{begin}{records}; {tell_of_them}: say {option} to erase"
+        if purge:
+            return f"{begin}{records}; {tell_of_them}: say --execute --purge to erase all of it"
+        return (
+            f"{begin}{records}; {tell_of_them}: say --execute to erase the records, and --purge what tells of them, too"
+        )
     return f"erased {records} from the newest version; {tell_of_them}: say --purge to erase these at once"
 
 

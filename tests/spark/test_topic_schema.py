@@ -54,6 +54,18 @@ def test_column_that_no_topic_can_have_is_refused_with_the_nearest_type(spark: A
         topic_schema(spark.sql("SELECT INTERVAL '1' DAY AS gap"))
 
 
+_VARIANT = """parse_json('{"a": 1}')"""
+
+
+@pytest.mark.parametrize("given", ["{0}", "named_struct('a', {0})", "array({0})", "map('a', {0})"])
+def test_variant_is_refused_wherever_it_stands_since_it_would_be_written_as_nulls(spark: Any, given: str) -> None:
+    """Bug: Arrow shows it as a struct, to which Spark casts it as nulls."""
+    dataframe = spark.sql(f"SELECT 1 AS id, {given.format(_VARIANT)} AS v")
+
+    with pytest.raises(SchemaMismatchError, match="to_json makes text"):
+        topic_schema(dataframe)
+
+
 def test_schema_of_a_stream_is_that_of_its_columns(spark: Any, tmp_path: Path) -> None:
     """Bug: Spark refused to read a stream that no query reads."""
     columns = "id bigint, parts array<struct<a: int>>"

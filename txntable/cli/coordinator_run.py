@@ -81,7 +81,7 @@ def _require_lost(warehouse: Warehouse, topics: Collection[str]) -> None:
         if warehouse.topic_log(name).segments.refresh().version is not None:
             raise typer.BadParameter(f"the topic has its log, nothing of it is lost: {name}", param_hint=_GIVE_UP)
         if name not in named_topics(warehouse.transactions, warehouse.completer.offsets):
-            raise typer.BadParameter(f"nothing names such a topic: {name}", param_hint=_GIVE_UP)
+            tell(f"nothing is owed to a topic {name}: no transaction under way names it, and no group")
 
 
 def _measure_and_tell(warehouse: Warehouse, metrics: Metrics, report: CoordinatorReport) -> None:

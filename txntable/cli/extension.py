@@ -86,8 +86,8 @@ def _saying_what_is_said_here() -> Iterator[None]:
     except _UsageError as error:
         plain, meant = _without_suggestion(error)
         commands = _commands_at(error.ctx)
-        behind = error.ctx is not None and not hasattr(error.ctx.command, "commands")
-        said = instead_of(getattr(error, "option_name", None), plain, commands, behind_command=behind)
+        takes_name = _takes_name(error.ctx)
+        said = instead_of(getattr(error, "option_name", None), plain, commands, takes_name=takes_name)
         if said is not None:
             # What else is spelt like it was not meant.
             error.message = f"{plain.removesuffix('.')}; {said}"
@@ -97,6 +97,13 @@ def _saying_what_is_said_here() -> Iterator[None]:
             error.message = f"{plain.removesuffix('.')}; the command comes first: {', '.join(sorted(commands))}"
         error.possibilities = None
         raise
+
+
+def _takes_name(context: Any) -> bool | None:
+    """Return whether a command has a place for a name; ``None``: no command was named yet."""
+    if context is None or hasattr(context.command, "commands"):
+        return None
+    return any(each.param_type_name == "argument" for each in context.command.params)
 
 
 def _commands_at(context: Any) -> set[str]:

@@ -80,11 +80,14 @@ _COMMANDS: Mapping[str, str] = {
     "optimize": "say `txntable compact`",
     "purge": "say `txntable erase --purge`",
 }
+_OF_A_NAME = "a name stands at its place; --help shows what this command takes"
+_OF_NO_NAME = "this command takes no name; `describe NAME` shows one, and --help what this one takes"
+_OF_NOTHING = "this command takes no name; --help shows what it takes"
 _PLACE = re.compile(r"Got unexpected extra argument.*[(' ]\S*/\S*\)")
 
 
 def instead_of(
-    option: str | None, message: str, commands: Collection[str] = (), *, behind_command: bool = False
+    option: str | None, message: str, commands: Collection[str] = (), *, takes_name: bool | None = None
 ) -> str | None:
     """Return what is said here in place of what a tool of Kafka's takes; ``None``: nothing is known of it.
 
@@ -96,8 +99,8 @@ def instead_of(
         What was wrong with the arguments, where it was no option.
     commands : collection of str, optional
         The commands that can stand where the option stood.
-    behind_command : bool
-        Whether the command stands before the option already.
+    takes_name : bool, optional
+        Whether the command that stands before the option has a place for a name; ``None``: there is no command there.
     """
     if message == f"Option '{option}' requires an argument.":
         return _WITHOUT_VALUE.get(str(option))
@@ -105,8 +108,8 @@ def instead_of(
         verb = option.removeprefix("--")
         if verb in commands:
             return f"it is a command here: `{verb}`, without the dashes"
-        if option in _BEHIND and behind_command:
-            return "a name stands at its place; --help shows what this command takes"
+        if option in _BEHIND and takes_name is not None:
+            return _OF_A_NAME if takes_name else _OF_NO_NAME if "describe" in commands else _OF_NOTHING
         return INSTEAD.get(option)
     if _PLACE.match(message):
         return "the warehouse is named by --warehouse or TXNTABLE_WAREHOUSE"

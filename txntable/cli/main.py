@@ -16,7 +16,7 @@ from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 from txntable.cli.interruption import leave_requests, watched
 from txntable.cli.logs import LogLevel, LogLevelOption
-from txntable.cli.output import escape_logs, flush_output
+from txntable.cli.output import FULL, escape_logs, flush_output, refuse_output
 from txntable.cli.plain_help import PLAIN
 
 application = typer.Typer(
@@ -63,6 +63,11 @@ def main() -> None:
     try:
         with watched():
             application()
+    except OSError as error:
+        # What fails in a store is an error of ours by now: this one is of the answer.
+        if error.filename is not None or error.errno not in FULL:
+            raise
+        refuse_output(error)
     except SystemExit as end:
         flush_output()
         leave_requests(end.code)

@@ -9,6 +9,7 @@ Must not know of warehouses.
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import logging
 import math
@@ -20,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
+from typing import NoReturn
 
 from rich import box
 from rich.cells import cell_len
@@ -30,6 +32,8 @@ from rich.text import Text
 from txntable.format.control_characters import escaped, escaped_in_json
 
 # Where no terminal says how wide it is: nobody wants a folded path in a file.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Why an answer cannot be written out: the disk is full, or does not work."""
 _UNBOUNDED = 100_000
 # Kafka's headers are one word each to whoever wraps lines: LastStableOffset, LOG-END-OFFSET.
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]-)(?=[A-Z])")
@@ -327,9 +331,20 @@ def flush_output() -> None:
     except BrokenPipeError:
         drop_output()
     except OSError as error:
-        drop_output()
-        tell(f"error: the answer could not be written out; write it to another place reason={error.strerror}")
-        raise SystemExit(1) from error
+        refuse_output(error)
+
+
+def refuse_output(error: OSError) -> NoReturn:
+    """Say that the answer could not be written out.
+
+    Raises
+    ------
+    SystemExit
+        Exit code 1.
+    """
+    drop_output()
+    tell(f"error: the answer could not be written out; write it to another place reason={error.strerror}")
+    raise SystemExit(1) from error
 
 
 def drop_output() -> None:

@@ -6,6 +6,8 @@ Owns where the page is written: whole or not at all.  What it shows is :mod:`txn
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +21,7 @@ from txntable.report.warehouse_report import LARGEST_LIMIT, ReportLimits
 
 DEFAULT_FILE = "txntable-report.html"
 DEFAULTS = ReportLimits()
+_STANDARD_OUTPUT = "-"
 
 Records = Annotated[
     int,
@@ -45,7 +48,11 @@ Entries = Annotated[
 def report(
     connection: Connection,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Where the page is written; a file there is replaced.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Where the page is written; a file there is replaced, and keeps its permissions. -: standard output.",
+        ),
     ] = Path(DEFAULT_FILE),
     records: Records = DEFAULTS.records,
     entries: Entries = DEFAULTS.entries,
@@ -56,22 +63,39 @@ def report(
     records: with `--records 0` it has none. Changes nothing in the warehouse, and needs a reader's permissions.
     """
     page = render_page(Collector(connection.open(), ReportLimits(records=records, entries=entries)).collect()).encode()
-    _write_whole(file, page)
-    connection.output.facts({"file": str(file), "bytes": len(page)}, {"file": str(file), "bytes": f"{len(page):,}"})
+    _write(file, page)
+    if str(file) != _STANDARD_OUTPUT:
+        connection.output.facts({"file": str(file), "bytes": len(page)}, {"file": str(file), "bytes": f"{len(page):,}"})
 
 
-def _write_whole(file: Path, page: bytes) -> None:
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+def _write(file: Path, page: bytes) -> None:
+    """Write the page, behind links that stand there; a file keeps its permissions, and into what is none it goes."""
     try:
-        try:
-            unfinished.write_bytes(page)
-            unfinished.replace(file)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        target = file.resolve()
+        if str(file) == _STANDARD_OUTPUT:
+            sys.stdout.buffer.write(page)
+        elif target.exists() and not target.is_file():
+            # A pipe or a device: another file in its place would not be what its reader reads.
+            with target.open("wb") as opened:
+                opened.write(page)
+        else:
+            _write_whole(target, page)
     except OSError as error:
         raise InvalidRequestError(
             "the page cannot be written there; name another file", file=str(file), reason=str(error.strerror)
         ) from error
+
+
+def _write_whole(target: Path, page: bytes) -> None:
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        unfinished.touch()
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        unfinished.write_bytes(page)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 command = on_warehouse(report)

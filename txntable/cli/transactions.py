@@ -46,15 +46,28 @@ HANGING_HEADERS = camel_headers(
 ) | {"duration_min": "Duration(min)"}
 _MS_PER_MINUTE = 60_000
 _TIMES = ("last_timestamp",)
-_STATES = ", ".join(state.value for state in TransactionState if state is not TransactionState.DEAD)
+_STATES = [state.value for state in TransactionState if state is not TransactionState.DEAD]
+
+
+def _states_like(incomplete: str) -> list[str]:
+    """Return what a shell offers for the beginning of a state."""
+    return [state for state in _STATES if state.startswith(incomplete)]
+
+
+States = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        help=f"Only in this state; repeat it for several: {', '.join(_STATES)}.",
+        autocompletion=_states_like,
+    ),
+]
 
 
 def list_transactions(
     connection: Connection,
-    state: Annotated[
-        list[str] | None,
-        typer.Option("--state", metavar="STATE", help=f"Only in this state; repeat it for several: {_STATES}."),
-    ] = None,
+    state: States = None,
     producer_id: Annotated[
         list[int] | None,
         typer.Option("--producer-id", metavar="ID", help="Only of this producer id; repeat it for several."),

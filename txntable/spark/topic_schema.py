@@ -6,9 +6,13 @@ are NOT NULL in Spark by accident, and a field of a topic never loses it.  Must 
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from txntable.errors import SchemaMismatchError
+from txntable.format.delta_types import from_delta_type
 from txntable.format.schema import all_nullable, check_topic_schema
 
 
@@ -32,4 +36,15 @@ def topic_schema(dataframe: DataFrame) -> pa.Schema:
     """
     # A stream is not read but by a query.
     empty = dataframe.sparkSession.createDataFrame([], dataframe.schema)
-    return all_nullable(check_topic_schema(empty.toArrow().schema))
+    found = all_nullable(check_topic_schema(empty.toArrow().schema))
+    # Arrow shows some of Spark's types, such as variant, as others, of which Spark makes nulls when they are written.
+    for column in json.loads(dataframe.schema.json())["fields"]:
+        try:
+            from_delta_type(column["type"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise SchemaMismatchError(
+                "a topic cannot have a column of this type; convert it first (to_json makes text of a variant)",
+                column=column["name"],
+                found=dataframe.schema[column["name"]].dataType.simpleString(),
+            ) from error
+    return found

@@ -78,7 +78,9 @@ _RESTORE_SEGMENT_LOG = (
     " has it; then verify again, and do what that says. Delete nothing of the topic's public table: where that is"
     " there, it still names the committed records. Only where nothing has the log: copy them from there into a new"
     " topic with any Delta reader, and let producers and readers go on there. `txntable transactions run --once"
-    " --give-up TOPIC` completes transactions without the lost one"
+    " --give-up TOPIC` completes transactions without the lost one. Where the loss is accepted, nothing more is to be"
+    " done: this stays until the ids that decided have had another transaction, and the transaction log's entries of"
+    " then are cleaned up, after `vacuum_retention_ms`"
 )
 _IN_PUBLIC_LOG = re.compile(rf"{TOPICS_FOLDER}/[^/]+/_delta_log/")
 _SEGMENT_LOG = re.compile(rf"{TOPICS_FOLDER}/[^/]+/_segments")
@@ -87,9 +89,9 @@ _OF_AN_ENTRY = (
     *(DamageKind.GUARD, DamageKind.ROW, DamageKind.NUMBER),
 )
 _RESTORE_ALL = (
-    "compare this object with the newest backup that has it. Where it differs and was not written since the backup,"
-    " restore it alone, and verify again. A log entry that was written since must not be replaced: what stood in its"
-    " place is lost, and is to be written again, as far as the public table does not show it. Where it is the"
+    "compare what is at this path with the newest backup that has it. Where it differs and was not written since the"
+    " backup, restore it alone, and verify again. A log entry that was written since must not be replaced: what stood"
+    " in its place is lost, and is to be written again, as far as the public table does not show it. Where it is the"
     " same, stop every writer, copy from the public tables what was committed since the newest backup that verifies,"
     " and restore the whole warehouse from that; then run `txntable warehouse fence-all --execute`"
 )

@@ -27,6 +27,7 @@ def completed(words: str) -> list[str]:
         ("txntable topics create --par", ["--partitions"]),
         ("txntable check --metrics ", ["prometheus", "cloudwatch"]),
         ("txntable warehouse verify --log-level w", ["warning"]),
+        ("txntable transactions list --state ON", ["ONGOING"]),
     ],
 )
 def test_what_is_offered(words: str, offered: list[str]) -> None:

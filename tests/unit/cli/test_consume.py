@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import os
 import subprocess
 import sys
 from decimal import Decimal
@@ -304,17 +305,30 @@ def test_closed_pipe_ends_it_without_a_trace(warehouse: Warehouse, topic: str) -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
-def test_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["consume", "raw"], "the records could not be written out"),
+        (["topics", "list"], "the answer could not be written out"),
+        (["topics", "describe", "raw", "--output", "json"], "the answer could not be written out"),
+        (["check", "--metrics", "prometheus"], "the answer could not be written out"),
+        (["report", "-"], "name another file"),
+    ],
+)
+def test_full_disk_is_told_in_one_line(tmp_path: Path, words: list[str], told: str, unbuffered: str) -> None:
     url = str(tmp_path / "warehouse")
     warehouse = Warehouse.create(url)
     warehouse.admin().create_topic("raw")
     with warehouse.producer() as producer:
         producer.send("raw", b"v")
-    command = [sys.executable, "-c", "from txntable.cli.main import main; main()", "consume", "raw", "--warehouse", url]
+    command = [sys.executable, "-c", "from txntable.cli.main import main; main()", *words, "--warehouse", url]
 
     with Path("/dev/full").open("wb") as full:
-        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
 
     assert run.returncode == 1
-    assert run.stderr.startswith("error: the records could not be written out")
+    assert run.stderr.startswith("error: ")
+    assert told in run.stderr
     assert "Traceback" not in run.stderr

@@ -69,11 +69,12 @@ def test_once_completes_without_a_topic_that_is_given_up(
     shutil.rmtree(Path(warehouse.url.removeprefix("file://")) / "topics" / "orders")
 
     lost = call("transactions", "run", "--once")
-    given_up = call("transactions", "run", "--once", "--give-up", "orders")
+    given_up, again = (call("transactions", "run", "--once", "--give-up", "orders") for _ in range(2))
 
-    assert (lost.exit_code, given_up.exit_code) == (1, 0)
+    assert (lost.exit_code, given_up.exit_code, again.exit_code) == (1, 0, 0)
     assert "the topic has lost its partition log" in caplog.text
     assert "completed                  1" in given_up.stdout
+    assert "nothing is owed to a topic orders" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,6 @@ def test_once_completes_without_a_topic_that_is_given_up(
     [
         (("--give-up", "orders"), "give --once with it"),
         (("--once", "--give-up", "orders"), "the topic has its log, nothing of it is lost: orders"),
-        (("--once", "--give-up", "ordres"), "nothing names such a topic: ordres"),
         (("--once", "--give-up", "a/b"), "INVALID_TOPIC"),
     ],
 )

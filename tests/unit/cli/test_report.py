@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -60,6 +63,53 @@ def test_report_without_records_has_no_content_of_any(call: Call, orders: Wareho
     assert "a value" not in page
     assert "a key" not in page
     assert "orders" in page
+
+
+def test_report_behind_a_link_is_written_where_the_link_leads(call: Call, orders: Warehouse, tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    public.mkdir()
+    (tmp_path / "current.html").symlink_to("public/page.html")
+
+    for _ in range(2):
+        assert call("report", str(tmp_path / "current.html")).exit_code == 0
+
+        assert (tmp_path / "current.html").is_symlink()
+        assert (public / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [path.name for path in public.iterdir()] == ["page.html"]
+
+
+def test_report_keeps_the_permissions_of_the_file_that_it_replaces(
+    call: Call, orders: Warehouse, tmp_path: Path
+) -> None:
+    """It has keys and values of records."""
+    file = tmp_path / "page.html"
+    file.touch(mode=0o600)
+
+    assert call("report", str(file)).exit_code == 0
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_report_into_a_pipe_is_read_from_it(call: Call, orders: Warehouse, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_bytes)
+        assert call("report", str(tmp_path / "pipe")).exit_code == 0
+        assert read.result().startswith(b"<!doctype html>")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_report_named_by_a_dash_is_the_standard_output(
+    call: Call, orders: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    result = call("report", "-")
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("<!doctype html>")
+    assert result.stdout.rstrip().endswith("</html>")
+    assert {path.name for path in tmp_path.iterdir()} == {"warehouse"}
 
 
 def test_report_that_cannot_be_written_says_so_and_leaves_nothing(

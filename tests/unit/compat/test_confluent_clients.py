@@ -122,6 +122,18 @@ def test_commit_takes_a_message_or_offsets_or_the_positions(consumer: Consumer) 
         consumer.commit(message, offsets=[FIRST])
 
 
+@pytest.mark.parametrize("offset", [-1, -5, OFFSET_INVALID])
+def test_commit_of_what_has_no_offset_is_not_answered_as_if_it_were_committed(consumer: Consumer, offset: int) -> None:
+    without, other = TopicPartition("orders", 0, offset), TopicPartition("orders", 1, 0)
+
+    with pytest.raises(KafkaException) as told:
+        consumer.commit(offsets=[without], asynchronous=False)
+
+    assert told.value.args[0].code() == KafkaError._NO_OFFSET
+    assert consumer.commit(offsets=[without, other], asynchronous=False) == [other]
+    assert [each.offset for each in consumer.committed([without, other])] == [OFFSET_INVALID, 0]
+
+
 def test_positions_watermarks_and_times_are_told(consumer: Consumer) -> None:
     assert [each.offset for each in consumer.position([FIRST])] == [OFFSET_INVALID]
     consumer.poll(1.0)

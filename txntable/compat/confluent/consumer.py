@@ -12,7 +12,7 @@ from txntable.compat.confluent.arguments import check_callables, int_of, list_of
 from txntable.compat.confluent.cluster_metadata import ClusterMetadata, listed_topics
 from txntable.compat.confluent.connection import connection
 from txntable.compat.confluent.elsewhere import ELSEWHERE
-from txntable.compat.confluent.kafka_error import kafka_errors
+from txntable.compat.confluent.kafka_error import KafkaError, KafkaException, kafka_errors
 from txntable.compat.confluent.message import (
     OFFSET_BEGINNING,
     OFFSET_END,
@@ -226,14 +226,26 @@ class Consumer:
         offsets: Sequence[TopicPartition] | None = None,
         asynchronous: bool = True,
     ) -> list[TopicPartition] | None:
-        """Commit a message's offset + 1, offsets, or the positions; with ``asynchronous=False`` return them."""
+        """Commit a message's offset + 1, offsets, or the positions; with ``asynchronous=False`` return them.
+
+        Raises
+        ------
+        KafkaException
+            ``_NO_OFFSET``: with ``asynchronous=False`` none of the partitions has an offset.
+        """
         with kafka_errors():
             wanted = self._wanted(message, offsets)
-            self._consumer.commit(None if wanted is None else offsets_of(wanted))
+            given = None if wanted is None else offsets_of(wanted)
+            self._consumer.commit(given)
             if asynchronous:
                 return None
             committed = self._consumer.positions() if wanted is None else {}
-        return [with_offset(*each) for each in committed.items()] if wanted is None else list(wanted)
+        if wanted is None:
+            return [with_offset(*each) for each in committed.items()]
+        if wanted and not given:
+            number = KafkaError._NO_OFFSET  # noqa: SLF001  confluent-kafka's name for it
+            raise KafkaException(KafkaError(number, "no partition has an offset to commit"))
+        return [each for each in wanted if each.offset >= 0]
 
     def _wanted(
         self, message: Message | None, offsets: Sequence[TopicPartition] | None

@@ -27,7 +27,8 @@ class ReadOptions:
     Attributes
     ----------
     store : StoreSpec
-        The warehouse's URL; its store's options have names that begin with ``storage.``.
+        The warehouse's URL; its store's options have names that begin with ``storage.``, and ``durability`` is that of
+        :meth:`txntable.Warehouse.open`.
     topic : str
         The topic's name.
     level : IsolationLevel

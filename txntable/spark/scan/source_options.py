@@ -133,7 +133,8 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
             + _hint(unknown),
             missing=",".join(missing) or None,
             unknown=",".join(unknown) or None,
-            known=",".join(Option),
+            # As another format's option it is taken where it changes nothing: nobody is to be sent there.
+            known=",".join(option for option in Option if option is not Option.DISTRIBUTION_MODE),
         )
     store = StoreSpec(texts[Option.WAREHOUSE], storage, texts.get(Option.DURABILITY, "full"))
     return SourceOptions(store, texts[Option.TOPIC], texts)
