@@ -20,8 +20,11 @@ from txntable.coordinator.manifest import LONGEST_UPLOAD_MS
 from txntable.errors import InvalidRequestError, TxnTableError, UnknownTopicOrPartitionError
 from txntable.format.layout import TOPICS_FOLDER, topic_names
 from txntable.format.topic_policy import config_number
+from txntable.log.actions import Commit, CommitInfo
 from txntable.log.table_state import TableState
+from txntable.partition.append import live_settings
 from txntable.partition.log_start import decide_retention
+from txntable.partition.partition_log import PartitionLogs
 from txntable.partition.rewriting import Rewrite, RewriteRequest
 from txntable.segments.segment import SegmentPlan
 from txntable.topics.retention import expire_records, trim
@@ -163,24 +166,22 @@ class _TopicRun:
         now_ms = topic.context.clock.shown_ms()
         with topic.segments.lock, topic.public.lock:
             topic.settings()
-            table, public = topic.segments.table.overlay(), topic.public.refresh()
-            # What expires is not there any more when the run looks what to rewrite.
-            while (expired := decide_retention(topic.segments.fold, table, public, now_ms)).actions:
-                self._counts["expired_segments"] += len(expired.segments)
-                table.take(expired.actions)
-            spec, _ = self._plan(now_ms, table)
+            then, self._counts["expired_segments"] = _without_expired(topic, now_ms)
+            spec, _ = self._plan(now_ms, then)
         self._counts["merged_segments"] = sum(len(task.sources) for task in spec.tasks)
         self._counts["read_bytes"] = spec.size
         self._counts["aborted_segments"], self._counts["settled_segments"] = len(spec.aborted), len(spec.settled)
 
-    def _plan(self, now_ms: int, then: TableState | None = None) -> tuple[TopicSpec, TopicWork]:
+    def _plan(self, now_ms: int, then: tuple[PartitionLogs, TableState] | None = None) -> tuple[TopicSpec, TopicWork]:
         """Decide on S as it is, or as it will be `then`."""
         topic = self.topic
         rules = PlanRules(self._warehouse.settings().snapshot_retention_ms, self._options.memory_bytes)
         with topic.segments.lock, topic.public.lock:
-            settings = topic.settings()
-            table = topic.segments.table if then is None else then
-            spec = plan_topic(topic.segments.fold, table, topic.public.ensure_fresh(), rules, now_ms)
+            if then is None:
+                topic.settings()
+            logs, table = then or (topic.segments.fold, topic.segments.table)
+            settings = live_settings(logs)
+            spec = plan_topic(logs, table, topic.public.ensure_fresh(), rules, now_ms)
         self._counts["young_segments"] = spec.young
         segment_bytes = config_number("segment.bytes", settings.config)
         plan = SegmentPlan(topic.segments.root, settings, None, now_ms)
@@ -257,6 +258,18 @@ class _TopicRun:
                 f"{late} rewrites took longer than {LONGEST_UPLOAD_MS // 3_600_000} hours: work on more cores"
             )
         self._counts["lost"] += len(rewrites) - late
+
+
+def _without_expired(topic: TopicLog, now_ms: int) -> tuple[tuple[PartitionLogs, TableState], int]:
+    """Return S as it will be when retention has taken what is too old, and how many segments that takes."""
+    logs, table, public = topic.segments.fold.overlay(), topic.segments.table.overlay(), topic.public.refresh()
+    expired = 0
+    while (decision := decide_retention(logs, table, public, now_ms)).actions:
+        info = CommitInfo("", table.commit_id, table.timestamp_ms, "RETENTION", table.log or "")
+        logs.apply(Commit(table.next_version, info, decision.actions), table)
+        table.take(decision.actions)
+        expired += len(decision.segments)
+    return (logs, table), expired
 
 
 def _parts(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:

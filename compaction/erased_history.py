@@ -15,14 +15,15 @@ import pyarrow as pa
 
 from txntable.compaction.object_records import count_in
 from txntable.compaction.sought_records import SoughtRecords
-from txntable.errors import DamagedDataError
+from txntable.errors import DamagedDataError, UnsupportedFormatError
 from txntable.format.layout import segment_path, segments_root
 from txntable.log.actions import Add, decode_commit
-from txntable.log.checkpoint import decode_checkpoint
+from txntable.log.checkpoint import decode_checkpoint, entry_of
 from txntable.log.cleanup import LogFile, below, log_files
 from txntable.log.cold_start import is_start
 from txntable.log.delta_log import DeltaLog
 from txntable.log.keyed_table import KIND
+from txntable.log.table_state import TableState
 from txntable.partition.projection import SEGMENTS_PREFIX
 from txntable.storage.object_store import ObjectStore
 from txntable.transactions.transaction_rows import ID_KIND, id_row_of
@@ -133,10 +134,23 @@ def rows_in(store: ObjectStore, files: Collection[LogFile]) -> Iterator[tuple[Lo
                 yield file, _adds(file, found.data), info
 
 
+def _checkpoint(version: int, data: bytes, path: str) -> TableState:
+    try:
+        return decode_checkpoint(version, data, path)
+    except UnsupportedFormatError as error:
+        if entry_of(data, path) is not None:
+            raise
+        raise DamagedDataError(
+            "other software wrote this checkpoint, which may tell of erased records and cannot be read; delete it, and"
+            " _last_checkpoint beside it if it names this version, and erase again",
+            path=path,
+        ) from error
+
+
 def _adds(file: LogFile, data: bytes) -> Iterator[Add]:
     path = file.meta.path
     if file.is_checkpoint:
-        return iter(decode_checkpoint(file.version, data, path).files)
+        return iter(_checkpoint(file.version, data, path).files)
     commit = decode_commit(file.version, data, path)
     # Repairs say rows of the state again, with their statistics (PROTOCOL.md §4.6).
     return (action for action in (*commit.repairs, *commit.actions) if isinstance(action, Add))

@@ -78,6 +78,10 @@ class ExtensibleGroup(PlainGroup):
             return super().invoke(ctx)
 
 
+_NO_NAMES = frozenset({"columns", "file", "folder", "query"})
+"""What stands at a command's place and is no name in a warehouse."""
+
+
 @contextmanager
 def _saying_what_is_said_here() -> Iterator[None]:
     """Add to an error about arguments what is said here in place of what Kafka's tools take, or what was meant."""
@@ -103,7 +107,8 @@ def _takes_name(context: Any) -> bool | None:
     """Return whether a command has a place for a name; ``None``: no command was named yet."""
     if context is None or hasattr(context.command, "commands"):
         return None
-    return any(each.param_type_name == "argument" for each in context.command.params)
+    places = [each.name for each in context.command.params if each.param_type_name == "argument"]
+    return any(place not in _NO_NAMES for place in places)
 
 
 def _commands_at(context: Any) -> set[str]:

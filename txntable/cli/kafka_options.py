@@ -18,7 +18,8 @@ _ONE_TOPIC = "name one topic: there are no patterns, and `txntable topics list` 
 _DRY_RUN = "leave it out: what changes or deletes what is there is a dry run until --execute"
 _ENDS = "leave it out: a line that cannot be read ends the command, with what to do"
 
-_BEHIND = ("--topic", "--group", "--time", "--transactional-id")
+_NAMES = ("--topic", "--group", "--transactional-id")
+_FIRST = (*_NAMES, "--time")
 
 INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("--bootstrap-server", "--broker-list", "--zookeeper", "--bootstrap-controller", "-b"), _URL),
@@ -29,7 +30,7 @@ INSTEAD: Mapping[str, str] = {
         ),
         _FILE,
     ),
-    **dict.fromkeys(_BEHIND, "the command comes before its options"),
+    **dict.fromkeys(_FIRST, "the command comes before its options"),
     **dict.fromkeys(
         (
             *("--entity-name", "--entity-type", "--add-config", "--topic-config", "--topics"),
@@ -108,9 +109,15 @@ def instead_of(
         verb = option.removeprefix("--")
         if verb in commands:
             return f"it is a command here: `{verb}`, without the dashes"
-        if option in _BEHIND and takes_name is not None:
-            return _OF_A_NAME if takes_name else _OF_NO_NAME if "describe" in commands else _OF_NOTHING
+        if option in _FIRST and takes_name is not None:
+            return _of_names(option, commands, takes_name=takes_name)
         return INSTEAD.get(option)
     if _PLACE.match(message):
         return "the warehouse is named by --warehouse or TXNTABLE_WAREHOUSE"
     return next((said for name, said in _COMMANDS.items() if message == f"No such command '{name}'."), None)
+
+
+def _of_names(option: str, commands: Collection[str], *, takes_name: bool) -> str | None:
+    if option not in _NAMES:
+        return None
+    return _OF_A_NAME if takes_name else _OF_NO_NAME if "describe" in commands else _OF_NOTHING

@@ -31,9 +31,9 @@ from rich.text import Text
 
 from txntable.format.control_characters import escaped, escaped_in_json
 
-# Where no terminal says how wide it is: nobody wants a folded path in a file.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Why an answer cannot be written out: the disk is full, or does not work."""
+# Where no terminal says how wide it is: nobody wants a folded path in a file.
 _UNBOUNDED = 100_000
 # Kafka's headers are one word each to whoever wraps lines: LastStableOffset, LOG-END-OFFSET.
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]-)(?=[A-Z])")

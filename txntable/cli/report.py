@@ -6,7 +6,7 @@ Owns where the page is written: whole or not at all.  What it shows is :mod:`txn
 from __future__ import annotations
 
 import os
-import shutil
+import stat
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.output import drop_output
 from txntable.errors import InvalidRequestError
 from txntable.report.collector import Collector
 from txntable.report.page import render_page
@@ -69,17 +70,21 @@ def report(
 
 
 def _write(file: Path, page: bytes) -> None:
-    """Write the page, behind links that stand there; a file keeps its permissions, and into what is none it goes."""
+    """Write the page: into a pipe or a device that stands there, or else as a file, behind links that lead to it."""
     try:
-        target = file.resolve()
         if str(file) == _STANDARD_OUTPUT:
             sys.stdout.buffer.write(page)
-        elif target.exists() and not target.is_file():
-            # A pipe or a device: another file in its place would not be what its reader reads.
-            with target.open("wb") as opened:
+            sys.stdout.buffer.flush()
+        elif file.exists() and not file.is_file():
+            with file.open("wb") as opened:
                 opened.write(page)
         else:
-            _write_whole(target, page)
+            # A link that leads nowhere, or to itself, is no error of this: Path.resolve would raise.
+            _write_whole(Path(os.path.realpath(file)), page)
+    except BrokenPipeError:
+        # Who closed the pipe has what he wanted.
+        if str(file) == _STANDARD_OUTPUT:
+            drop_output()
     except OSError as error:
         raise InvalidRequestError(
             "the page cannot be written there; name another file", file=str(file), reason=str(error.strerror)
@@ -87,12 +92,16 @@ def _write(file: Path, page: bytes) -> None:
 
 
 def _write_whole(target: Path, page: bytes) -> None:
+    """Put a file in a file's place that nobody else could read meanwhile, with the permissions of that."""
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    kept = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     try:
-        unfinished.touch()
-        if target.exists():
-            shutil.copymode(target, unfinished)
-        unfinished.write_bytes(page)
+        unfinished.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(os.open(unfinished, flags, 0o666 if kept is None else 0o600), "wb") as opened:
+            opened.write(page)
+            if kept is not None:
+                os.fchmod(opened.fileno(), kept)
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -270,11 +270,12 @@ def entry_of(data: bytes, path: str) -> str | None:
         It is no Parquet, or larger than any can be.
     """
     _check_length(data, path)
-    try:
-        found = pq.read_schema(pa.BufferReader(data)).metadata or {}
-    except (OSError, pa.ArrowInvalid) as error:
-        raise _no_parquet(path) from error
-    return found.get(_ENTRY.encode(), b"").decode(errors="replace") or None
+    with reading(path):
+        try:
+            found = pq.read_schema(pa.BufferReader(data)).metadata or {}
+        except (OSError, pa.ArrowInvalid) as error:
+            raise _no_parquet(path) from error
+        return found.get(_ENTRY.encode(), b"").decode(errors="replace") or None
 
 
 def _check_length(data: bytes, path: str) -> None:

@@ -43,7 +43,7 @@ def topic_schema(dataframe: DataFrame) -> pa.Schema:
             from_delta_type(column["type"])
         except (ValueError, KeyError, TypeError) as error:
             raise SchemaMismatchError(
-                "a topic cannot have a column of this type; convert it first (to_json makes text of a variant)",
+                "a topic cannot have a column of this type; convert it to another one (a variant to text, by to_json)",
                 column=column["name"],
                 found=dataframe.schema[column["name"]].dataType.simpleString(),
             ) from error

@@ -74,6 +74,7 @@ def test_once_completes_without_a_topic_that_is_given_up(
     assert (lost.exit_code, given_up.exit_code, again.exit_code) == (1, 0, 0)
     assert "the topic has lost its partition log" in caplog.text
     assert "completed                  1" in given_up.stdout
+    assert "nothing is owed" not in given_up.stderr
     assert "nothing is owed to a topic orders" in again.stderr
 
 

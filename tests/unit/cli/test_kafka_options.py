@@ -24,6 +24,7 @@ from txntable.cli.kafka_options import instead_of
         (("topics", "list", "--topic", "t"), "takes no name; `describe NAME` shows one"),
         (("groups", "list", "--group", "g"), "takes no name; `describe NAME` shows one"),
         (("check", "--topic", "t"), "takes no name; --help shows what it takes"),
+        (("report", "--topic", "t"), "takes no name; --help shows what it takes"),
         (("offsets", "orders"), "the command comes first: list"),
         (("help",), "say --help"),
         (("topics", "help"), "say --help"),

@@ -9,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -90,13 +89,66 @@ def test_report_keeps_the_permissions_of_the_file_that_it_replaces(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_report_into_a_pipe_is_read_from_it(call: Call, orders: Warehouse, tmp_path: Path) -> None:
+def run(*words: str, orders: Warehouse, into: int | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from txntable.cli.main import main; main()", "--warehouse", orders.url, *words]
+    return subprocess.run(
+        command, stdout=subprocess.PIPE if into is None else into, stderr=subprocess.PIPE, check=False
+    )
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/stdout", "/dev/fd/1"])
+def test_report_into_a_pipe_is_read_from_it(orders: Warehouse, tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit((tmp_path / "pipe").read_bytes)
-        assert call("report", str(tmp_path / "pipe")).exit_code == 0
-        assert read.result().startswith(b"<!doctype html>")
+    # Open for both: to open it waits for nobody, and holds the page, or what there is of it, until it is read.
+    descriptor = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+
+    ran = run(
+        "report", str(tmp_path / name), "--records", "0", orders=orders, into=None if name == "pipe" else descriptor
+    )
+
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert os.read(descriptor, 15) == b"<!doctype html>"
     assert (tmp_path / "pipe").is_fifo()
+    os.close(descriptor)
+
+
+def test_report_into_a_pipe_that_nobody_reads_any_more_is_no_error(orders: Warehouse) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    ran = run("report", "-", orders=orders, into=writing)
+
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_report_in_the_place_of_a_page_that_may_only_be_read_takes_it(
+    call: Call, orders: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: it was opened for writing once it had the permissions, which only root may do."""
+    file = tmp_path / "page.html"
+    file.touch(mode=0o444)
+    opened: list[int] = []
+    own = os.open
+
+    def opening(path: str, flags: int, mode: int = 0o777) -> int:
+        opened.append(mode)
+        return own(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", opening)
+
+    assert call("report", str(file)).exit_code == 0
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o444
+    assert 0o600 in opened
+
+
+def test_report_in_the_place_of_a_link_to_itself_is_written(call: Call, orders: Warehouse, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+
+    assert call("report", str(tmp_path / "loop")).exit_code == 0
+
+    assert (tmp_path / "loop").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_report_named_by_a_dash_is_the_standard_output(

@@ -98,11 +98,20 @@ def test_dry_run_says_what_would_be_done_and_writes_nothing(site: Site) -> None:
     assert data_rows(site.open(), "one") == 7
 
 
+@pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize(("policy", "kept"), [("delete", 0), ("delete", 1), ("delete", 3), ("compact,delete", 0)])
-def test_dry_run_counts_what_expires_as_gone_before_the_rest_is_merged(site: Site, policy: str, kept: int) -> None:
+def test_dry_run_counts_what_expires_as_gone_before_the_rest_is_merged(
+    site: Site, policy: str, kept: int, is_open: bool
+) -> None:
     site.advance_ms(48 * HOUR_MS)
     admin = site.open().admin()
     admin.create_topic("three", schema=TWO_COLUMNS, key=["account"], config={"min.cleanable.dirty.ratio": "0"})
+    if is_open:
+        silent = site.open().producer("silent")
+        silent.init_transactions()
+        silent.begin_transaction()
+        silent.send("three", row={"account": "never", "amount": 0})
+        silent.flush()
     producer = site.open().producer("late")
     producer.init_transactions()
     for age in (0, 1):

@@ -11,10 +11,13 @@ import pytest
 
 from tests.simulation.site import TWO_COLUMNS, Site
 from tests.simulation.test_erasure_crashes import SOUGHT, erase_in, objects_with
+from tests.unit.log.world import of_other_software
 from tests.unit.reading import TOPIC, accounts_in, commit, leave_open, plain, site_with_topic, transactional
+from txntable.compaction.compactor import compact
 from txntable.compaction.erased_history import rows_in
 from txntable.compaction.erasure import erase
 from txntable.compaction.erasure_report import Extent, Trace
+from txntable.format.layout import checkpoint_path, last_checkpoint_path
 from txntable.log.cleanup import log_files
 from txntable.topics.topic_log import TopicLog
 from txntable.warehouse.warehouse import Warehouse
@@ -60,6 +63,29 @@ def test_prepared_transaction_keeps_the_entry_that_tells_its_age() -> None:
     producer.commit_transaction()
     assert erase_in(site, site.open()).is_proved
     assert accounts_in(site.open().read_arrow(TOPIC)) == ["bob"]
+
+
+def test_checkpoint_of_other_software_that_cannot_be_read_is_named_with_what_to_do() -> None:
+    """Bug: it was said to need a newer version."""
+    site, warehouse = site_with_topic()
+    for name in (SOUGHT, "bob") * 2:
+        commit(transactional(warehouse), name)
+    site.advance_ms(7_200_000)
+    compact(warehouse)
+    public = site.open().topic_log(TOPIC).public
+    public.refresh()
+    path = checkpoint_path(public.root, public.write_checkpoint())
+    ours = site.objects.get(path)
+    assert ours is not None
+    site.objects.put(path, of_other_software(ours.data))
+
+    (failure,) = erase_in(site, site.open()).failures
+
+    assert "other software wrote this checkpoint" in failure
+    assert failure.endswith(f"path={path}")
+    site.objects.delete(path)
+    site.objects.delete(last_checkpoint_path(public.root))
+    assert erase_in(site, site.open()).is_proved
 
 
 def foreign_checkpoint() -> bytes:

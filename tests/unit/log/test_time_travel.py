@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.doubles.fault_plan import Fault, Operation, on
 from tests.unit.log.test_state import picture
 from tests.unit.log.world import DAY_MS, ROOT, World, of_other_software, slot
-from txntable.errors import OffsetOutOfRangeError, StoreUnavailableError
+from txntable.errors import DamagedDataError, OffsetOutOfRangeError, StoreUnavailableError
 from txntable.format.layout import checkpoint_path
 from txntable.log.actions import Action, Commit, Remove, Txn
+from txntable.log.checkpoint import entry_of
 from txntable.log.cleanup import clean_up
 from txntable.log.table_state import TableState
 from txntable.log.time_travel import first_version_where, load_version
@@ -65,6 +66,24 @@ def test_state_at_a_version_is_read_past_a_checkpoint_of_other_software_that_say
     world.objects.put(path, of_other_software(ours.data))
 
     assert picture(load_version(world.process().store, ROOT, 4)) == pictures[4]
+
+
+def test_footer_of_a_checkpoint_with_any_byte_changed_is_damage_or_is_of_no_entry_or_another() -> None:
+    """Arrow has many words for it, of which some are those of a defect in the program."""
+    world, _ = history([("add", 0), ("add", 1), ("remove", 0)], {3})
+    ours = world.objects.get(checkpoint_path(ROOT, 3))
+    assert ours is not None
+    length = int.from_bytes(ours.data[-8:-4], "little") + 8
+
+    told = 0
+    for place in range(len(ours.data) - length, len(ours.data)):
+        for other in (0x00, 0xB9, ours.data[place] ^ 0x11):
+            changed = ours.data[:place] + bytes([other]) + ours.data[place + 1 :]
+            try:
+                entry_of(changed, "x")
+            except DamagedDataError:
+                told += 1
+    assert told > 100
 
 
 def test_state_at_a_version_starts_at_the_checkpoint_below_it() -> None:

@@ -231,7 +231,7 @@ class Consumer:
         Raises
         ------
         KafkaException
-            ``_NO_OFFSET``: with ``asynchronous=False`` none of the partitions has an offset.
+            ``_NO_OFFSET``: none of `offsets` has one, with ``asynchronous=False``.
         """
         with kafka_errors():
             wanted = self._wanted(message, offsets)
