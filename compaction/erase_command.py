@@ -108,6 +108,8 @@ def told_of(report: ErasureReport, *, purge: bool) -> str:
     if report.extent is Extent.LOOK:
         if purge:
             return f"{begin}{records}; {tell_of_them}: say --execute --purge to erase all of it"
+        if not any(one.records for one in report.topics):
+            return f"{begin}{records}; {tell_of_them}: say --execute --purge to erase these"
         return (
             f"{begin}{records}; {tell_of_them}: say --execute to erase the records, and --purge what tells of them, too"
         )

@@ -252,7 +252,7 @@ class UnknownTopicOrPartitionError(InvalidCallError):
 
 
 class TopicAlreadyExistsError(InvalidCallError):
-    """A topic of that name exists; where one may exist (``exist_ok``, ``--if-not-exists``), with other settings."""
+    """A topic of that name exists; with ``exist_ok``: one with other settings."""
 
     code = "TOPIC_ALREADY_EXISTS"
 

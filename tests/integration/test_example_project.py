@@ -96,6 +96,19 @@ def test_schedule_runs_in_the_surroundings_of_cron(project: Path) -> None:
     assert [job for job, said in failed.items() if not said.strip()] == []
 
 
+@pytest.mark.parametrize("name", ["my shop", "it's", "100%", "a$b", "ä"])
+def test_schedule_finds_its_folder_whatever_its_name(tmp_path: Path, name: str) -> None:
+    assert init(str(tmp_path / name)).exit_code == 0
+    (line,) = [each for each in (tmp_path / name / "crontab").read_text().splitlines() if "pipeline.py" in each]
+    # As cron reads it: what is not escaped would end the command.
+    command = line.split(" ", 5)[5]
+    assert "%" not in command.replace("\\%", "")
+
+    found = run(command.replace("\\%", "%").replace("python pipeline.py", "pwd && false"), tmp_path, dict(os.environ))
+
+    assert found.stdout.strip() == str((tmp_path / name).resolve())
+
+
 def test_project_is_formatted_and_without_a_fault_of_style(project: Path) -> None:
     for words in (["format", "--check"], ["check", "--select", "E,F,I,B,UP,SIM"]):
         command = [sys.executable, "-m", "ruff", *words, "--isolated", "--line-length", "120", str(project)]

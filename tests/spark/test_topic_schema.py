@@ -54,6 +54,11 @@ def test_column_that_no_topic_can_have_is_refused_with_the_nearest_type(spark: A
         topic_schema(spark.sql("SELECT INTERVAL '1' DAY AS gap"))
 
 
+def test_interval_of_months_is_refused_with_what_to_do(spark: Any) -> None:
+    with pytest.raises(SchemaMismatchError, match="convert it to another one"):
+        topic_schema(spark.sql("SELECT make_ym_interval(1, 2) AS gap"))
+
+
 _VARIANT = """parse_json('{"a": 1}')"""
 
 

@@ -18,8 +18,8 @@ from txntable.cli.connection import Connection
 from txntable.cli.interruption import stopped_by_signals
 from txntable.cli.metrics import Metrics, write_metrics
 from txntable.cli.output import note, tell
-from txntable.errors import TransactionCoordinatorFencedError
-from txntable.transactions.named_topics import named_topics
+from txntable.errors import InvalidRequestError, TransactionCoordinatorFencedError
+from txntable.transactions.named_topics import named_topics, open_ids
 from txntable.upkeep.coordinator_round import CoordinatorReport
 from txntable.upkeep.transaction_coordinator import CoordinatorConfig
 from txntable.warehouse.warehouse import Warehouse
@@ -80,6 +80,13 @@ def _require_lost(warehouse: Warehouse, topics: Collection[str]) -> None:
     for name in topics:
         if warehouse.topic_log(name).segments.refresh().version is not None:
             raise typer.BadParameter(f"the topic has its log, nothing of it is lost: {name}", param_hint=_GIVE_UP)
+        if ids := open_ids(warehouse.transactions, name):
+            raise InvalidRequestError(
+                "a transaction with the topic is open; end it first, by `txntable transactions abort` with its id and"
+                " --execute, which says that it cannot be completed, and give the topic up then",
+                topic=name,
+                transactional_ids=",".join(ids),
+            )
         if name not in named_topics(warehouse.transactions, warehouse.completer.offsets):
             tell(f"nothing is owed to a topic {name}: no transaction under way names it, and no group")
 

@@ -78,8 +78,10 @@ class ExtensibleGroup(PlainGroup):
             return super().invoke(ctx)
 
 
-_NO_NAMES = frozenset({"columns", "file", "folder", "query"})
-"""What stands at a command's place and is no name in a warehouse."""
+_PLACES = {"--topic": ("topic", "topics"), "--transactional-id": ("transactional_id", "transactional_ids")}
+"""Option that Kafka's tools take -> how a command calls the place of such a name."""
+_NOUNS = {"--topic": "topics", "--group": "groups"}
+"""Option -> the noun whose commands have such a name where they call it a name."""
 
 
 @contextmanager
@@ -90,8 +92,8 @@ def _saying_what_is_said_here() -> Iterator[None]:
     except _UsageError as error:
         plain, meant = _without_suggestion(error)
         commands = _commands_at(error.ctx)
-        takes_name = _takes_name(error.ctx)
-        said = instead_of(getattr(error, "option_name", None), plain, commands, takes_name=takes_name)
+        option = getattr(error, "option_name", None)
+        said = instead_of(option, plain, commands, takes_name=_takes_name(error.ctx, option))
         if said is not None:
             # What else is spelt like it was not meant.
             error.message = f"{plain.removesuffix('.')}; {said}"
@@ -103,12 +105,15 @@ def _saying_what_is_said_here() -> Iterator[None]:
         raise
 
 
-def _takes_name(context: Any) -> bool | None:
-    """Return whether a command has a place for a name; ``None``: no command was named yet."""
+def _takes_name(context: Any, option: str | None) -> bool | None:
+    """Return whether a command has a place for the name that an option gives to others; ``None``: there is none yet."""
     if context is None or hasattr(context.command, "commands"):
         return None
-    places = [each.name for each in context.command.params if each.param_type_name == "argument"]
-    return any(place not in _NO_NAMES for place in places)
+    noun = "" if context.parent is None else context.parent.info_name
+    places = {each.name for each in context.command.params if each.param_type_name == "argument"}
+    return not places.isdisjoint(_PLACES.get(option or "", ())) or (
+        bool(places & {"name", "names"}) and noun == _NOUNS.get(option or "")
+    )
 
 
 def _commands_at(context: Any) -> set[str]:

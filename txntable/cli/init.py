@@ -6,6 +6,7 @@ Owns which files it has, and that nothing of anybody's is ever replaced.  The fi
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -68,7 +69,10 @@ def _write(folder: Path, name: str) -> Path:
     text = files(__package__).joinpath(_FOLDER, name + _ENDING).read_text(encoding="utf-8")
     if name == "crontab":
         programs = f"{Path(sys.executable).parent}:{_SYSTEM_PATH}"
-        text = text.replace("{folder}", str(folder.resolve())).replace("{path}", programs)
+        there = str(folder.resolve())
+        # The shell's word in a command, where cron takes a percent sign for the end of it.
+        word = shlex.quote(there).replace("%", "\\%")
+        text = text.replace("cd {folder}", f"cd {word}").replace("{folder}", there).replace("{path}", programs)
     path = folder / (f".{name}" if name == "gitignore" else name)
     with path.open("x", encoding="utf-8") as file:
         file.write(text)

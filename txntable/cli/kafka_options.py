@@ -82,8 +82,7 @@ _COMMANDS: Mapping[str, str] = {
     "purge": "say `txntable erase --purge`",
 }
 _OF_A_NAME = "a name stands at its place; --help shows what this command takes"
-_OF_NO_NAME = "this command takes no name; `describe NAME` shows one, and --help what this one takes"
-_OF_NOTHING = "this command takes no name; --help shows what it takes"
+_OF_NO_NAME = "this command takes no such name; --help shows what it takes"
 _PLACE = re.compile(r"Got unexpected extra argument.*[(' ]\S*/\S*\)")
 
 
@@ -110,14 +109,14 @@ def instead_of(
         if verb in commands:
             return f"it is a command here: `{verb}`, without the dashes"
         if option in _FIRST and takes_name is not None:
-            return _of_names(option, commands, takes_name=takes_name)
+            return _of_names(option, takes_name=takes_name)
         return INSTEAD.get(option)
     if _PLACE.match(message):
         return "the warehouse is named by --warehouse or TXNTABLE_WAREHOUSE"
     return next((said for name, said in _COMMANDS.items() if message == f"No such command '{name}'."), None)
 
 
-def _of_names(option: str, commands: Collection[str], *, takes_name: bool) -> str | None:
+def _of_names(option: str, *, takes_name: bool) -> str | None:
     if option not in _NAMES:
         return None
-    return _OF_A_NAME if takes_name else _OF_NO_NAME if "describe" in commands else _OF_NOTHING
+    return _OF_A_NAME if takes_name else _OF_NO_NAME

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -94,14 +95,17 @@ def _write(file: Path, page: bytes) -> None:
 def _write_whole(target: Path, page: bytes) -> None:
     """Put a file in a file's place that nobody else could read meanwhile, with the permissions of that."""
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    kept = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    kept = target.stat() if target.exists() else None
     try:
         unfinished.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(os.open(unfinished, flags, 0o666 if kept is None else 0o600), "wb") as opened:
             opened.write(page)
             if kept is not None:
-                os.fchmod(opened.fileno(), kept)
+                # Who may not give files away leaves it his own.
+                with suppress(PermissionError):
+                    os.fchown(opened.fileno(), kept.st_uid, kept.st_gid)
+                os.fchmod(opened.fileno(), stat.S_IMODE(kept.st_mode))
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import weakref
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from txntable.consumer.assigned_partitions import AssignedPartitions
 from txntable.consumer.fetch_position import AutoOffsetReset
@@ -192,6 +192,7 @@ class GroupSession:
         if {name: topic.topic_id for name, topic in followed.items()} != {
             name: topic.topic_id for name, topic in self._partitions.topics.items()
         }:
+            self._tell_created_again(followed)
             self._subscribe_to(followed)
 
     def follow(self) -> None:
@@ -217,9 +218,14 @@ class GroupSession:
         As Kafka's consumer after UNKNOWN_TOPIC_ID, which asks what there is and goes on.
         """
         found = self._partitions.first_look(sorted(self._subscription.topics))
-        others = [name for name, topic in found.items() if name in self._partitions.topics and not self._is_same(topic)]
-        logger.warning("a topic was created again, and is read as auto_offset_reset says topics=%s", ",".join(others))
+        self._tell_created_again(found)
         self._subscribe_to(found)
+
+    def _tell_created_again(self, found: Mapping[str, FollowedTopic]) -> None:
+        others = [name for name, topic in found.items() if name in self._partitions.topics and not self._is_same(topic)]
+        if others:
+            said = ",".join(sorted(others))
+            logger.warning("a topic was created again, and is read as auto_offset_reset says topics=%s", said)
 
     # -- the group --------------------------------------------------------------------------
 

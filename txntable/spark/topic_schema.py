@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 
 from txntable.errors import SchemaMismatchError
@@ -36,7 +37,13 @@ def topic_schema(dataframe: DataFrame) -> pa.Schema:
     """
     # A stream is not read but by a query.
     empty = dataframe.sparkSession.createDataFrame([], dataframe.schema)
-    found = all_nullable(check_topic_schema(empty.toArrow().schema))
+    try:
+        found = all_nullable(check_topic_schema(empty.toArrow().schema))
+    except PySparkTypeError as error:
+        raise SchemaMismatchError(
+            "a topic cannot have a column of a type that Arrow has not; convert it to another one",
+            found=dataframe.schema.simpleString(),
+        ) from error
     # Arrow shows some of Spark's types, such as variant, as others, of which Spark makes nulls when they are written.
     for column in json.loads(dataframe.schema.json())["fields"]:
         try:

@@ -22,6 +22,17 @@ def named_topics(transactions: TransactionLog, offsets: OffsetLog) -> set[str]:
     }
 
 
+def open_ids(transactions: TransactionLog, topic: str) -> list[str]:
+    """Return the ids whose open transactions have a topic of this name, as far as the log was read."""
+    with transactions.log.lock:
+        rows = list(transactions.log.fold.under_way.values())
+    return sorted(
+        row.transactional_id
+        for row in rows
+        if row.state.is_open and any(one.name == topic for one in row.topics.values())
+    )
+
+
 def require_unnamed(topic: TopicLog, transactions: TransactionLog, offsets: OffsetLog) -> None:
     """Return if a topic whose partition log is not there is one that never was, as far as the two logs were read.
 

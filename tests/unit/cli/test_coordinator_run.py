@@ -78,6 +78,30 @@ def test_once_completes_without_a_topic_that_is_given_up(
     assert "nothing is owed to a topic orders" in again.stderr
 
 
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_topic_is_not_given_up_while_a_transaction_with_it_is_open(
+    call: Call, warehouse: Warehouse, is_prepared: bool
+) -> None:
+    warehouse.admin().create_topic("orders")
+    producer = warehouse.producer("etl")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("orders", b"x")
+    producer.flush()
+    if is_prepared:
+        producer.prepare_transaction()
+    shutil.rmtree(Path(warehouse.url.removeprefix("file://")) / "topics" / "orders")
+
+    refused = call("transactions", "run", "--once", "--give-up", "orders")
+    call("transactions", "abort", "etl", "--execute")
+    given_up = call("transactions", "run", "--once", "--give-up", "orders")
+
+    assert (refused.exit_code, given_up.exit_code) == (1, 0)
+    assert "txntable transactions abort" in refused.stderr
+    assert "transactional_ids=etl" in refused.stderr
+    assert call("topics", "create", "orders").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

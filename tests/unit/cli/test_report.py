@@ -122,6 +122,19 @@ def test_report_into_a_pipe_that_nobody_reads_any_more_is_no_error(orders: Wareh
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_report_keeps_the_owner_and_the_group_of_the_file_that_it_replaces(
+    call: Call, orders: Warehouse, tmp_path: Path
+) -> None:
+    file = tmp_path / "page.html"
+    file.touch()
+    os.chown(file, 1000, 1234)
+
+    assert call("report", str(file)).exit_code == 0
+
+    assert (file.stat().st_uid, file.stat().st_gid) == (1000, 1234)
+
+
 def test_report_in_the_place_of_a_page_that_may_only_be_read_takes_it(
     call: Call, orders: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,20 @@ def test_pattern_forgets_a_topic_that_was_deleted_and_begins_anew_in_one_made_ag
     assert found == ["new"]
 
 
+def test_pattern_warns_of_a_topic_that_was_created_again(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """Bug: nobody was told, and with `latest` what the new topic had was passed over."""
+    consumer = member(site, subscribed=False)
+    consumer.subscribe(pattern="raw")
+    consumer.poll()
+    site.open().admin().delete_topic("raw")
+    site.open().admin().create_topic("raw", partitions=1)
+    send(site.open().producer(), "new")
+    site.advance_ms(300_000)
+
+    assert [value for _ in range(3) for value in values(consumer.poll())] == ["new"]
+    assert "created again, and is read as auto_offset_reset says topics=raw" in caplog.text
+
+
 @pytest.mark.parametrize("group", ["g", None])
 def test_subscription_goes_on_in_a_topic_that_was_created_again(site: Site, group: str | None) -> None:
     """Bug: each poll failed until somebody subscribed again."""
