@@ -88,7 +88,7 @@ def samples_of_findings(findings: Sequence[Finding]) -> list[Sample]:
     unreadable = counts[Duty.READ]
     return [
         *by_duty,
-        Sample("late", len(findings) - unreadable, help="Findings of `txntable check` in all."),
+        Sample("late", len(findings) - unreadable, help="Findings of `txntable check`, without what is unreadable."),
         Sample("unreadable", unreadable, help="What `txntable check` could not read."),
     ]
 

@@ -366,6 +366,9 @@ class Consumer(OfOneProcess):
     ) -> pa.RecordBatchReader:
         """Return the same without Spark: record batches in offset order, read lazily.
 
+        Positions are at the ends of the ranges at once, however many batches are taken: take all of them, or bound the
+        range, before its offsets are committed.
+
         Parameters
         ----------
         columns : sequence of str, optional

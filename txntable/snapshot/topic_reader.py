@@ -309,7 +309,9 @@ class TopicReader:
         facts = {"topic": self.topic.name, "path": segment.path, "version": view.version}
         if view.level is IsolationLevel.SNAPSHOT:
             return OffsetOutOfRangeError(
-                "files of that time are vacuumed by now; ask for a later position", position=view.position, **facts
+                "a file of that time is vacuumed by now, or lost; ask for a later position, or restore it from backup",
+                position=view.position,
+                **facts,
             )
         return StoreUnavailableError("a segment was replaced, and vacuumed before it was read; read again", **facts)
 

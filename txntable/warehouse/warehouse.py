@@ -314,7 +314,7 @@ class Warehouse(OfOneProcess):
         return grouped({**self.context.counters.totals(), **of_store})
 
     def verify(self, topics: Sequence[str] | None = None, *, progress: Progress | None = None) -> Verification:
-        """Read everything that is stored, and check every rule of the format that can be checked from outside.
+        """Read all logs and every segment in use, and check every rule of the format that can be checked from outside.
 
         Finds entries that were lost or changed, logs that contradict each other, segments that were replaced or cannot
         be read, statistics that would make a filter miss records.  Costs as much as reading everything; writes nothing,
@@ -447,7 +447,7 @@ class Warehouse(OfOneProcess):
             The topic's name.
         isolation_level : str
             ``"snapshot"``: everything committed as of one position; ``"read_committed"``: everything committed below
-            the last stable offset; ``"read_uncommitted"``: everything appended.
+            the last stable offset; ``"read_uncommitted"``: everything appended, with a null ``_commit``.
         as_of : int or datetime, optional
             For a snapshot: a decision position, or a time with a time zone.
         starting_offsets, ending_offsets : mapping or str, optional
