@@ -348,8 +348,8 @@ PARTITION_MUTANTS = (
             ),
             Edit(
                 _READER,
-                '            return OffsetOutOfRangeError(\n                "files of that time are',
-                '            return None and OffsetOutOfRangeError(\n                "files of that time are',
+                '            return OffsetOutOfRangeError(\n                "a file of that time is',
+                '            return None and OffsetOutOfRangeError(\n                "a file of that time is',
             ),
         ),
         Killer("bygone", 1),
