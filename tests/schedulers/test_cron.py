@@ -26,13 +26,21 @@ class Cron:
         lines = [line for line in text.splitlines() if line and not line.startswith("#")]
         said = [match for line in lines if (match := _ASSIGNMENT.fullmatch(line))]
         self._environment = {match[1]: match[2] for match in said} | {"PYTHONPATH": str(ROOT), "HOME": str(Path.home())}
+        self._told = lake.folder / "told"
+        programs = lake.folder / "programs"
+        programs.mkdir()
+        (programs / "logger").write_text(f'#!/bin/sh\necho "$@" >> {self._told}\n')
+        (programs / "logger").chmod(0o755)
+        self._environment["PATH"] = f"{programs}:{self._environment['PATH']}"
         self.commands = [line.split(None, 5)[5] for line in lines if not _ASSIGNMENT.fullmatch(line)]
 
-    def run(self, command: str) -> int:
-        """Run a command as cron does; return its exit code."""
+    def run(self, command: str) -> list[str]:
+        """Run a command as cron does; return what it tells syslog."""
         # An escaped percent sign is one; cron has taken the backslash away before the shell sees it.
         shell = ["/bin/sh", "-c", command.replace("\\%", "%")]
-        return subprocess.run(shell, cwd=self._lake.folder, env=self._environment, check=False).returncode
+        self._told.unlink(missing_ok=True)
+        subprocess.run(shell, cwd=self._lake.folder, env=self._environment, check=True)
+        return self._told.read_text().splitlines() if self._told.exists() else []
 
 
 @pytest.fixture
@@ -44,10 +52,11 @@ def test_nightly_line_writes_once_when_it_is_killed_and_runs_again(lake: Lake, c
     (nightly,) = [command for command in cron.commands if "pipeline" in command]
     lake.die_at(IN_THE_FUNCTION, AFTER_THE_DECISION)
 
-    codes = [cron.run(nightly) for _ in range(3)]
+    told = [cron.run(nightly) for _ in range(3)]
 
     assert lake.died == [IN_THE_FUNCTION, AFTER_THE_DECISION]
-    assert [code == 0 for code in codes] == [False, False, True]
+    assert [bool(re.fullmatch(r"-p user\.err delays: [1-9]\d*", "".join(each))) for each in told] == [True, True, False]
+    assert told[2] == []
     assert lake.delays() == sorted(DELAYS.items())
 
 
@@ -55,4 +64,11 @@ def test_other_lines_find_their_programs_and_end_well(cron: Cron) -> None:
     others = {command: cron.run(command) for command in cron.commands if "pipeline" not in command}
 
     assert len(others) == 5
-    assert set(others.values()) == {0}
+    assert {command: told for command, told in others.items() if told} == {}
+
+
+def test_line_that_fails_tells_syslog_its_exit_code(lake: Lake, cron: Cron) -> None:
+    (check,) = [command for command in cron.commands if command.startswith("txntable check")]
+    (lake.folder / "lake" / "_warehouse.json").unlink()
+
+    assert cron.run(check) == ["-p user.err txntable check: 1"]

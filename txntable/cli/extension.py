@@ -41,6 +41,11 @@ _OWN = tuple(
 OPTIONAL_LIBRARIES = {"pyspark", "delta", "pandas"}
 """What an extra installs; any other module that is not found is a fault of the package."""
 
+_PLACES = {"--topic": ("topic", "topics"), "--transactional-id": ("transactional_id", "transactional_ids")}
+"""Option that Kafka's tools take -> how a command calls the place of such a name."""
+_NOUNS = {"--topic": "topics", "--group": "groups"}
+"""Option -> the noun whose commands have such a name where they call it a name."""
+
 
 class Commands(Mapping[str, "DeferredCommand"]):
     """All commands by name: this package's, then the others'; nobody takes the name of one of these."""
@@ -76,12 +81,6 @@ class ExtensibleGroup(PlainGroup):
         """Run the command, whose arguments are looked at."""
         with _saying_what_is_said_here():
             return super().invoke(ctx)
-
-
-_PLACES = {"--topic": ("topic", "topics"), "--transactional-id": ("transactional_id", "transactional_ids")}
-"""Option that Kafka's tools take -> how a command calls the place of such a name."""
-_NOUNS = {"--topic": "topics", "--group": "groups"}
-"""Option -> the noun whose commands have such a name where they call it a name."""
 
 
 @contextmanager

@@ -31,8 +31,8 @@ from rich.text import Text
 
 from txntable.format.control_characters import escaped, escaped_in_json
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Why an answer cannot be written out: the disk is full, or does not work."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What only a write can fail of."""
 # Where no terminal says how wide it is: nobody wants a folded path in a file.
 _UNBOUNDED = 100_000
 # Kafka's headers are one word each to whoever wraps lines: LastStableOffset, LOG-END-OFFSET.

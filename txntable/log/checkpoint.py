@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -275,7 +276,11 @@ def entry_of(data: bytes, path: str) -> str | None:
             found = pq.read_schema(pa.BufferReader(data)).metadata or {}
         except (OSError, pa.ArrowInvalid) as error:
             raise _no_parquet(path) from error
-        return found.get(_ENTRY.encode(), b"").decode(errors="replace") or None
+        return _entry_in(found)
+
+
+def _entry_in(named: Mapping[bytes, bytes]) -> str | None:
+    return named.get(_ENTRY.encode(), b"").decode() or None
 
 
 def _check_length(data: bytes, path: str) -> None:
@@ -368,7 +373,7 @@ class _Groups:
         except (OSError, pa.ArrowInvalid) as error:
             # Arrow's own word for bytes that are no Parquet.
             raise _no_parquet(path) from error
-        return (file.schema_arrow.metadata or {}).get(_ENTRY.encode(), b"").decode() or None
+        return _entry_in(file.schema_arrow.metadata or {})
 
     def _take(self, group: pa.Table) -> None:
         for name, rows in self.rows.items():

@@ -326,10 +326,8 @@ class LogReplay(Generic[F]):
                 self._make_fold().restore(held)
         except _DAMAGED as error:
             # What other software says in its own is not for us to understand: no reader of ours begins with it.
-            problem = (
-                (DamageKind.FOREIGN_CHECKPOINT, _FOREIGN) if is_foreign else (DamageKind.CHECKPOINT, _words(error))
-            )
-            self._find(problem[0], path, problem[1])
+            kind = DamageKind.FOREIGN_CHECKPOINT if is_foreign else DamageKind.CHECKPOINT
+            self._find(kind, path, _FOREIGN if is_foreign else _words(error))
             return
         if is_foreign:
             self._find(DamageKind.FOREIGN_CHECKPOINT, path, _FOREIGN)

@@ -17,6 +17,7 @@ from tests.unit.cli.conftest import Call
 from txntable.cli import coordinator_run
 from txntable.errors import StoreUnavailableError
 from txntable.format.layout import commit_path, public_root
+from txntable.producer.producer import Producer
 from txntable.topics.topic_log import TopicLog
 from txntable.upkeep.coordinator_round import CoordinatorReport
 from txntable.upkeep.transaction_coordinator import TransactionCoordinator
@@ -55,18 +56,28 @@ def test_once_fails_when_something_was_left_undone(call: Call, warehouse: Wareho
     assert json.loads(result.stdout)["failures"] > 0
 
 
-def test_once_completes_without_a_topic_that_is_given_up(
-    call: Call, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    warehouse.admin().create_topic("orders")
+def with_a_record_for(topic: str, warehouse: Warehouse) -> Producer:
+    """A producer whose transaction is open, with a record that it has not uploaded."""
+    warehouse.admin().create_topic(topic)
     producer = warehouse.producer("etl")
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send("orders", b"x")
+    producer.send(topic, b"x")
+    return producer
+
+
+def lose(topic: str, warehouse: Warehouse) -> None:
+    shutil.rmtree(Path(warehouse.url.removeprefix("file://")) / "topics" / topic)
+
+
+def test_once_completes_without_a_topic_that_is_given_up(
+    call: Call, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    producer = with_a_record_for("orders", warehouse)
     with monkeypatch.context() as patched:
         patched.setattr(TopicLog, "write_markers", unavailable)
         producer.commit_transaction()
-    shutil.rmtree(Path(warehouse.url.removeprefix("file://")) / "topics" / "orders")
+    lose("orders", warehouse)
 
     lost = call("transactions", "run", "--once")
     given_up, again = (call("transactions", "run", "--once", "--give-up", "orders") for _ in range(2))
@@ -82,15 +93,11 @@ def test_once_completes_without_a_topic_that_is_given_up(
 def test_topic_is_not_given_up_while_a_transaction_with_it_is_open(
     call: Call, warehouse: Warehouse, is_prepared: bool
 ) -> None:
-    warehouse.admin().create_topic("orders")
-    producer = warehouse.producer("etl")
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.send("orders", b"x")
+    producer = with_a_record_for("orders", warehouse)
     producer.flush()
     if is_prepared:
         producer.prepare_transaction()
-    shutil.rmtree(Path(warehouse.url.removeprefix("file://")) / "topics" / "orders")
+    lose("orders", warehouse)
 
     refused = call("transactions", "run", "--once", "--give-up", "orders")
     call("transactions", "abort", "etl", "--execute")
