@@ -56,13 +56,13 @@ def test_entries_of_another_warehouse_are_told_and_the_job_undoes_what_others_se
         site.objects.put(commit_path(ROOT, version), another.objects.snapshot()[commit_path(ROOT, version)].data)
     assert files_for_others(site) != our_files(site)
 
-    (found,) = verify_stored(MemoryStore(site.objects)).damages
+    (found,) = verify_stored(MemoryStore(site.objects), environment=site.time).damages
     report = run_once(site)
 
     assert (found.kind, found.path) == (DamageKind.FOREIGN_END, commit_path(ROOT, end + count - 1))
     assert (report.published_topics, report.failures) == (1, 0)
     assert files_for_others(site) == our_files(site)
-    assert list(verify_stored(MemoryStore(site.objects)).damages) == []
+    assert list(verify_stored(MemoryStore(site.objects), environment=site.time).damages) == []
     assert [row["account"] for row in published(site.open(), TOPIC)] == ["ann", "bob"]
     plain(site.open(), "new")
     assert [row["account"] for row in published(site.open(), TOPIC)] == ["ann", "bob", "new"]

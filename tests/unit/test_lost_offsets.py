@@ -142,7 +142,7 @@ def test_who_restores_takes_it_as_it_is_and_sets_the_offsets(site: Site, count: 
     joined(site.open())
     assert stands_at(site) == 3
     assert site.open().offsets.pending() == []
-    assert list(verify_stored(MemoryStore(site.objects)).damages) == []
+    assert list(verify_stored(MemoryStore(site.objects), environment=site.time).damages) == []
 
 
 def commit_unsettled(site: Site) -> None:
@@ -178,7 +178,7 @@ def test_offsets_that_wait_for_a_decision_which_is_known_count_when_the_log_is_t
     assert found is not None
     assert found.offset == 7
     assert stands_at(site) == 4
-    assert list(verify_stored(MemoryStore(site.objects)).damages) == []
+    assert list(verify_stored(MemoryStore(site.objects), environment=site.time).damages) == []
 
 
 def test_offsets_of_a_prepared_transaction_wait_on_when_the_log_is_taken_as_it_is(site: Site) -> None:
@@ -251,7 +251,7 @@ def test_what_was_seen_settled_never_falls(site: Site) -> None:
     second.close()
     first.close()
 
-    assert list(verify_stored(MemoryStore(site.objects)).damages) == []
+    assert list(verify_stored(MemoryStore(site.objects), environment=site.time).damages) == []
 
 
 def test_offsets_that_were_settled_since_the_log_was_read_are_no_loss(site: Site) -> None:
@@ -275,7 +275,11 @@ def test_verification_finds_the_lost_end_when_nothing_says_any_more_whose_offset
     site.advance_ms(400 * DAY_MS)
     clean_up(warehouse.context, TRANSACTION_LOG_ROOT, DAY_MS)
 
-    found = [one for one in verify_stored(MemoryStore(site.objects)).damages if one.path == OFFSET_LOG_ROOT]
+    found = [
+        one
+        for one in verify_stored(MemoryStore(site.objects), environment=site.time).damages
+        if one.path == OFFSET_LOG_ROOT
+    ]
 
     assert [one.kind for one in found] == [DamageKind.LOG_END]
     assert "fence-all" in found[0].remedy

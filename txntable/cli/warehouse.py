@@ -131,10 +131,11 @@ def verify(
     ] = None,
     metrics: Metrics = None,
 ) -> None:
-    """Read all logs and every segment in use, and check every rule of the format that can be checked from outside.
+    """Read all logs and every segment, and check every rule of the format that can be checked from outside.
 
-    Logs and their checkpoints, segments with their digests, pages and statistics, and whether the logs agree. Writes
-    nothing, and others may write meanwhile. Exit code 1 when something is damaged, or a topic may not be read: a row
+    Logs and their checkpoints, segments with their digests, pages and statistics, those of older versions and deleted
+    topics as long as they are kept, and whether the logs agree. Writes nothing, and others may write meanwhile. Exit
+    code 1 when something is damaged, or a topic may not be read: a row
     for each, with what to do.
     """
     with progressing("verifying") as progress:

@@ -160,6 +160,7 @@ class SegmentColumns:
     def _planned(self, rows: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[PlannedSegment]:
         at = np.asarray(rows, np.int64)
         files = self.files.select(["path", "records", "tags"]).take(pa.array(self.row[at])).to_pydict()
+        digests = (digest_in(dict(tags or ()).get(TAG)) for tags in files["tags"])
         columns = (
             files["path"],
             self.partition[at].tolist(),
@@ -169,7 +170,7 @@ class SegmentColumns:
             self.size[at].tolist(),
             files["records"],
         )
-        return list(map(PlannedSegment, *columns, *zip(*spans, strict=True), map(_digest_in, files["tags"])))
+        return list(map(PlannedSegment, *columns, *zip(*spans, strict=True), digests))
 
     def max_timestamps_ms(self, rows: range) -> list[int | None]:
         """Return for each row a time, ms, that no record of its segment is after; ``None``: nothing says."""
@@ -251,9 +252,10 @@ def _sorted(columns: SegmentColumns) -> SegmentColumns:
     return columns.chosen(np.lexsort((columns.base_offset, columns.partition)))
 
 
-def _digest_in(tags: Sequence[tuple[str, str]] | None) -> str | None:
+def digest_in(tag: str | None) -> str | None:
+    """Return the digest that a segment's row has in its tag; ``None``: it has none."""
     # Value by value: Arrow takes longer, of few and of many.
-    found = _DIGEST.search(dict(tags or ()).get(TAG) or "")
+    found = _DIGEST.search(tag or "")
     return None if found is None else found[1]
 
 

@@ -52,6 +52,7 @@ class DamageKind(Enum):
     SEGMENT_MISSING = "segment missing"
     SEGMENT_REPLACED = "segment replaced"
     SEGMENT_CONTENT = "segment unreadable"
+    OLDER_SEGMENT = "segment of older versions lost or replaced"
     SEGMENT_ROW = "row differs from its segment"
     BOUND = "bound excludes records"
     CONSTANT_FILE = "constant file differs"
@@ -190,6 +191,11 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.SEGMENT_REPLACED: _RESTORE_FILE,
     DamageKind.SEGMENT_CONTENT: "the file is as it was written, and cannot be read: send its records again, and move"
     " the log start beyond it with `txntable topics delete-records`",
+    DamageKind.OLDER_SEGMENT: "nobody needs to stop: the newest version does without this file. Restore it from a"
+    " backup, for reads and streams of the versions before it was taken away: the problem names the bytes and the"
+    " digest of the right one, which `sha256sum` prints. Without a backup these stop there, and nothing more is to be"
+    " done: this stays until `vacuum_retention_ms` is over. Nothing is to be done either where `txntable erase --purge`"
+    " has deleted the file, and could not shorten the log yet",
     DamageKind.SEGMENT_ROW: "records are complete, but searches by time or count may be wrong until `txntable compact`"
     " has merged the segment",
     DamageKind.BOUND: "queries with a filter may miss records until `txntable compact` has merged the segment: read"

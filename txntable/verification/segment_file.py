@@ -23,6 +23,7 @@ from txntable.storage.object_store import ObjectStore
 from txntable.verification.bounds import BoundsCheck
 from txntable.verification.damage import Damage, DamageKind
 from txntable.verification.log_replay import Problem
+from txntable.verification.retained_segments import RetainedSegment
 
 _TIMESTAMP, _COMMIT, _PARTITION, _OFFSET = "_timestamp", "_commit", "_partition", "_offset"
 
@@ -69,13 +70,38 @@ def damages_of_file(store: ObjectStore, root: str, settings: TopicSettings, name
     return [Damage(kind, path, problem) for kind, problem in _problems(store, path, root, settings, named)]
 
 
+def damages_of_retained_file(store: ObjectStore, root: str, named: RetainedSegment) -> list[Damage]:
+    """Read a file that only older versions name, and say whether it is not the one that their rows name.
+
+    Its records, pages and statistics were judged while it was live: the same bytes are as good as then.
+
+    Parameters
+    ----------
+    store : ObjectStore
+        The warehouse's.
+    root : str
+        S's.
+    named : RetainedSegment
+        What its row said.
+
+    Raises
+    ------
+    StoreUnavailableError
+        Try again.
+    """
+    path = f"{root}/{named.path}"
+    found = _replaced(store, path, named.size, named.digest)
+    return [] if found is None else [Damage(DamageKind.OLDER_SEGMENT, path, found[1])]
+
+
 def _problems(
     store: ObjectStore, path: str, root: str, settings: TopicSettings, named: NamedSegment
 ) -> Iterator[Problem]:
     planned = named.planned
     # A small one is fetched whole by who reads its records, and its digest compared then.
     is_small = planned.size <= WHOLE_BYTES
-    if not is_small and (replaced := _replaced(store, path, planned)) is not None:
+    right = planned.size, planned.digest
+    if not is_small and (replaced := _replaced(store, path, *right)) is not None:
         yield replaced
         return
     if planned.digest is None or not is_known(planned.digest):
@@ -85,24 +111,21 @@ def _problems(
             found = list(_content_problems(SegmentReader(store, root, settings), named))
     except DamagedDataError as error:
         unreadable = (DamageKind.SEGMENT_CONTENT, str(error.facts.get("reason") or error.message))
-        found = [(_replaced(store, path, planned) if is_small else None) or unreadable]
+        found = [(_replaced(store, path, *right) if is_small else None) or unreadable]
     yield from found
 
 
-def _replaced(store: ObjectStore, path: str, planned: PlannedSegment) -> Problem | None:
+def _replaced(store: ObjectStore, path: str, size: int, digest: str | None) -> Problem | None:
     """Return what is said of a file that is gone, or has another size or digest than its row."""
     try:
-        check_file(store, path, planned.size, planned.digest)
+        check_file(store, path, size, digest)
     except DamagedDataError as error:
         is_gone = store.head(path) is None
         kind = DamageKind.SEGMENT_MISSING if is_gone else DamageKind.SEGMENT_REPLACED
-        return kind, f"{error.message}; the right one has {_told(planned)}"
+        # Whoever has copies tells the right one by it.
+        right = f"bytes={size}" + ("" if digest is None else f" digest={digest}")
+        return kind, f"{error.message}; the right one has {right}"
     return None
-
-
-def _told(planned: PlannedSegment) -> str:
-    """Return what a row says of its file: whoever has copies tells the right one by it."""
-    return f"bytes={planned.size}" + ("" if planned.digest is None else f" digest={planned.digest}")
 
 
 def _content_problems(reader: SegmentReader, named: NamedSegment) -> Iterator[Problem]:

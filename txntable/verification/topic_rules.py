@@ -21,10 +21,20 @@ from txntable.partition.projection import PublicTable, project
 from txntable.verification.damage import Damage, DamageKind
 from txntable.verification.decision_record import DecisionRecord, RecordedDecision
 from txntable.verification.log_replay import Problem
+from txntable.verification.retained_segments import RetainedSegments
 
 
 class PublicRules:
-    """The rules of one topic's P that need no other log: the guard's and the numbers' are those of any log."""
+    """The rules of one topic's P that need no other log: the guard's and the numbers' are those of any log.
+
+    Attributes
+    ----------
+    retained : RetainedSegments
+        What the entries have taken away.
+    """
+
+    def __init__(self) -> None:
+        self.retained = RetainedSegments()
 
     def begin(self, table: TableState, fold: PublicTable) -> Iterable[Problem]:
         """Ask nothing."""
@@ -32,6 +42,7 @@ class PublicRules:
 
     def observe(self, commit: Commit, table: TableState, fold: PublicTable) -> Iterable[Problem]:
         """Judge whether an entry is a projection: it says what it reflects."""
+        self.retained.observe(commit.actions, table)
         if commit.actions and not any(isinstance(one, Txn) and one.app_id == REFLECTS for one in commit.actions):
             yield DamageKind.PROJECTION, "the entry is no projection: it does not say which version of S it shows"
 

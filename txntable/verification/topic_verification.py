@@ -1,4 +1,4 @@
-"""Verifying one topic: P, then S, then every file that they name.
+"""Verifying one topic: P, then S, then every file that they name, or that older versions of P do.
 
 Owns the order in which a topic's logs are read, and which files these name.  Writes nothing; memory is bounded by the
 rows of one topic.
@@ -6,9 +6,10 @@ rows of one topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from txntable.format.layout import commit_path, public_root, segments_root
 from txntable.format.topic import TopicSettings
@@ -24,7 +25,8 @@ from txntable.verification.constant_files import damages_of_constant_files
 from txntable.verification.damage import Damage, DamageKind, Progress
 from txntable.verification.decision_record import DecisionRecord, RecordedDecision
 from txntable.verification.log_replay import LogReplay
-from txntable.verification.segment_file import NamedSegment, damages_of_file
+from txntable.verification.retained_segments import RetainedSegment
+from txntable.verification.segment_file import NamedSegment, damages_of_file, damages_of_retained_file
 from txntable.verification.segment_rules import SegmentRules
 from txntable.verification.topic_rules import (
     PublicRules,
@@ -37,6 +39,8 @@ from txntable.verification.topic_rules import (
 _EVERYTHING = 2**63 - 1
 # Of files at a time: they are read side by side.
 _FILES_AT_ONCE = 64
+
+N = TypeVar("N")
 
 
 @dataclass(slots=True)
@@ -53,6 +57,8 @@ class TopicVerification:
         Of T, read before.
     guard_ms : int
         See :class:`LogReplay`.
+    now_ms : callable
+        See :class:`WarehouseVerification`.
 
     Attributes
     ----------
@@ -63,13 +69,14 @@ class TopicVerification:
     damages : list of Damage
         Beside those of the two logs.
     files, bytes : int
-        Of segments, read.
+        Of segments, read; those of older versions too.
     """
 
     store: ObjectStore
     name: str
     decisions: DecisionRecord
     guard_ms: int
+    now_ms: Callable[[], int]
     damages: list[Damage] = field(default_factory=list)
     files: int = 0
     bytes: int = 0
@@ -128,8 +135,10 @@ class TopicVerification:
             self.damages += decisions_against_markers(self.name, table, logs, seen, self.decisions)
             self.damages += self._owed(complete)
         self.damages += self._projection
-        if logs.settings is not None and not logs.settings.deleted:
-            self._read_files(logs.settings, progress)
+        if logs.settings is not None:
+            if not logs.settings.deleted:
+                self._read_files(logs.settings, progress)
+            self._read_retained(progress)
 
     def _stand(self, table: TableState, logs: PartitionLogs) -> None:
         """Hold P against S where S stands at the version that P reflects."""
@@ -145,13 +154,9 @@ class TopicVerification:
             yield from owed_though_complete(self.name, settings.topic_id, (through[0], through[1]), complete)
 
     def _read_files(self, settings: TopicSettings, progress: Progress) -> None:
-        named = self._named()
-        root, total = self.segments.root, len(named)
-        with threads(max(1, self.store.parallel_writes)) as pool:
-            read = partial(damages_of_file, self.store, root, settings)
-            found = [one for part in _parts(named, total, root, progress) for one in pool.map(read, part)]
-        self.files, self.bytes = total, sum(one.planned.size for one in named)
-        damages = [one for each in found for one in each]
+        named, root = self._named(), self.segments.root
+        damages = self._read_all(named, partial(damages_of_file, self.store, root, settings), "segment", progress)
+        self.bytes += sum(one.planned.size for one in named)
         live = self.segments.table.files
         control = sorted(add.path for add in live if add.partition_values["_control"] is not None)
         damages += damages_of_constant_files(self.store, root, control, progress)
@@ -160,6 +165,36 @@ class TopicVerification:
             gone = self._gone_since(progress)
             damages = [one for one in damages if one.path not in gone]
         self.damages += damages
+
+    def _read_retained(self, progress: Progress) -> None:
+        """Read the files that only older versions of P name."""
+        retained = self._retained()
+        read = partial(damages_of_retained_file, self.store, self.segments.root)
+        damages = self._read_all(retained, read, "segment of older versions", progress)
+        self.bytes += sum(one.size for one in retained)
+        if damages:
+            # What is old enough by now may be vacuumed, and with it what a shorter retention no longer keeps.
+            self.public.advance(progress)
+            kept = {f"{self.segments.root}/{one.path}" for one in self._retained()}
+            damages = [one for one in damages if one.path in kept]
+        self.damages += damages
+
+    def _retained(self) -> list[RetainedSegment]:
+        assert isinstance(self.public.rules, PublicRules)
+        return self.public.rules.retained.due(self.public.table, self.now_ms())
+
+    def _read_all(
+        self, named: Sequence[N], read: Callable[[N], list[Damage]], noun: str, progress: Progress
+    ) -> list[Damage]:
+        damages: list[Damage] = []
+        with threads(max(1, self.store.parallel_writes)) as pool:
+            for first in range(0, len(named), _FILES_AT_ONCE):
+                for found in pool.map(read, named[first : first + _FILES_AT_ONCE]):
+                    damages += found
+                done = min(first + _FILES_AT_ONCE, len(named))
+                progress(f"{self.segments.root}: {noun} {done:,} of {len(named):,}")
+        self.files += len(named)
+        return damages
 
     def _gone_since(self, progress: Progress) -> set[str]:
         before = self._paths()
@@ -217,9 +252,3 @@ def _below(planned: PlannedSegment, path: str) -> PlannedSegment:
         planned.last_offset + 1,
         planned.digest,
     )
-
-
-def _parts(named: list[NamedSegment], total: int, root: str, progress: Progress) -> Iterator[list[NamedSegment]]:
-    for first in range(0, total, _FILES_AT_ONCE):
-        yield named[first : first + _FILES_AT_ONCE]
-        progress(f"{root}: segment {min(first + _FILES_AT_ONCE, total):,} of {total:,}")

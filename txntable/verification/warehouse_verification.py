@@ -6,7 +6,7 @@ meanwhile is never taken for damage.  Writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from txntable.coordinator.offset_upkeep import topic_ids
@@ -52,10 +52,12 @@ class WarehouseVerification:
         As ``_warehouse.json`` says.
     guard_ms : int
         See :class:`LogReplay`.
+    now_ms : callable
+        Returns the time, ms since 1970: vacuum may have deleted what was taken away long enough before.
     """
 
-    def __init__(self, store: ObjectStore, warehouse_id: str, guard_ms: int) -> None:
-        self._store, self._guard_ms = store, guard_ms
+    def __init__(self, store: ObjectStore, warehouse_id: str, guard_ms: int, now_ms: Callable[[], int]) -> None:
+        self._store, self._guard_ms, self._now_ms = store, guard_ms, now_ms
         self._warehouse_id = warehouse_id
         self._transactions = LogReplay(store, TRANSACTION_LOG_ROOT, TransactionLogFold, TransactionRules, guard_ms)
         self._offsets = LogReplay(store, OFFSET_LOG_ROOT, OffsetLogFold, OffsetRules, guard_ms)
@@ -91,7 +93,7 @@ class WarehouseVerification:
         names = topic_names(self._store.folders(TOPICS_FOLDER))
         for name in names if topics is None else topics:
             with self._if_allowed(name):
-                topic = TopicVerification(self._store, name, self._decisions, self._guard_ms)
+                topic = self._topic(name)
                 topic.run(complete, progress)
                 if topics is not None and not (topic.is_there or name in self._named()):
                     raise unknown_topic(name)
@@ -103,6 +105,9 @@ class WarehouseVerification:
         self._damages += self._of_offsets(complete, under_way)
         self._damages += self._of_topics()
         return self._told()
+
+    def _topic(self, name: str) -> TopicVerification:
+        return TopicVerification(self._store, name, self._decisions, self._guard_ms, self._now_ms)
 
     @contextmanager
     def _if_allowed(self, name: str) -> Iterator[None]:
@@ -161,7 +166,7 @@ class WarehouseVerification:
                 continue
             if name not in read:
                 # Created since the folders were listed, or lost with its folder.
-                read[name] = TopicVerification(self._store, name, self._decisions, self._guard_ms)
+                read[name] = self._topic(name)
                 with self._if_allowed(name):
                     read[name].segments.advance(progress)
             if not (read[name].is_there or name in self._not_allowed):

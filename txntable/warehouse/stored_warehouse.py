@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from txntable.admin.transaction_admin import listed
 from txntable.format.layout import check_topic_name
 from txntable.log.log_view import GUARD_MS
+from txntable.runtime.environment import Environment, SystemEnvironment
 from txntable.storage.object_store import ObjectStore
 from txntable.verification.damage import Progress, Verification
 from txntable.verification.warehouse_verification import WarehouseVerification
@@ -21,7 +22,10 @@ def _ignore(done: str) -> None:
 
 
 def verify_stored(
-    store: ObjectStore, topics: Sequence[str] | None = None, progress: Progress | None = None
+    store: ObjectStore,
+    topics: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    environment: Environment | None = None,
 ) -> Verification:
     """Read everything that is stored, and hold it against every rule that can be checked from outside.
 
@@ -31,6 +35,8 @@ def verify_stored(
     ----------
     store : ObjectStore
         The warehouse's.
+    environment : Environment, optional
+        Whose clock says what vacuum may have deleted by now; default: this machine's.
 
     Raises
     ------
@@ -41,4 +47,6 @@ def verify_stored(
     """
     names = None if topics is None else [check_topic_name(name) for name in listed(topics, "topics")]
     identity = read_identity(store)
-    return WarehouseVerification(store, identity.warehouse_id, GUARD_MS).run(names, progress or _ignore)
+    clock = SystemEnvironment() if environment is None else environment
+    verification = WarehouseVerification(store, identity.warehouse_id, GUARD_MS, lambda: clock.instant().wall_ms)
+    return verification.run(names, progress or _ignore)

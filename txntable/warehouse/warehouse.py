@@ -314,11 +314,12 @@ class Warehouse(OfOneProcess):
         return grouped({**self.context.counters.totals(), **of_store})
 
     def verify(self, topics: Sequence[str] | None = None, *, progress: Progress | None = None) -> Verification:
-        """Read all logs and every segment in use, and check every rule of the format that can be checked from outside.
+        """Read all logs and every segment, and check every rule of the format that can be checked from outside.
 
         Finds entries that were lost or changed, logs that contradict each other, segments that were replaced or cannot
-        be read, statistics that would make a filter miss records.  Costs as much as reading everything; writes nothing,
-        and other processes may write meanwhile.
+        be read, statistics that would make a filter miss records.  Segments that only older versions and deleted topics
+        name are read as long as ``vacuum_retention_ms`` keeps them.  Costs as much as reading everything; writes
+        nothing, and other processes may write meanwhile.
 
         Parameters
         ----------

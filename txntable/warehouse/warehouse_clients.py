@@ -76,7 +76,7 @@ class WarehouseClients:
 
     def verify(self, topics: Sequence[str] | None, progress: Progress | None) -> Verification:
         """Read everything that is stored, and check it."""
-        return verify_stored(self._warehouse.store, topics, progress)
+        return verify_stored(self._warehouse.store, topics, progress, self._warehouse.context.environment)
 
     def batch_writer(self, transactional_id: str, write: Write, transaction_timeout_ms: int) -> BatchWriter:
         """Return what ``foreachBatch`` takes."""

@@ -249,7 +249,7 @@ def test_abort_marker_of_what_was_committed_is_found_by_verification(site: Site)
     with mock.patch.object(TopicLog, "require_whole"):
         again.completer.abort_hanging(topic, topic.settings().topic_id, hanging)
 
-    found = verify_stored(MemoryStore(site.objects)).damages
+    found = verify_stored(MemoryStore(site.objects), environment=site.time).damages
 
     assert [one.problem for one in found if one.problem.startswith("it is an ABORT of what was decided as COMMIT")]
     assert DamageKind.PROJECTION not in {one.kind for one in found}
@@ -297,7 +297,7 @@ def test_abort_of_what_gets_its_marker_back_meanwhile_is_no_damage(site: Site, m
 def test_verification_does_not_say_to_delete_a_public_table_that_alone_has_the_records(site: Site) -> None:
     lose_marker(site, topic_of_the_next="u")
 
-    kinds = {one.kind for one in verify_stored(MemoryStore(site.objects)).damages}
+    kinds = {one.kind for one in verify_stored(MemoryStore(site.objects), environment=site.time).damages}
 
     assert DamageKind.MARKER_MISSING in kinds
     assert DamageKind.PROJECTION not in kinds

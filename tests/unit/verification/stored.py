@@ -28,7 +28,7 @@ U = "topics/u/_segments"
 
 
 def verified(site: Site, topics: Sequence[str] | None = None) -> Verification:
-    return verify_stored(MemoryStore(site.objects), topics)
+    return verify_stored(MemoryStore(site.objects), topics, environment=site.time)
 
 
 def delete_all(site: Site, folder: str) -> None:

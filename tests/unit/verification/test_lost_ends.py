@@ -108,7 +108,7 @@ def test_no_end_of_a_log_is_missed_when_others_commit_during_the_verification(si
             fill(site)
             committed.append(commit(site.open(), "meanwhile", "u"))
 
-    found = verify_stored(MemoryStore(site.objects), progress=write)
+    found = verify_stored(MemoryStore(site.objects), progress=write, environment=site.time)
 
     assert committed
     assert found.damages == ()
@@ -212,7 +212,7 @@ def test_nothing_is_found_when_offsets_are_settled_during_the_verification(
             decided(site.open(), "later")
             settled.append(done)
 
-    found = verify_stored(MemoryStore(site.objects), progress=settle)
+    found = verify_stored(MemoryStore(site.objects), progress=settle, environment=site.time)
 
     assert settled
     assert found.damages == ()

@@ -87,7 +87,7 @@ def test_topic_that_is_created_during_a_verification_is_not_taken_for_a_lost_one
             beside.admin().create_topic("new")
             beside.admin().alter_consumer_group_offsets("g", {TopicPartition("new", 0): 0})
 
-    assert list(verify_stored(MemoryStore(site.objects), None, progress).damages) == []
+    assert list(verify_stored(MemoryStore(site.objects), None, progress, site.time).damages) == []
     assert "new" in beside.admin().list_topics()
 
 
@@ -134,7 +134,7 @@ def test_topic_that_is_made_anew_while_it_is_verified_is_not_lost(site: Site) ->
             with started(warehouse) as producer, producer.transaction() as transaction:
                 transaction.send("lost", value=b"x")
 
-    found = verify_stored(MemoryStore(site.objects), progress=make_anew)
+    found = verify_stored(MemoryStore(site.objects), progress=make_anew, environment=site.time)
 
     assert made
     assert list(found.damages) == []

@@ -108,7 +108,7 @@ def test_progress_is_told_of_logs_and_of_files(site: Site) -> None:
     fill(site)
     told: list[str] = []
 
-    verify_stored(MemoryStore(site.objects), progress=told.append)
+    verify_stored(MemoryStore(site.objects), progress=told.append, environment=site.time)
 
     assert any(one.startswith("system/transaction_log: entry") for one in told)
     assert "topics/u/_segments: segment 7 of 7" in told
@@ -136,7 +136,7 @@ def test_nothing_is_found_while_others_write_and_compact(site: Site) -> None:
     fill(site)
     store = _WritingMeanwhile(site)
 
-    assert verify_stored(store).damages == ()
+    assert verify_stored(store, environment=site.time).damages == ()
     assert store.left == 0
 
 
@@ -162,7 +162,7 @@ def test_log_that_is_cleaned_up_meanwhile_is_read_from_its_new_beginning(site: S
     warehouse.transactions.log.write_checkpoint()
     before = set(site.objects.snapshot())
 
-    assert verify_stored(_CleanedMeanwhile(site)).damages == ()
+    assert verify_stored(_CleanedMeanwhile(site), environment=site.time).damages == ()
 
     gone = before - set(site.objects.snapshot())
     assert any("transaction_log/_delta_log" in path for path in gone)
