@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import re
-import sys
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +20,7 @@ from txntable.admin.admin import Admin
 from txntable.admin.offset_reset import NewPosition, OffsetReset, ResetTarget, planned_reset, positions
 from txntable.cli.both_ways import both_ways
 from txntable.cli.connection import Connection, Execute
-from txntable.cli.output import Rows, dashed_headers, note_dry_run, tell
+from txntable.cli.output import Rows, dashed_headers, note_dry_run, tell, write_out
 from txntable.errors import GroupIdNotFoundError, InvalidRequestError, NonEmptyGroupError
 from txntable.format.records import TopicPartition
 
@@ -118,9 +118,11 @@ def _finish(
         _execute(admin, group, planned)
     note_dry_run(execute=execute)
     if export:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(
+        lines = StringIO()
+        csv.writer(lines, lineterminator="\n").writerows(
             (_guarded(each.topic), each.partition, new.offset) for each, new in planned.items()
         )
+        write_out(lines.getvalue())
         return
     rows = [(group, *each, new.offset, execute) for each, new in planned.items()]
     connection.output.rows(Rows(RESET_HEADERS, rows, empty="the group has no offsets: say which topics by --topic"))

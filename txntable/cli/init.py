@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from txntable.cli.connection import tell_error
+from txntable.cli.output import write_out
 from txntable.errors import InvalidRequestError, TxnTableError
 
 _FOLDER = "example"
@@ -39,8 +40,7 @@ def init(
     except TxnTableError as error:
         tell_error(error)
         raise typer.Exit(1) from error
-    for path in made:
-        typer.echo(path)
+    write_out("".join(f"{path}\n" for path in made))
 
 
 def make_project(folder: Path) -> list[Path]:

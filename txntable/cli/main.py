@@ -16,7 +16,7 @@ from txntable.cli.connection import RootOutput, RootStorageOption, RootWarehouse
 from txntable.cli.extension import ExtensibleGroup
 from txntable.cli.interruption import leave_requests, watched
 from txntable.cli.logs import LogLevel, LogLevelOption
-from txntable.cli.output import FULL, escape_logs, flush_output, refuse_output
+from txntable.cli.output import FULL, escape_logs, flush_output, refuse_output, write_out
 from txntable.cli.plain_help import PLAIN
 
 application = typer.Typer(
@@ -33,7 +33,7 @@ application = typer.Typer(
 
 def _tell_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"txntable {version('txntable')}")
+        write_out(f"txntable {version('txntable')}\n")
         raise typer.Exit
 
 

@@ -5,7 +5,6 @@ Owns what is measured beside what a command found itself.  The texts are :mod:`t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from txntable.admin.metric_samples import (
     samples_of_open,
     samples_of_totals,
 )
+from txntable.cli.output import write_out
 from txntable.cli.unreadable import readable_part
 from txntable.runtime.environment import SystemEnvironment
 from txntable.warehouse.warehouse import Warehouse
@@ -50,5 +50,4 @@ def write_metrics(warehouse: Warehouse, found: Sequence[Sample], form: MetricFor
 
 def write_samples(url: str, samples: Sequence[Sample], form: MetricFormat) -> None:
     """Print samples of a warehouse, which may be one that cannot be opened."""
-    sys.stdout.write(exported(samples, form, url, SystemEnvironment().instant().wall_ms))
-    sys.stdout.flush()
+    write_out(exported(samples, form, url, SystemEnvironment().instant().wall_ms))

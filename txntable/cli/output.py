@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from rich import box
 from rich.cells import cell_len
@@ -97,8 +97,31 @@ def dashed_headers(names: str) -> dict[str, str]:
     return {name: name.replace("_", "-").upper() for name in names.split()}
 
 
+class PipeConsole(Console):
+    """A console whose reader may go away: the rest of the answer goes nowhere, and the command goes on to its end."""
+
+    def on_broken_pipe(self) -> None:
+        """Write nothing more: rich would end the command here, with exit code 1."""
+        self.quiet = True
+        _lead_nowhere(self.file)
+
+
 class Output(ABC):
-    """Prints answers; :func:`output_for` makes one."""
+    """Prints answers; :func:`output_for` makes one.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        What is printed on.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody reads any more what is printed."""
+        return self._console.quiet
 
     @abstractmethod
     def rows(self, rows: Rows) -> None:
@@ -127,7 +150,7 @@ class TableOutput(Output):
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False, soft_wrap=False)
+        super().__init__(console or PipeConsole(highlight=False, soft_wrap=False))
 
     def rows(self, rows: Rows) -> None:
         """Print a table.
@@ -281,17 +304,24 @@ def _counted(value: object) -> str:
 class JsonOutput(Output):
     """For programs: one JSON value."""
 
+    def __init__(self) -> None:
+        # It folds no lines: a program reads this.
+        super().__init__(PipeConsole(highlight=False, markup=False, emoji=False, no_color=True, soft_wrap=True))
+
+    def _print(self, document: object) -> None:
+        self._console.out(escaped_in_json(json.dumps(document, indent=2, ensure_ascii=False)), highlight=False)
+
     def rows(self, rows: Rows) -> None:
         """Print an array of objects."""
-        _print_json(rows.documents())
+        self._print(rows.documents())
 
     def facts(self, facts: Mapping[str, object], for_people: Mapping[str, object] | None = None) -> None:
         """Print an object."""
-        _print_json({name: json_value(value) for name, value in facts.items()})
+        self._print({name: json_value(value) for name, value in facts.items()})
 
     def report(self, sections: Mapping[str, Rows | Sequence[str]]) -> None:
         """Print an object with an array for each section."""
-        _print_json(
+        self._print(
             {
                 name: section.documents() if isinstance(section, Rows) else list(section)
                 for name, section in sections.items()
@@ -300,7 +330,7 @@ class JsonOutput(Output):
 
     def screen(self, lines: Sequence[str], document: object) -> None:
         """Print the value."""
-        _print_json(json_value(document))
+        self._print(json_value(document))
 
 
 def output_for(output_format: OutputFormat) -> Output:
@@ -310,12 +340,21 @@ def output_for(output_format: OutputFormat) -> Output:
 
 def error_console() -> Console:
     """Return the console of standard error, for progress and notes."""
-    return Console(stderr=True, highlight=False)
+    return PipeConsole(stderr=True, highlight=False)
 
 
 def tell(line: str) -> None:
     """Print one line on standard error."""
     error_console().print(Text(escaped(line)), soft_wrap=True)
+
+
+def write_out(text: str) -> None:
+    """Write an answer that has a form of its own to standard output; who closed the pipe has what he wanted."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
 
 
 def flush_output() -> None:
@@ -349,7 +388,11 @@ def refuse_output(error: OSError) -> NoReturn:
 
 def drop_output() -> None:
     """Let what Python would still write at its exit go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _lead_nowhere(sys.stdout)
+
+
+def _lead_nowhere(file: IO[str]) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 class _Escaping(logging.Formatter):
@@ -414,10 +457,3 @@ def json_value(value: object) -> object:
         value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
     )
     return value if is_json else str(value)
-
-
-def _print_json(document: object) -> None:
-    # Not rich: it would fold long lines, and a program reads this.
-    Console(highlight=False, markup=False, emoji=False, no_color=True, soft_wrap=True).out(
-        escaped_in_json(json.dumps(document, indent=2, ensure_ascii=False)), highlight=False
-    )

@@ -12,10 +12,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.text import Text
 
-from txntable.cli.output import error_console, tell
+from txntable.cli.output import PipeConsole, error_console, tell
 from txntable.format.control_characters import escaped
 from txntable.runtime.environment import Environment, SystemEnvironment
 
@@ -96,7 +95,7 @@ def waiting(begun: str) -> Iterator[None]:
         What is being done.
     """
     with os.fdopen(os.dup(_STANDARD_ERROR), "w") as file:
-        console = Console(file=file, highlight=False)
+        console = PipeConsole(file=file, highlight=False)
         if console.is_terminal:
             with console.status(Text(escaped(begun))):
                 yield

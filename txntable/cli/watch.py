@@ -128,7 +128,7 @@ def _show_each(
     connection: Connection, numbers: Iterator[int], look: Callable[[], Tick], wait: Callable[[], str | None]
 ) -> None:
     for number in numbers:
-        if number and wait() == _QUIT:
+        if connection.output.is_closed or (number and wait() == _QUIT):
             return
         try:
             tick = look()
