@@ -44,4 +44,5 @@ def _is_of_source(one: Damage) -> bool:
         return True
     topic = _topic(one)
     is_below = topic is not None and f"{one.path}/".startswith(f"{segments_root(topic)}/")
-    return is_below and one.kind not in _OF_PROJECTIONS
+    # A file that only older versions name says nothing of what S has now.
+    return is_below and one.kind not in (*_OF_PROJECTIONS, DamageKind.OLDER_SEGMENT)

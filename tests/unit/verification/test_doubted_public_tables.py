@@ -146,6 +146,7 @@ def test_end_of_a_public_table_is_not_published_again_when_its_source_is_damaged
         (Damage(DamageKind.CONSTANT_FILE, f"{U}/{state_path(0)}", ""), True),
         (Damage(DamageKind.PROJECTION_OR_LOG, "topics/u/_segments/x.parquet", ""), True),
         (Damage(DamageKind.PROJECTION, "topics/u/_segments/x.parquet", ""), False),
+        (Damage(DamageKind.OLDER_SEGMENT, "topics/u/_segments/x.parquet", ""), False),
         (Damage(DamageKind.ENTRY_MISSING, commit_path("topics/u", 3), ""), False),
         (Damage(DamageKind.HANGING, "topics/u2/_segments", ""), False),
         (Damage(DamageKind.LOG_END, "system/offset_log", ""), False),
