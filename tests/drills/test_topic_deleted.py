@@ -32,10 +32,10 @@ def test_records_of_a_deleted_topic_are_read_before_its_deletion_and_written_int
     opened = site.open()
     before = opened.snapshot(as_of=position)
     was = before.topic_settings("paid")
+    found = before.read_arrow("paid").read_all()
     made = opened.admin().create_topic(
         "paid", partitions=was.partitions, schema=was.schema, key=was.key, config=was.config
     )
-    found = before.read_arrow("paid").read_all()
     with opened.producer() as again:
         again.send("paid", rows=found.drop_columns(left_out))
 

@@ -103,9 +103,10 @@ _BELOW_CHECKPOINT = (
 )
 _RESTORE_FILE = (
     "restore this file from a backup: the problem names the bytes and the digest of the right one, which `sha256sum`"
-    " prints; without a backup its records are lost, and readers stop there. They may seek beyond them; `txntable"
-    " topics delete-records` moves the log start there for all, and deletes every record below, which can be read: copy"
-    " those first"
+    " prints. Without a backup, stop `txntable vacuum`: where compaction made the file, a snapshot of a time before may"
+    " still have its records, which infra/RUNBOOK.md brings back (A lost bucket, a lost object: a segment). Else they"
+    " are lost, and readers stop there. They may seek beyond them; `txntable topics delete-records` moves the log start"
+    " there for all, and deletes every record below, which can be read: copy those first"
 )
 _RESTORE_END = (
     "stop every writer now: what they write takes the place of what is lost. Restore the newest entries of this log,"
@@ -192,8 +193,9 @@ REMEDIES: Mapping[DamageKind, str] = {
     DamageKind.SEGMENT_CONTENT: "the file is as it was written, and cannot be read: send its records again, and move"
     " the log start beyond it with `txntable topics delete-records`",
     DamageKind.OLDER_SEGMENT: "nobody needs to stop: the newest version does without this file. Restore it from a"
-    " backup, for reads and streams of the versions before it was taken away: the problem names the bytes and the"
-    " digest of the right one, which `sha256sum` prints. Without a backup these stop there, and nothing more is to be"
+    " backup, for reads and streams of the versions before it was taken away, and to bring back what was deleted by"
+    " mistake, of which nothing else may be left: the problem names the bytes and the digest of the right one, which"
+    " `sha256sum` prints. Without a backup these reads stop there, and where nobody needs them nothing more is to be"
     " done: this stays until `vacuum_retention_ms` is over. Nothing is to be done either where `txntable erase --purge`"
     " has deleted the file, and could not shorten the log yet",
     DamageKind.SEGMENT_ROW: "records are complete, but searches by time or count may be wrong until `txntable compact`"
