@@ -51,7 +51,8 @@ Group = Annotated[
     typer.Option(
         "--group",
         metavar="GROUP",
-        help="Go on where this group has committed, as a member of it, and commit what was printed.",
+        help="Go on where this group has committed, as a member of it, and commit what was printed. What a pipe has"
+        " taken is printed, also what nobody takes out of it: end with --max-messages, not with `head`.",
     ),
 ]
 MaxMessages = Annotated[
