@@ -87,6 +87,9 @@ def _write(file: Path, page: bytes) -> None:
         if str(file) == _STANDARD_OUTPUT:
             drop_output()
     except OSError as error:
+        if str(file) == _STANDARD_OUTPUT:
+            # What is left in the buffer would fail once more at the end.
+            drop_output()
         raise InvalidRequestError(
             "the page cannot be written there; name another file", file=str(file), reason=str(error.strerror)
         ) from error
