@@ -200,7 +200,7 @@ lock: ## Write all locks again from pyproject.toml (needs uv)
 	$(subst pyproject.toml ,,$(COMPILE)) --group release --output-file requirements-release.lock
 
 clean: ## Remove the environments and what the tools leave behind
-	rm -rf $(VENV) $(SPARK41) $(RELEASE) build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SPARK41) $(RELEASE) .cache build dist htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 java:
 	@tools/require_java.sh

@@ -86,6 +86,18 @@ def test_wheel_and_archive_have_the_same_bytes_when_built_elsewhere_and_later(wh
     assert again[archive] == first[archive]
 
 
+def test_archive_has_what_is_tracked_and_nothing_that_tools_have_left(tmp_path: Path) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("no git history: an archive of the sources")
+    (archive,) = built(PROJECT, tmp_path / "made", "--target", "sdist")
+    with tarfile.open(tmp_path / "made" / archive) as sources:
+        held = {name.partition("/")[2] for name in sources.getnames()}
+
+    links = tuple(f"txntable/{name}/" for name in LINKED)
+    assert {path for path in held if not path.startswith(links)} - {"PKG-INFO"} <= set(listed.stdout.splitlines())
+
+
 def test_installed_command_makes_a_warehouse_and_finds_the_commands_of_the_jobs(clean: Path, tmp_path: Path) -> None:
     command = clean / "bin" / "txntable"
 

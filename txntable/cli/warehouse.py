@@ -135,8 +135,7 @@ def verify(
 
     Logs and their checkpoints, segments with their digests, pages and statistics, those of older versions and deleted
     topics as long as they are kept, and whether the logs agree. Writes nothing, and others may write meanwhile. Exit
-    code 1 when something is damaged, or a topic may not be read: a row
-    for each, with what to do.
+    code 1 when something is damaged, or a topic may not be read: a row for each, with what to do.
     """
     with progressing("verifying") as progress:
         found = verify_stored(connection.store(), topic, progress)
