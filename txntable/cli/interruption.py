@@ -9,7 +9,9 @@ Three stages, of which each signal meets the one that it comes in:
 
 Python runs a handler when the main thread is back from a library, which may wait long for a store that does not
 answer.  So another thread watches (:func:`watched`), and ends the process at a second signal, or when the first one was
-not taken for so long that nothing can be ended well.  Must not know of commands.
+not taken for so long that nothing can be ended well.  It wakes a main thread that sleeps, too: a signal that comes just
+before the call that sleeps does not end that.  What a block has done to the terminal is undone at every end
+(:func:`undone_at_once`).  Must not know of commands.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -32,11 +34,15 @@ Handler = Callable[[int, FrameType | None], Any]
 PATIENCE_S = 5.0
 """How long a signal waits for the main thread to come back from a library, s."""
 _STANDARD_ERROR = 2
+# Ends a call that sleeps, and is ignored where nobody takes it; Python then runs the handlers of all that came.
+_WAKING = signal.SIGURG
+_BETWEEN_WAKINGS_S = 0.1
 # Into the watcher's pipe, where else are numbers of signals.
 _LOST = b"\0"
 _AFTER_THE_HOOK_S = 0.01
 # The signals that a handler of this module has taken; a list, since a handler may interrupt whoever holds a lock.
 _taken: list[int] = []
+_undoing: list[Callable[[], object]] = []
 
 
 class Terminated(KeyboardInterrupt):
@@ -112,13 +118,14 @@ def watched() -> Iterator[None]:
     """Let a signal end the process at once that is the second, or is not taken in time; for a whole process only.
 
     Python writes the number of a signal into a pipe when it comes, whatever the main thread does; a thread reads it
-    here.  An interruption that is raised where Python cannot hand
-    it on (in a finalizer) would print a trace and be lost: it is raised again.
+    here.  An interruption that is raised where Python cannot hand it on (in a finalizer) would print a trace and be
+    lost: it is raised again.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     lost: list[int] = []
     watch = threading.Thread(target=_end_at_the_second, args=(reading, lost), name="txntable-signals", daemon=True)
+    woken = signal.signal(_WAKING, lambda number, frame: None)
     earlier, hook = signal.set_wakeup_fd(writing, warn_on_full_buffer=False), sys.unraisablehook
     sys.unraisablehook = _raising_again(hook, lost, writing)
     watch.start()
@@ -126,6 +133,7 @@ def watched() -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(earlier)
+        signal.signal(_WAKING, woken)
         sys.unraisablehook = hook
         os.close(writing)
         watch.join()
@@ -134,11 +142,14 @@ def watched() -> Iterator[None]:
 
 def _end_at_the_second(reading: int, lost: list[int]) -> None:
     came: list[int] = []
+    waited_s = 0.0
     while True:
         is_waiting = bool(came) and not _taken and _is_ours(came[0])
-        if not select.select([reading], [], [], PATIENCE_S if is_waiting else None)[0]:
-            if not _taken and _is_ours(came[0]):
+        if not select.select([reading], [], [], _BETWEEN_WAKINGS_S if is_waiting else None)[0]:
+            waited_s += _BETWEEN_WAKINGS_S
+            if waited_s >= PATIENCE_S and not _taken and _is_ours(came[0]):
                 end_at_once(came[0])
+            signal.pthread_kill(cast(int, threading.main_thread().ident), _WAKING)
             continue
         found = os.read(reading, 1)
         if not found:
@@ -183,7 +194,27 @@ def leave_requests(code: int | str | None) -> None:
         os._exit(code)
 
 
+@contextmanager
+def undone_at_once(undo: Callable[[], object]) -> Iterator[None]:
+    """Have what a block does to the terminal undone when the process ends at once within it, too.
+
+    Parameters
+    ----------
+    undo : callable
+        Undoes it, from another thread; must not wait.
+    """
+    _undoing.append(undo)
+    try:
+        yield
+    finally:
+        _undoing.remove(undo)
+
+
 def end_at_once(number: int) -> None:
     """End the process: nothing that is open is ended, which a transaction's timeout does later."""
+    for undo in reversed(_undoing):
+        # A terminal that is gone, too, must not keep the process.
+        with suppress(Exception):
+            undo()
     os.write(_STANDARD_ERROR, f"{word(_interruption(number))} at once\n".encode())
     os._exit(128 + number)

@@ -12,8 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
+from rich.status import Status
 from rich.text import Text
 
+from txntable.cli.interruption import undone_at_once
 from txntable.cli.output import PipeConsole, error_console, tell
 from txntable.format.control_characters import escaped
 from txntable.runtime.environment import Environment, SystemEnvironment
@@ -23,10 +26,18 @@ FIRST_MS = 5_000
 """From the beginning to the first line where nobody is looking: in a log of a scheduler, or in a file."""
 INTERVAL_MS = 60_000
 """Between any two lines there."""
+_CURSOR_BACK = b"\r\x1b[2K\x1b[?25h"
 
 
 def _pauses_ms() -> Iterator[int]:
     return itertools.chain((FIRST_MS,), itertools.repeat(INTERVAL_MS))
+
+
+@contextmanager
+def _alive(console: Console, begun: str) -> Iterator[Status]:
+    back = undone_at_once(lambda: os.write(console.file.fileno(), _CURSOR_BACK))
+    with back, console.status(Text(escaped(begun))) as status:
+        yield status
 
 
 @contextmanager
@@ -47,7 +58,7 @@ def progressing(begun: str, environment: Environment | None = None) -> Iterator[
     """
     console = error_console()
     if console.is_terminal:
-        with console.status(Text(escaped(begun))) as status:
+        with _alive(console, begun) as status:
             yield lambda done: status.update(Text(escaped(done)))
         return
     clock = environment or SystemEnvironment()
@@ -97,7 +108,7 @@ def waiting(begun: str) -> Iterator[None]:
     with os.fdopen(os.dup(_STANDARD_ERROR), "w") as file:
         console = PipeConsole(file=file, highlight=False)
         if console.is_terminal:
-            with console.status(Text(escaped(begun))):
+            with _alive(console, begun):
                 yield
             return
         over = threading.Event()

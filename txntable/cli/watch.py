@@ -6,6 +6,7 @@ What is shown is found by :mod:`txntable.admin`.
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import termios
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Annotated, cast
+from typing import Annotated, TextIO, cast
 
 import typer
 from rich.console import Console
@@ -25,6 +26,7 @@ from txntable.admin.lag_listing import WarehouseLags
 from txntable.admin.readable_part import ReadablePart
 from txntable.admin.upkeep import Finding
 from txntable.cli.connection import Connection, on_warehouse
+from txntable.cli.interruption import undone_at_once
 from txntable.cli.output import JsonOutput, Rows, TableOutput, camel_headers, dashed_headers, instant_text, tell
 from txntable.cli.status import status_document, status_lines
 from txntable.cli.unreadable import readable_part
@@ -35,6 +37,7 @@ TOPIC_HEADERS = camel_headers("topic partition log_start_offset last_stable_offs
 GROUP_HEADERS = dashed_headers("group topic partition current_offset lag")
 _COUNTS = ("lag",)
 _QUIT = "q"
+_SCREEN_BACK = b"\x1b[?1049l\x1b[?25h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ def _show_each(
 def _show_live(
     console: Console, numbers: Iterator[int], look: Callable[[], Tick], wait: Callable[[], str | None]
 ) -> None:
-    with Live(console=console, screen=True, auto_refresh=False) as live:
+    back = undone_at_once(lambda: os.write(console.file.fileno(), _SCREEN_BACK))
+    with back, Live(console=console, screen=True, auto_refresh=False) as live:
         for number in numbers:
             if number and wait() == _QUIT:
                 return
@@ -209,6 +213,10 @@ def _waiting(milliseconds: int) -> None:
     SystemEnvironment().sleep_ms(milliseconds)
 
 
+def _key(source: TextIO, milliseconds: int) -> str | None:
+    return source.read(1) if select.select([source], [], [], milliseconds / 1_000)[0] else None
+
+
 @contextmanager
 def _keys() -> Iterator[Callable[[int], str | None]]:
     """Give a block what waits so many ms for a key, and returns the one that was pressed; ``None``: none was.
@@ -223,7 +231,8 @@ def _keys() -> Iterator[Callable[[int], str | None]]:
     before = termios.tcgetattr(handle)
     tty.setcbreak(handle)
     try:
-        yield lambda milliseconds: source.read(1) if select.select([handle], [], [], milliseconds / 1_000)[0] else None
+        with undone_at_once(lambda: termios.tcsetattr(handle, termios.TCSANOW, before)):
+            yield lambda milliseconds: _key(source, milliseconds)
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
 

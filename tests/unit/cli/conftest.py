@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,17 @@ from txntable.cli.main import application
 from txntable.warehouse.warehouse import Warehouse
 
 Call = Callable[..., Result]
+
+
+def until_the_other_side_ends(terminal: int) -> bytes:
+    """Return what is shown on a terminal from now on."""
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:
+            # The other side is gone.
+            return shown
 
 
 @pytest.fixture

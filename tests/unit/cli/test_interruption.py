@@ -7,17 +7,19 @@ for the first time, at the n-th file of the warehouse that is opened, or at the 
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import Call
+from tests.unit.cli.conftest import Call, until_the_other_side_ends
 from txntable.cli import extension, interruption
 from txntable.warehouse.warehouse import Warehouse
 
@@ -205,6 +207,81 @@ def test_store_that_does_not_answer_keeps_no_command_from_its_end(
     word, *more = said.split()
     assert (out, word in {b"interrupted", b"terminated"}, more) == (b"", True, told)
     assert process.returncode in (130, 143)
+
+
+# A thread that goes on when the main thread enters a call that lets others run, which is no earlier with this interval.
+WHEN_IT_SLEEPS = """
+import ctypes, os, select, signal, sys, threading
+from txntable.cli import interruption, progress, watch
+asleep = threading.Event()
+def when_it_sleeps(act):
+    threading.Thread(target=lambda: asleep.wait() and act(), daemon=True).start()
+def sleep(call):
+    sys.setswitchinterval(1_000)
+    asleep.set()
+    call()
+"""
+
+
+@pytest.mark.parametrize("call", ["select.select([], [], [], 50)", "threading.Event().wait(50)"])
+def test_signal_that_comes_just_before_a_call_that_sleeps_ends_it(call: str) -> None:
+    # Taken by another thread: as little as then does it end the call.
+    code = WHEN_IT_SLEEPS + (
+        "interruption.PATIENCE_S = 40\n"
+        "when_it_sleeps(lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT))\n"
+        "with interruption.watched(), interruption.interruptible():\n"
+        f"    try: sleep(lambda: {call})\n"
+        "    except KeyboardInterrupt: print('raised')\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+
+    assert (result.stdout, result.stderr, result.returncode) == ("raised\n", "", 0)
+
+
+# What does not come back: the main thread takes no signal, and sleeps in C.
+STUCK = (
+    WHEN_IT_SLEEPS
+    + """
+from txntable.jobs.command import main
+interruption.PATIENCE_S = 0
+def stuck(*look):
+    when_it_sleeps(lambda: os.kill(os.getpid(), signal.SIGINT))
+    signal.pthread_sigmask(signal.SIG_BLOCK, [*interruption.SIGNALS, signal.SIGURG])
+    sleep(ctypes.CDLL(None).pause)
+"""
+)
+ON_THE_SCREEN = "watch._look = stuck; main()"
+IN_A_LINE = (
+    "with interruption.watched(), interruption.interruptible(), progress.{}('work'): os.write(2, b'seen'); stuck()"
+)
+
+
+@pytest.mark.parametrize(
+    ("work", "done", "undone"),
+    [
+        pytest.param(ON_THE_SCREEN, b"\x1b[?1049h", b"\x1b[?1049l\x1b[?25h", id="watch"),
+        pytest.param(IN_A_LINE.format("progressing"), b"seen", b"\r\x1b[2K\x1b[?25h", id="progressing"),
+        pytest.param(IN_A_LINE.format("waiting"), b"seen", b"\r\x1b[2K\x1b[?25h", id="waiting"),
+    ],
+)
+def test_terminal_is_given_back_when_the_process_ends_at_once(url: str, work: str, done: bytes, undone: bytes) -> None:
+    child, terminal = pty.fork()
+    if child == 0:
+        environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": str(ROOT), "TXNTABLE_WAREHOUSE": url}
+        os.execve(sys.executable, [sys.executable, "-c", STUCK + work, "watch"], environment)
+
+    shown = until_the_other_side_ends(terminal)
+    _, status = os.waitpid(child, 0)
+    local = termios.tcgetattr(terminal)[3]
+    os.close(terminal)
+
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGINT
+    assert b"\x1b[?25l" in shown
+    assert done in shown
+    assert undone in shown
+    assert b"interrupted at once" in shown
+    assert local & termios.ECHO
+    assert local & termios.ICANON
 
 
 def test_answer_that_nobody_reads_leaves_no_trace(url: str) -> None:

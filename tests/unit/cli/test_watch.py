@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.unit.cli.conftest import Call
+from tests.unit.cli.conftest import Call, until_the_other_side_ends
 from txntable.cli.output import Rows
 from txntable.cli.watch import Tick, rendered
 from txntable.format.records import TopicPartition
@@ -91,9 +91,7 @@ def test_on_a_terminal_it_is_shown_in_its_place_until_a_key_ends_it(orders: Ware
     while b"q ends" not in shown:
         shown += os.read(terminal, 4096)
     os.write(terminal, key)
-    rest = b""
-    while part := _read(terminal):
-        rest += part
+    rest = until_the_other_side_ends(terminal)
     _, status = os.waitpid(child, 0)
     os.close(terminal)
 
@@ -102,14 +100,6 @@ def test_on_a_terminal_it_is_shown_in_its_place_until_a_key_ends_it(orders: Ware
     assert b"\x1b[?1049h" in shown
     assert b"\x1b[?1049l" in rest
     assert (b"interrupted" in rest) == (code != 0)
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 4096)
-    except OSError:
-        # The other side is gone.
-        return b""
 
 
 def a_tick(topics: int, groups: int) -> Tick:
